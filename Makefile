@@ -1,0 +1,36 @@
+PYTHON ?= python3
+BIN := .venv/bin
+REST_PORT ?= 8000
+GRPC_PORT ?= 9000
+
+.PHONY: help setup run test gen lint clean
+
+help: ## List the targets.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+# The stamp is newer than pyproject.toml exactly when what it names is installed.
+.venv/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+setup: .venv/.installed ## Install ovchat and what its development needs into .venv.
+
+run: setup ## Serve the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
+	@exec $(BIN)/ovchat up --model demo=models/demo --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
+
+test: setup ## Run all tests.
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+gen: setup ## Generate gen/ from protos/.
+	$(BIN)/python protos/generate.py
+
+lint: setup ## Lint, format, types, the contract.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/buf format --diff --exit-code protos
+	$(BIN)/python protos/generate.py --lint
+
+clean: ## Remove what was installed and cached.
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
