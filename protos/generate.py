@@ -41,9 +41,7 @@ def generate(target: Path) -> None:
     services = [path for path in files if path.stem.endswith("_service")]
     run_protoc(f"--python_out={target}", f"--mypy_out=quiet:{target}", files=files)
     run_protoc(f"--grpc_python_out={target}", f"--mypy_grpc_out=quiet:{target}", files=services)
-    run_protoc(
-        f"--descriptor_set_out={target / 'ovchat.binpb'}", "--include_imports", files=files
-    )
+    run_protoc(f"--descriptor_set_out={target / 'ovchat.binpb'}", "--include_imports", files=files)
     (target / "ovchat" / "py.typed").touch()
 
 

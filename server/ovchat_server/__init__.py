@@ -1,0 +1,1 @@
+"""ovchat: chat completions on OpenVINO GenAI, gRPC first."""

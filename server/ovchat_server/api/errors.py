@@ -1,0 +1,130 @@
+"""The errors a caller can meet, each with its place on both wires.
+
+One class a kind. `status` is the canonical gRPC code; Envoy maps it to HTTP's, and where
+that is not the status HTTP callers expect, `http_status` says so. `type` and `code` are
+OpenAI's; the code in upper case is the reason of google.rpc.ErrorInfo.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# More violations than this help nobody, and their text comes from the caller.
+MAX_REPORTED_VIOLATIONS = 10
+MAX_ECHOED_CHARACTERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing wrong with a request.
+
+    Attributes:
+        field: Path of the field, such as `messages[2].content[0].text`; the same on both doors.
+        message: What is wrong with it, as a sentence that names the field.
+        code: OpenAI's word for the kind of fault.
+    """
+
+    field: str
+    message: str
+    code: str = "invalid_value"
+
+
+class ApiError(Exception):
+    """An answer other than a completion. Only subclasses are raised."""
+
+    status: ClassVar[str] = "INTERNAL"
+    http_status: ClassVar[int | None] = None
+    type: ClassVar[str] = "server_error"
+    code: str = "internal_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        violations: Sequence[Violation] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        """Make the error.
+
+        Args:
+            message: For the caller, a sentence to act on. No paths, no engine text.
+            violations: The fields at fault, the first one leading.
+            retry_after: Seconds after which trying again makes sense.
+        """
+        super().__init__(message)
+        self.message = message
+        self.violations = tuple(violations)
+        self.retry_after = retry_after
+
+    @property
+    def param(self) -> str | None:
+        """The field at fault: OpenAI's `param`."""
+        return self.violations[0].field if self.violations else None
+
+
+class InvalidRequestError(ApiError):
+    """The request cannot be served as it stands, now or later."""
+
+    status = "INVALID_ARGUMENT"
+    type = "invalid_request_error"
+    code = "invalid_value"
+
+    @classmethod
+    def of(cls, violations: Sequence[Violation]) -> InvalidRequestError:
+        """The error for everything wrong with one request; at least one violation."""
+        reported = violations[:MAX_REPORTED_VIOLATIONS]
+        message = " ".join(violation.message for violation in reported)
+        if len(violations) > len(reported):
+            message += f" {len(violations) - len(reported)} more fields are wrong."
+        error = cls(message, violations=reported)
+        error.code = reported[0].code
+        return error
+
+
+class ContextLengthExceededError(InvalidRequestError):
+    """Prompt and answer do not fit the model's context."""
+
+    code = "context_length_exceeded"
+
+
+class MalformedBodyError(InvalidRequestError):
+    """The body of a REST request is not a JSON object."""
+
+    code = "invalid_json"
+
+
+class UnsupportedMediaTypeError(InvalidRequestError):
+    """The body of a REST request says that it is not JSON."""
+
+    http_status = 415
+    code = "unsupported_media_type"
+
+
+class ModelNotFoundError(ApiError):
+    """No model of that id is served here."""
+
+    status = "NOT_FOUND"
+    type = "invalid_request_error"
+    code = "model_not_found"
+
+
+class UnavailableError(ApiError):
+    """The server cannot answer now: a model is loading, an engine died, the server stops."""
+
+    status = "UNAVAILABLE"
+    code = "service_unavailable"
+
+
+class InternalError(ApiError):
+    """A fault of ours."""
+
+
+def shortened(text: str) -> str:
+    """What a caller sent, short enough to echo in a message."""
+    if len(text) <= MAX_ECHOED_CHARACTERS:
+        return text
+    return text[:MAX_ECHOED_CHARACTERS] + "..."

@@ -1,0 +1,101 @@
+"""Reading the messages of a chat request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.chat import Message, Role, ToolCall
+
+if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.api.reader import Reader
+
+# Known to the wire formats, but not to a model that only reads text.
+UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
+
+
+def read_messages(request: Reader) -> tuple[Message, ...]:
+    """The conversation; what is wrong with it is noted in the reader."""
+    if not request.require("messages"):
+        return ()
+    if request.fields["messages"] == []:
+        request.refuse("messages", "must hold at least one message")
+    return tuple(
+        message for reader in request.objects("messages") if (message := _read_message(reader))
+    )
+
+
+def _read_message(reader: Reader) -> Message | None:
+    if not reader.require("role"):
+        return None
+    name = reader.choice("role", [*Role])
+    if name is None:
+        return None
+    role = Role(name)
+    tool_calls = _read_tool_calls(reader, role)
+    content = _read_content(reader)
+    if content is None and not reader.present("content"):
+        content = reader.string("refusal")
+    if content is None and role is not Role.ASSISTANT:
+        # A content of the wrong type was already complained about.
+        if not reader.present("content"):
+            reader.require("content")
+        return None
+    if role is Role.TOOL:
+        reader.require("tool_call_id")
+    return Message(
+        role=role,
+        content=content,
+        name=reader.string("name"),
+        tool_calls=tool_calls,
+        tool_call_id=reader.string("tool_call_id"),
+        # vLLM sends it out as `reasoning`, and clients send back what they got.
+        reasoning_content=reader.string("reasoning_content") or reader.string("reasoning"),
+    )
+
+
+def _read_content(reader: Reader) -> str | None:
+    """The text of a string or of text parts, joined with a line break (OVMS)."""
+    value = reader.fields.get("content")
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        reader.refuse("content", f"must be a string or an array, not {value!r:.20}", "invalid_type")
+        return None
+    return "\n".join(_read_part(part) for part in reader.objects("content"))
+
+
+def _read_part(part: Reader) -> str:
+    if not part.require("type"):
+        return ""
+    kind: JsonValue = part.fields["type"]
+    if kind in UNSUPPORTED_PARTS:
+        part.refuse("type", f"is {kind!r}, but this model takes text only", "unsupported_value")
+        return ""
+    known = part.choice("type", ["text", "refusal"])
+    if known is None or not part.require(known):
+        return ""
+    return part.string(known) or ""
+
+
+def _read_tool_calls(reader: Reader, role: Role) -> tuple[ToolCall, ...]:
+    if reader.present("function_call"):
+        reader.refuse("function_call", "is not supported; use tool_calls", "unsupported_parameter")
+    calls = reader.objects("tool_calls")
+    if calls and role is not Role.ASSISTANT:
+        reader.refuse("tool_calls", f"belongs to an assistant's message, not to a {role} one")
+        return ()
+    return tuple(call for item in calls if (call := _read_tool_call(item)))
+
+
+def _read_tool_call(reader: Reader) -> ToolCall | None:
+    kind = reader.choice("type", ["function"])
+    reader.require("id")
+    reader.require("function")
+    identifier, function = reader.string("id"), reader.object("function")
+    if identifier is None or function is None or (kind is None and reader.present("type")):
+        return None
+    function.require("name")
+    name = function.string("name")
+    arguments = function.string("arguments")
+    return None if name is None else ToolCall(identifier, name, arguments or "{}")

@@ -1,0 +1,188 @@
+"""Typed reading of untrusted fields.
+
+Both doors hand in plain mappings: parsed JSON, or a message's set fields. A reader takes
+typed values out of one mapping and notes what is wrong in a list that all readers of a
+request share, so that a caller learns of every fault at once. A null counts as absent
+(OpenAI's SDKs send nulls for what was not set).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeVar
+
+from ovchat_server.api.errors import Violation, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from ovchat_server.api.json_value import JsonObject, JsonValue
+
+T = TypeVar("T")
+
+
+class Reader:
+    """Reads one mapping. What cannot be read becomes a violation and reads as None."""
+
+    def __init__(
+        self, fields: Mapping[str, JsonValue], violations: list[Violation], path: str = ""
+    ) -> None:
+        """Read `fields`, which stand at `path` in the request ("" at the top)."""
+        self.fields = fields
+        self.violations = violations
+        self._path = path
+
+    def path(self, name: str) -> str:
+        """The full path of a field of this mapping."""
+        return f"{self._path}.{name}" if self._path else name
+
+    def refuse(self, name: str, complaint: str, code: str = "invalid_value") -> None:
+        """Note that the field `name` is wrong; `complaint` completes "<field> ..."."""
+        path = self.path(name)
+        self.violations.append(Violation(path, f"{path} {complaint}.", code))
+
+    def present(self, name: str) -> bool:
+        """Whether the field is set to something other than null."""
+        return self.fields.get(name) is not None
+
+    def require(self, name: str) -> bool:
+        """Whether the field is set; a violation where it is not."""
+        if not self.present(name):
+            self.refuse(name, "is required", "missing_required_parameter")
+            return False
+        return True
+
+    def integer(self, name: str, minimum: int, maximum: int) -> int | None:
+        """An integer in `minimum` to `maximum`, both included."""
+
+        def complaint(value: int) -> str | None:
+            if minimum <= value <= maximum:
+                return None
+            return f"must be between {minimum} and {maximum}, got {shortened(str(value))}"
+
+        return self._read(name, "an integer", _as_integer, complaint)
+
+    def number(
+        self, name: str, minimum: float, maximum: float, *, above_minimum: bool = False
+    ) -> float | None:
+        """A finite number in `minimum` to `maximum`; `above_minimum` leaves the minimum out."""
+
+        def complaint(value: float) -> str | None:
+            if minimum <= value <= maximum and not (above_minimum and value == minimum):
+                return None
+            bounds = (
+                f"greater than {minimum:g} and at most {maximum:g}"
+                if above_minimum
+                else f"between {minimum:g} and {maximum:g}"
+            )
+            return f"must be {bounds}, got {value:g}"
+
+        return self._read(name, "a number", _as_number, complaint)
+
+    def string(self, name: str) -> str | None:
+        """Any string."""
+        return self._read(name, "a string", _as_string)
+
+    def boolean(self, name: str) -> bool | None:
+        """True or false."""
+        return self._read(name, "true or false", _as_boolean)
+
+    def choice(self, name: str, choices: Collection[str]) -> str | None:
+        """One of some strings."""
+
+        def complaint(value: str) -> str | None:
+            if value in choices:
+                return None
+            known = ", ".join(f"'{choice}'" for choice in choices)
+            return f"must be one of {known}, got {shortened(repr(value))}"
+
+        return self._read(name, "a string", _as_string, complaint)
+
+    def object(self, name: str) -> Reader | None:
+        """A reader of a nested object."""
+        value = self.json_object(name)
+        return None if value is None else Reader(value, self.violations, self.path(name))
+
+    def json_object(self, name: str) -> JsonObject | None:
+        """An object as it is, keys in the caller's order."""
+        return self._read(name, "an object", _as_object)
+
+    def array(self, name: str) -> list[JsonValue] | None:
+        """An array as it is."""
+        return self._read(name, "an array", _as_array)
+
+    def objects(self, name: str) -> list[Reader]:
+        """Readers of the objects in an array; none where the array is absent or wrong."""
+        readers = []
+        for index, value in enumerate(self.array(name) or ()):
+            item = f"{name}[{index}]"
+            if isinstance(value, dict):
+                readers.append(Reader(value, self.violations, self.path(item)))
+            else:
+                self.refuse(item, f"must be an object, not {_kind(value)}", "invalid_type")
+        return readers
+
+    def _read(
+        self,
+        name: str,
+        expected: str,
+        convert: Callable[[JsonValue], T | None],
+        complaint: Callable[[T], str | None] | None = None,
+    ) -> T | None:
+        raw = self.fields.get(name)
+        if raw is None:
+            return None
+        value = convert(raw)
+        if value is None:
+            self.refuse(name, f"must be {expected}, not {_kind(raw)}", "invalid_type")
+            return None
+        problem = complaint(value) if complaint else None
+        if problem:
+            self.refuse(name, problem)
+            return None
+        return value
+
+
+def _as_integer(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _as_number(value: JsonValue) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _as_string(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _as_boolean(value: JsonValue) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _as_object(value: JsonValue) -> JsonObject | None:
+    return value if isinstance(value, dict) else None
+
+
+def _as_array(value: JsonValue) -> list[JsonValue] | None:
+    return value if isinstance(value, list) else None
+
+
+def _kind(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+    return "an object"

@@ -1,0 +1,162 @@
+"""The composition root: what there is, how it fits together, in which order it starts and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import signal
+from typing import TYPE_CHECKING
+
+from grpc_health.v1 import health
+
+from ovchat_server.chat.prompt import PromptRenderer
+from ovchat_server.engine.spec import EngineSpec
+from ovchat_server.engine.supervisor import EngineSupervisor
+from ovchat_server.rest.servicer import RestServicer, rest_error
+from ovchat_server.rpc.server import Services, create_server, publish_health
+from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.serving.model_files import ModelFiles, read_model_files
+from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.settings import DEFAULT_KV_BLOCKS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ovchat_server.settings import ModelSettings, Settings
+
+logger = logging.getLogger(__name__)
+
+
+class StartError(Exception):
+    """The server cannot start; the message says why, for the person who started it."""
+
+
+class Server:
+    """Everything that `ovchat serve` runs."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Put the parts together. Starts nothing.
+
+        Raises:
+            ModelFilesError: A model's folder cannot be served.
+        """
+        self._settings = settings
+        self._changed = asyncio.Event()
+        self._engines: list[EngineSupervisor] = []
+        self._models = ModelRegistry([self._served(model) for model in settings.models])
+        self._health = health.aio.HealthServicer()
+        chat = ChatCompletions(self._models)
+        self._server = create_server(
+            Services(chat, self._models, RestServicer(chat, self._models), rest_error),
+            self._health,
+            settings.max_request_bytes,
+        )
+        self.port = 0
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen and load the models; on the way out drain, then end the engines.
+
+        Raises:
+            StartError: The port is taken.
+        """
+        self.port = self._listen()
+        # Callers see "loading" instead of a closed port.
+        await publish_health(self._health, self._models)
+        publisher = asyncio.create_task(self._publish_changes())
+        try:
+            await self._server.start()
+            for engine in self._engines:
+                engine.start()
+            logger.info("listening", extra={"host": self._settings.host, "port": self.port})
+            yield
+        finally:
+            publisher.cancel()
+            # First say so, then finish what runs, then take the engines away under it.
+            await self._health.enter_graceful_shutdown()
+            await self._server.stop(self._settings.drain_timeout)
+            await asyncio.gather(*(engine.close() for engine in self._engines))
+
+    async def stop_now(self) -> None:
+        """Cut the draining short: running requests are cancelled."""
+        await self._server.stop(None)
+
+    def _listen(self) -> int:
+        host, port = self._settings.host, self._settings.grpc_port
+        try:
+            return self._server.add_insecure_port(
+                f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            )
+        except RuntimeError as error:
+            message = f"cannot listen on {host} port {port}: choose another with --grpc-port"
+            raise StartError(message) from error
+
+    async def _publish_changes(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await publish_health(self._health, self._models)
+
+    def _served(self, settings: ModelSettings) -> ServedModel:
+        files = read_model_files(settings.path)
+        engine = EngineSupervisor(_engine_spec(settings, files), self._changed.set)
+        self._engines.append(engine)
+        return ServedModel(
+            id=settings.name,
+            fingerprint=_fingerprint(settings, files),
+            files=files,
+            renderer=PromptRenderer(files.template, files.tokenizer),
+            engine=engine,
+        )
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; a second one ends at once.
+
+    Raises:
+        StartError: The port is taken.
+        ModelFilesError: A model's folder cannot be served.
+    """
+    signals: asyncio.Queue[int] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signals.put_nowait, number)
+    server = Server(settings)
+    async with server.running():
+        received = await signals.get()
+        logger.info("stopping", extra={"signal": signal.Signals(received).name})
+        impatience = asyncio.create_task(_stop_at_next(signals, server))
+    impatience.cancel()
+
+
+async def _stop_at_next(signals: asyncio.Queue[int], server: Server) -> None:
+    await signals.get()
+    logger.warning("stopping at once")
+    await server.stop_now()
+
+
+def _engine_spec(settings: ModelSettings, files: ModelFiles) -> EngineSpec:
+    blocks = settings.kv_blocks
+    if blocks is None and settings.kv_cache_gb is None:
+        blocks = DEFAULT_KV_BLOCKS
+    return EngineSpec(
+        name=settings.name,
+        path=str(settings.path.resolve()),
+        device=settings.device,
+        kv_blocks=blocks,
+        kv_cache_gb=settings.kv_cache_gb or 0,
+        max_num_batched_tokens=settings.max_num_batched_tokens,
+        context_length=files.context_length,
+        end_tokens=files.end_tokens,
+        properties=settings.properties,
+    )
+
+
+def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
+    """Of all that may change answers: the files, and how the engine runs them."""
+    how = (
+        f"{settings.device}:{settings.max_num_batched_tokens}:{sorted(settings.properties.items())}"
+    )
+    return "fp_" + hashlib.sha256(f"{files.digest}:{how}".encode()).hexdigest()[:12]

@@ -1,0 +1,1 @@
+"""Text: templates, detokenising, stop strings, parsers, deltas. Pure and synchronous."""

@@ -1,0 +1,57 @@
+"""A whole choice from its deltas: so a unary answer is what a stream's caller would join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ovchat_server.api.chat import Message, Role, ToolCall
+from ovchat_server.api.completion import Choice, ChunkChoice, FinishReason
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+
+class ChoiceCollector:
+    """Joins the chunks of one choice."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._index = 0
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, _Call] = {}
+        self._finish_reason = FinishReason.STOP
+        self._stop_reason: str | None = None
+
+    def add(self, chunk: ChunkChoice) -> None:
+        """Append a chunk."""
+        self._index = chunk.index
+        delta = chunk.delta
+        if delta.content is not None:
+            self._content.append(delta.content)
+        if delta.reasoning_content is not None:
+            self._reasoning.append(delta.reasoning_content)
+        for call in delta.tool_calls:
+            if call.index not in self._calls:
+                self._calls[call.index] = _Call(call.id or "", call.name or "")
+            self._calls[call.index].arguments.append(call.arguments or "")
+        if chunk.finish_reason is not None:
+            self._finish_reason = chunk.finish_reason
+            self._stop_reason = chunk.stop_reason
+
+    def choice(self) -> Choice:
+        """The whole choice. Its content is None where it only calls tools (OpenAI)."""
+        calls = tuple(
+            ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()
+        )
+        message = Message(
+            role=Role.ASSISTANT,
+            content="".join(self._content) or (None if calls else ""),
+            tool_calls=calls,
+            reasoning_content="".join(self._reasoning) or None,
+        )
+        return Choice(self._index, message, self._finish_reason, self._stop_reason)

@@ -1,0 +1,1 @@
+"""Tokens: the engine process, its client, the tokenizer, admission to the KV cache."""

@@ -1,0 +1,117 @@
+"""The frames between server and engine process: msgpack, each preceded by its length.
+
+Commands go to the engine; one report comes back for every step, with the news of all
+sequences, so that the cost of a frame is shared by the whole batch.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeAlias
+
+import msgspec
+
+LENGTH = struct.Struct(">I")
+
+
+class Add(msgspec.Struct, frozen=True, tag="add"):
+    """Generate a sequence. Ids come from a counter and are never used again."""
+
+    id: int
+    prompt: tuple[int, ...]
+    max_tokens: int
+    temperature: float
+    top_p: float
+    top_k: int
+    seed: int
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    """Give up a sequence. One that has ended already is no error: the news may cross."""
+
+    id: int
+
+
+Command: TypeAlias = Add | Cancel
+
+
+class Load(msgspec.Struct, frozen=True):
+    """See api.models.EngineLoad."""
+
+    running_requests: int
+    waiting_requests: int
+    used_kv_blocks: int
+    total_kv_blocks: int
+    peak_batch_size: int
+    generated_tokens: int
+    preemptions: int
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The model is loaded. `context_length` is what its KV cache and the model allow."""
+
+    context_length: int
+    load: Load
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The model could not be loaded, or a step threw. The process ends after this."""
+
+    reason: str
+
+
+class News(msgspec.Struct, frozen=True, array_like=True):
+    """Of one sequence. `finish` is "stop" or "length" on the last news of it."""
+
+    id: int
+    tokens: list[int]
+    finish: str | None
+
+
+class Report(msgspec.Struct, frozen=True, tag="report"):
+    """What a step brought."""
+
+    news: list[News]
+    load: Load
+
+
+Event: TypeAlias = Ready | Failed | Report
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that are whole now that `data` came."""
+        self._buffer += data
+        frames = []
+        while len(self._buffer) >= LENGTH.size:
+            (size,) = LENGTH.unpack_from(self._buffer)
+            end = LENGTH.size + size
+            if len(self._buffer) < end:
+                break
+            frames.append(bytes(self._buffer[LENGTH.size : end]))
+            del self._buffer[:end]
+        return frames
+
+
+def encode(message: Command | Event) -> bytes:
+    """A message as one frame."""
+    body = msgspec.msgpack.encode(message)
+    return LENGTH.pack(len(body)) + body
+
+
+def decode_command(frame: bytes) -> Command:
+    """The command in a frame."""
+    command: Command = msgspec.msgpack.decode(frame, type=Command)
+    return command
+
+
+def decode_event(frame: bytes) -> Event:
+    """The event in a frame."""
+    event: Event = msgspec.msgpack.decode(frame, type=Event)
+    return event

@@ -1,0 +1,130 @@
+"""genai's continuous-batching pipeline behind the scheduler's interface.
+
+The only module that imports openvino_genai, and only the engine process imports it: its
+`step()` holds the GIL for the whole inference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import openvino as ov
+import openvino_genai as genai
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.engine.messages import Add
+    from ovchat_server.engine.spec import EngineSpec
+
+# Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
+CPU_BLOCK_SIZE = 32
+GPU_BLOCK_SIZE = 16
+
+FINISH = {
+    genai.GenerationFinishReason.STOP: "stop",
+    genai.GenerationFinishReason.LENGTH: "length",
+}
+
+
+class GenaiHandle:
+    """A sequence inside the pipeline."""
+
+    def __init__(self, handle: genai.GenerationHandle) -> None:
+        """Wrap a handle. It must be kept: genai ends a sequence whose handle is dropped."""
+        self._handle = handle
+
+    def take(self) -> tuple[list[int], str | None]:
+        """Tokens since the last time, and "stop" or "length" where it ended."""
+        tokens: list[int] = []
+        finish = None
+        # read() on an empty queue blocks for ever, holding the GIL.
+        while self._handle.can_read():
+            for output in self._handle.read().values():
+                tokens += output.generated_ids
+                finish = FINISH.get(output.finish_reason, finish)
+        return tokens, finish
+
+    def dropped(self) -> bool:
+        """Whether the pipeline gave the sequence up by itself."""
+        return bool(self._handle.get_status() == genai.GenerationStatus.IGNORED)
+
+    def cancel(self) -> None:
+        """Give it up: its blocks are free after the next step."""
+        self._handle.cancel()
+
+
+class GenaiPipeline:
+    """One model, loaded."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        """Load the model, and run it once: the first step allocates the KV cache.
+
+        Raises:
+            RuntimeError: genai cannot load it.
+        """
+        self._end_tokens = set(spec.end_tokens)
+        self._pipeline = genai.ContinuousBatchingPipeline(
+            spec.path, _scheduler_config(spec), spec.device, dict(spec.properties)
+        )
+        self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
+        self.total_blocks = self._measure_blocks()
+
+    def add(self, request: Add, prompt: Sequence[int], max_tokens: int, seed: int) -> GenaiHandle:
+        """Take a sequence in; it runs from the next step on."""
+        return self._add(request.id, prompt, self._generation_config(request, max_tokens, seed))
+
+    def step(self) -> None:
+        """Run the model once over all sequences."""
+        self._pipeline.step()
+
+    def _add(
+        self, identifier: int, prompt: Sequence[int], config: genai.GenerationConfig
+    ) -> GenaiHandle:
+        tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
+        return GenaiHandle(self._pipeline.add_request(identifier, tokens, config))
+
+    def _generation_config(
+        self, request: Add, max_tokens: int, seed: int
+    ) -> genai.GenerationConfig:
+        config = genai.GenerationConfig()
+        config.max_new_tokens = max_tokens
+        if self._end_tokens:
+            config.stop_token_ids = self._end_tokens
+        if request.temperature > 0:
+            config.do_sample = True
+            config.temperature = request.temperature
+            config.top_p = request.top_p
+            config.rng_seed = seed
+            if request.top_k > 0:
+                config.top_k = request.top_k
+        return config
+
+    def _measure_blocks(self) -> int:
+        """How many blocks the pool has: a sequence of one block says which share it takes."""
+        config = genai.GenerationConfig()
+        config.max_new_tokens = 2
+        config.ignore_eos = True
+        # Ids of requests count from 1.
+        handle = self._add(0, [0], config)
+        self._pipeline.step()
+        share = self._pipeline.get_metrics().cache_usage
+        while self._pipeline.has_non_finished_requests():
+            self._pipeline.step()
+        handle.take()
+        if share <= 0:
+            raise RuntimeError("the pipeline does not tell the size of its KV cache")
+        return round(100 / float(share))
+
+
+def _scheduler_config(spec: EngineSpec) -> genai.SchedulerConfig:
+    config = genai.SchedulerConfig()
+    # Fixed: a pool that grows takes the machine's memory before it says no.
+    if spec.kv_blocks is not None:
+        config.num_kv_blocks = spec.kv_blocks
+    else:
+        config.cache_size = spec.kv_cache_gb
+    config.max_num_batched_tokens = spec.max_num_batched_tokens
+    config.enable_prefix_caching = True
+    return config

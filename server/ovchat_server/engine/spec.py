@@ -1,0 +1,32 @@
+"""What an engine process is told at its start."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class EngineSpec(msgspec.Struct, frozen=True):
+    """A model and how to run it.
+
+    Attributes:
+        name: The model's id, shown by `ps`.
+        path: Its folder, absolute.
+        device: OpenVINO's name of a device, such as "CPU" or "GPU.0".
+        kv_blocks: Size of the KV cache in blocks (32 tokens on a CPU, 16 on a GPU).
+        kv_cache_gb: Its size in GiB, where `kv_blocks` is None; a whole number of them.
+        max_num_batched_tokens: Most tokens of one step: a longer prompt takes several, and
+            running sequences get a token each in between.
+        context_length: Most tokens of prompt and answer that the model was made for.
+        end_tokens: Tokens that end an answer, besides the tokenizer's own.
+        properties: OpenVINO's, such as {"INFERENCE_PRECISION_HINT": "f32"}.
+    """
+
+    name: str
+    path: str
+    device: str
+    kv_blocks: int | None
+    kv_cache_gb: int
+    max_num_batched_tokens: int
+    context_length: int
+    end_tokens: tuple[int, ...]
+    properties: dict[str, str | int | float | bool]

@@ -1,0 +1,98 @@
+"""Keeps one engine process running."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import UnavailableError
+from ovchat_server.api.models import ModelState
+from ovchat_server.engine.base import EngineStatus
+from ovchat_server.engine.client import EngineClient, EngineDiedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from ovchat_server.engine.base import GeneratedTokens, GenerationRequest
+    from ovchat_server.engine.spec import EngineSpec
+
+# Seconds between a death and the next start: doubled every time, back to the first once
+# the model was loaded.
+FIRST_DELAY = 0.25
+LONGEST_DELAY = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+class EngineSupervisor:
+    """An engine that is restarted when it dies.
+
+    Starts with `start`, ends with `close`. Every change of state is told to `on_change`.
+    """
+
+    def __init__(self, spec: EngineSpec, on_change: Callable[[], None]) -> None:
+        """Supervise the engine of `spec`; `on_change` is called in the event loop."""
+        self._spec = spec
+        self._on_change = on_change
+        self._state = ModelState.LOADING
+        self._reason = "it is being loaded"
+        self._context_length = 0
+        self._client: EngineClient | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._task = asyncio.create_task(self._run(), name=f"engine {self._spec.name}")
+
+    async def close(self) -> None:
+        """End the engine and wait for its process."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    @property
+    def status(self) -> EngineStatus:
+        """How the engine is doing now."""
+        load = self._client.load if self._client else None
+        return EngineStatus(self._state, self._context_length, self._reason, load)
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
+        """See engine.base.Engine.generate."""
+        client = self._client
+        if client is None or self._state is not ModelState.READY:
+            raise UnavailableError(
+                f"The model {self._spec.name!r} does not answer now: {self._state}. "
+                "Try again shortly.",
+                retry_after=1,
+            )
+        async with contextlib.aclosing(client.generate(request)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _run(self) -> None:
+        delay = FIRST_DELAY
+        while True:
+            client = await EngineClient.start(self._spec)
+            self._client = client
+            try:
+                self._context_length = await client.ready()
+                self._change(ModelState.READY, "")
+                delay = FIRST_DELAY
+                reason = await client.died()
+            except EngineDiedError:
+                reason = await client.died()
+            finally:
+                self._client = None
+                await client.close()
+            logger.error("engine died", extra={"model": self._spec.name, "reason": reason})
+            self._change(ModelState.UNAVAILABLE, reason)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, LONGEST_DELAY)
+            self._change(ModelState.LOADING, f"it is being restarted after: {reason}")
+
+    def _change(self, state: ModelState, reason: str) -> None:
+        self._state, self._reason = state, reason
+        self._on_change()

@@ -1,0 +1,55 @@
+"""A model's tokenizer, from Hugging Face's `tokenizer.json`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tokenizers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class TokenizerError(Exception):
+    """A model's folder has no usable tokenizer."""
+
+
+class Tokenizer:
+    """Text to tokens and back."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
+        """Wrap a tokenizer; its truncation and padding are turned off."""
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        added = tokenizer.get_added_tokens_decoder().values()
+        self.control_tokens = frozenset(token.content for token in added if token.special)
+        self.markup_tokens = frozenset(token.content for token in added if not token.special)
+
+    @classmethod
+    def load(cls, directory: Path) -> Tokenizer:
+        """The tokenizer of a model's folder.
+
+        Raises:
+            TokenizerError: There is none, or it cannot be read.
+        """
+        path = directory / "tokenizer.json"
+        if not path.is_file():
+            raise TokenizerError("there is no tokenizer.json")
+        try:
+            return cls(tokenizers.Tokenizer.from_file(str(path)))
+        except Exception as error:  # tokenizers raises bare Exception
+            raise TokenizerError(f"tokenizer.json cannot be read: {error}") from error
+
+    def token(self, text: str) -> int | None:
+        """The id of a single token, None where there is none of that text."""
+        return self._tokenizer.token_to_id(text)
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of `text`, nothing added: a template writes its own control tokens."""
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of `tokens` without control tokens; bytes that are no UTF-8 as U+FFFD."""
+        return self._tokenizer.decode(tokens, skip_special_tokens=True)

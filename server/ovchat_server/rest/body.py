@@ -1,0 +1,84 @@
+"""Bytes of HTTP bodies: JSON in, JSON and server-sent events out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from google.api import httpbody_pb2
+
+from ovchat_server.api.errors import (
+    MAX_ECHOED_CHARACTERS,
+    MalformedBodyError,
+    UnsupportedMediaTypeError,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.api.json_value import JsonObject
+
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+DONE = b"data: [DONE]\n\n"
+# A header has room for a hint, not for a list of everything.
+MAX_NAMED_PARAMETERS = 20
+
+
+def read_json_object(body: httpbody_pb2.HttpBody) -> JsonObject:
+    """The object that a request's body holds.
+
+    Raises:
+        UnsupportedMediaTypeError: The body says that it is something else.
+        MalformedBodyError: It is no JSON, or no object.
+    """
+    kind = body.content_type.partition(";")[0].strip().lower()
+    if kind not in {"", JSON} and not kind.endswith("+json"):
+        raise UnsupportedMediaTypeError(
+            f"The body must be {JSON}, but its content-type is {shortened(body.content_type)!r}."
+        )
+    try:
+        value = msgspec.json.decode(body.data)
+    except msgspec.DecodeError as error:
+        raise MalformedBodyError(f"The body is not valid JSON: {error}.") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise MalformedBodyError("The body is not valid JSON: not UTF-8, or too deep.") from error
+    if not isinstance(value, dict):
+        raise MalformedBodyError("The body must be a JSON object.")
+    return value
+
+
+def json_body(value: JsonObject) -> httpbody_pb2.HttpBody:
+    """A whole JSON answer."""
+    return httpbody_pb2.HttpBody(content_type=JSON, data=msgspec.json.encode(value))
+
+
+def event(value: JsonObject) -> httpbody_pb2.HttpBody:
+    """One server-sent event."""
+    data = b"data: " + msgspec.json.encode(value) + b"\n\n"
+    return httpbody_pb2.HttpBody(content_type=EVENT_STREAM, data=data)
+
+
+def end_of_events() -> httpbody_pb2.HttpBody:
+    """OpenAI's last event."""
+    return httpbody_pb2.HttpBody(content_type=EVENT_STREAM, data=DONE)
+
+
+def ascii_json(value: JsonObject) -> str:
+    """JSON that fits into a header: all else escaped."""
+    text = msgspec.json.encode(value).decode()
+    return "".join(char if char.isascii() else _escaped(char) for char in text)
+
+
+def header_list(names: Sequence[str]) -> str:
+    """Names a caller chose, fit for a header."""
+    return ", ".join(
+        ascii_json([name[:MAX_ECHOED_CHARACTERS]])[2:-2]  # type: ignore[arg-type]
+        for name in names[:MAX_NAMED_PARAMETERS]
+    )
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

@@ -1,0 +1,88 @@
+"""A request id and a line in the access log for every RPC."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+
+from ovchat_server.telemetry.logs import request_id
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+REQUEST_ID = "x-request-id"
+# What a caller may choose: it goes into logs and headers.
+ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+# Probes come every second, and say nothing while they succeed.
+QUIET = (
+    "/grpc.health.v1.Health/",
+    "/ovchat.v1.RestService/GetReadiness",
+    "/ovchat.v1.RestService/GetLiveness",
+)
+
+logger = logging.getLogger("ovchat.access")
+
+
+@contextlib.asynccontextmanager
+async def identify(
+    context: grpc.aio.ServicerContext[Any, Any],
+    method: str,  # noqa: ARG001  the same shape as every surrounding
+) -> AsyncIterator[None]:
+    """Take the caller's request id, or make one, and hand it back."""
+    given = dict(context.invocation_metadata() or ()).get(REQUEST_ID)
+    valid = isinstance(given, str) and ACCEPTED_ID.fullmatch(given)
+    identifier = str(given) if valid else uuid.uuid4().hex
+    # Every RPC runs in a task of its own, so nothing is left to reset.
+    request_id.set(identifier)
+    # Trailing: initial metadata would keep Envoy from giving an error its HTTP status.
+    context.set_trailing_metadata(((REQUEST_ID, identifier),))
+    yield
+
+
+@contextlib.asynccontextmanager
+async def log_access(
+    context: grpc.aio.ServicerContext[Any, Any], method: str
+) -> AsyncIterator[None]:
+    """Log the RPC when it is over."""
+    start = time.monotonic()
+    status = grpc.StatusCode.OK.name
+    try:
+        yield
+    except asyncio.CancelledError:
+        # The caller went away, its deadline passed, or the server stops.
+        status = grpc.StatusCode.CANCELLED.name
+        raise
+    except grpc.aio.AbortError:
+        status = _aborted_status(context)
+        raise
+    finally:
+        level = logging.INFO
+        if status == grpc.StatusCode.OK.name and method.startswith(QUIET):
+            level = logging.DEBUG
+        logger.log(
+            level,
+            "rpc",
+            extra={
+                "method": method,
+                "status": status,
+                "duration_ms": round((time.monotonic() - start) * 1000, 1),
+                "peer": context.peer(),
+            },
+        )
+
+
+def _aborted_status(context: grpc.aio.ServicerContext[Any, Any]) -> str:
+    code = context.code()
+    if isinstance(code, grpc.StatusCode):
+        return code.name
+    # grpc 1.85 hands back what it was given as a number.
+    return next((known.name for known in grpc.StatusCode if known.value[0] == code), str(code))

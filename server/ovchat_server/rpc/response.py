@@ -1,0 +1,152 @@
+"""From the domain's answers to messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat.v1 import chat_pb2, message_pb2, model_service_pb2
+from ovchat_server.api.chat import Role
+from ovchat_server.api.completion import FinishReason
+from ovchat_server.api.models import Capability, ModelState
+
+if TYPE_CHECKING:
+    from ovchat_server.api.chat import Message
+    from ovchat_server.api.completion import (
+        ChatChunk,
+        ChatCompletion,
+        Choice,
+        ChunkChoice,
+        Delta,
+        Usage,
+    )
+    from ovchat_server.api.models import ModelStatus
+
+ROLES = {
+    Role.SYSTEM: message_pb2.ROLE_SYSTEM,
+    Role.DEVELOPER: message_pb2.ROLE_DEVELOPER,
+    Role.USER: message_pb2.ROLE_USER,
+    Role.ASSISTANT: message_pb2.ROLE_ASSISTANT,
+    Role.TOOL: message_pb2.ROLE_TOOL,
+}
+FINISH_REASONS = {
+    FinishReason.STOP: chat_pb2.FINISH_REASON_STOP,
+    FinishReason.LENGTH: chat_pb2.FINISH_REASON_LENGTH,
+    FinishReason.TOOL_CALLS: chat_pb2.FINISH_REASON_TOOL_CALLS,
+}
+STATES = {
+    ModelState.LOADING: model_service_pb2.MODEL_STATE_LOADING,
+    ModelState.READY: model_service_pb2.MODEL_STATE_READY,
+    ModelState.UNAVAILABLE: model_service_pb2.MODEL_STATE_UNAVAILABLE,
+}
+CAPABILITIES = {
+    Capability.CHAT: model_service_pb2.CAPABILITY_CHAT,
+    Capability.TOOLS: model_service_pb2.CAPABILITY_TOOLS,
+    Capability.REASONING: model_service_pb2.CAPABILITY_REASONING,
+}
+
+
+def chat_completion(completion: ChatCompletion) -> chat_pb2.ChatCompletion:
+    """A whole answer."""
+    return chat_pb2.ChatCompletion(
+        id=completion.info.id,
+        created=completion.info.created,
+        model=completion.info.model,
+        system_fingerprint=completion.info.system_fingerprint,
+        choices=[_choice(choice) for choice in completion.choices],
+        usage=_usage(completion.usage),
+    )
+
+
+def chat_chunk(chunk: ChatChunk) -> chat_pb2.ChatCompletionChunk:
+    """A part of an answer."""
+    return chat_pb2.ChatCompletionChunk(
+        id=chunk.info.id,
+        created=chunk.info.created,
+        model=chunk.info.model,
+        system_fingerprint=chunk.info.system_fingerprint,
+        choices=[_chunk_choice(choice) for choice in chunk.choices],
+        usage=None if chunk.usage is None else _usage(chunk.usage),
+    )
+
+
+def model(status: ModelStatus) -> model_service_pb2.Model:
+    """A model and how it is doing."""
+    load = status.load
+    return model_service_pb2.Model(
+        id=status.id,
+        created=status.created,
+        context_length=status.context_length,
+        capabilities=[CAPABILITIES[capability] for capability in status.capabilities],
+        state=STATES[status.state],
+        state_reason=status.state_reason,
+        load=None
+        if load is None
+        else model_service_pb2.EngineLoad(
+            running_requests=load.running_requests,
+            waiting_requests=load.waiting_requests,
+            used_kv_blocks=load.used_kv_blocks,
+            total_kv_blocks=load.total_kv_blocks,
+            peak_batch_size=load.peak_batch_size,
+            generated_tokens=load.generated_tokens,
+            preemptions=load.preemptions,
+        ),
+    )
+
+
+def _choice(choice: Choice) -> chat_pb2.Choice:
+    return chat_pb2.Choice(
+        index=choice.index,
+        message=_message(choice.message),
+        finish_reason=FINISH_REASONS[choice.finish_reason],
+        stop_reason=choice.stop_reason,
+    )
+
+
+def _message(message: Message) -> message_pb2.Message:
+    return message_pb2.Message(
+        role=ROLES[message.role],
+        content=[message_pb2.ContentPart(text=message.content)] if message.content else [],
+        tool_calls=[
+            message_pb2.ToolCall(
+                id=call.id,
+                function=message_pb2.FunctionCall(name=call.name, arguments=call.arguments),
+            )
+            for call in message.tool_calls
+        ],
+        reasoning_content=message.reasoning_content,
+    )
+
+
+def _chunk_choice(choice: ChunkChoice) -> chat_pb2.ChunkChoice:
+    reason = choice.finish_reason
+    return chat_pb2.ChunkChoice(
+        index=choice.index,
+        delta=_delta(choice.delta),
+        finish_reason=FINISH_REASONS[reason] if reason else chat_pb2.FINISH_REASON_UNSPECIFIED,
+        stop_reason=choice.stop_reason,
+    )
+
+
+def _delta(delta: Delta) -> chat_pb2.Delta:
+    return chat_pb2.Delta(
+        role=ROLES[delta.role] if delta.role else message_pb2.ROLE_UNSPECIFIED,
+        content=delta.content,
+        reasoning_content=delta.reasoning_content,
+        tool_calls=[
+            chat_pb2.ToolCallDelta(
+                index=call.index, id=call.id, name=call.name, arguments=call.arguments
+            )
+            for call in delta.tool_calls
+        ],
+    )
+
+
+def _usage(usage: Usage) -> chat_pb2.Usage:
+    return chat_pb2.Usage(
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+        completion_tokens_details=None
+        if usage.reasoning_tokens is None
+        else chat_pb2.CompletionTokensDetails(reasoning_tokens=usage.reasoning_tokens),
+    )

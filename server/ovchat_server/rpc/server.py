@@ -1,0 +1,98 @@
+"""The gRPC server with everything on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from ovchat.v1 import (
+    chat_service_pb2,
+    chat_service_pb2_grpc,
+    model_service_pb2,
+    model_service_pb2_grpc,
+    rest_service_pb2,
+    rest_service_pb2_grpc,
+)
+from ovchat_server.rpc.access import identify, log_access
+from ovchat_server.rpc.errors import error_translation
+from ovchat_server.rpc.servicers import ChatServicer, ModelServicer
+from ovchat_server.rpc.wrapping import AroundInterceptor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ovchat_server.api.errors import ApiError
+    from ovchat_server.serving.chat import ChatCompletions
+    from ovchat_server.serving.models import ModelRegistry
+
+CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
+MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
+REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the server offers.
+
+    Attributes:
+        rest: The REST door's servicer.
+        rest_error: The body of an error on the REST wire, in ASCII.
+    """
+
+    chat: ChatCompletions
+    models: ModelRegistry
+    rest: rest_service_pb2_grpc.RestServiceServicer
+    rest_error: Callable[[ApiError], str]
+
+
+def create_server(
+    services: Services, health_servicer: health.aio.HealthServicer, max_request_bytes: int
+) -> grpc.aio.Server:
+    """A server that is not started and listens nowhere yet."""
+    server = grpc.aio.server(
+        # The first is the outermost: the log sees what became of the error.
+        interceptors=[
+            AroundInterceptor(identify),
+            AroundInterceptor(log_access),
+            AroundInterceptor(error_translation(services.rest_error)),
+        ],
+        options=[
+            ("grpc.max_receive_message_length", max_request_bytes),
+            ("grpc.max_send_message_length", -1),
+            # Two servers on one port would share its callers without anybody noticing.
+            ("grpc.so_reuseport", 0),
+            # Callers ping through a long prefill; without this they would be cut off.
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+            ("grpc.keepalive_permit_without_calls", 1),
+        ],
+    )
+    chat_service_pb2_grpc.add_ChatServiceServicer_to_server(ChatServicer(services.chat), server)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(
+        ModelServicer(services.models), server
+    )
+    rest_service_pb2_grpc.add_RestServiceServicer_to_server(services.rest, server)
+    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
+    names = (CHAT_SERVICE, MODEL_SERVICE, REST_SERVICE, health.SERVICE_NAME)
+    reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
+    return server
+
+
+async def publish_health(health_servicer: health.aio.HealthServicer, models: ModelRegistry) -> None:
+    """Say who can answer: the model service always, the others while every model does.
+
+    Each model has a health of its own, as "ovchat.v1.ChatService/<id>".
+    """
+    serving = health_pb2.HealthCheckResponse.SERVING
+    not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
+    overall = not_serving if models.unready() else serving
+    await health_servicer.set(MODEL_SERVICE, serving)
+    for status in models.statuses():
+        ready = status.state == "ready"
+        name = f"{CHAT_SERVICE}/{status.id}"
+        await health_servicer.set(name, serving if ready else not_serving)
+    for name in ("", CHAT_SERVICE, REST_SERVICE):
+        await health_servicer.set(name, overall)

@@ -1,0 +1,69 @@
+"""The typed services."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ovchat.v1 import chat_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from ovchat_server.api.chat_request import read_chat_request
+from ovchat_server.rpc import response
+from ovchat_server.rpc.request import chat_request_fields
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import grpc.aio
+
+    from ovchat.v1 import chat_pb2
+    from ovchat_server.serving.chat import ChatCompletions
+    from ovchat_server.serving.models import ModelRegistry
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
+    """ovchat.v1.ChatService."""
+
+    def __init__(self, chat: ChatCompletions) -> None:
+        """Answer with `chat`."""
+        self._chat = chat
+
+    async def CreateChatCompletion(
+        self, request: chat_pb2.CreateChatCompletionRequest, context: Context
+    ) -> chat_pb2.ChatCompletion:
+        """The whole answer at once."""
+        fields = chat_request_fields(request)
+        return response.chat_completion(await self._chat.create(read_chat_request(fields)))
+
+    async def StreamChatCompletion(
+        self, request: chat_pb2.CreateChatCompletionRequest, context: Context
+    ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
+        """The answer as it is generated."""
+        fields = chat_request_fields(request)
+        chunks = self._chat.stream(read_chat_request({**fields, "stream": True}))
+        async with contextlib.aclosing(chunks):
+            async for chunk in chunks:
+                yield response.chat_chunk(chunk)
+
+
+class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
+    """ovchat.v1.ModelService."""
+
+    def __init__(self, models: ModelRegistry) -> None:
+        """Tell of `models`."""
+        self._models = models
+
+    async def ListModels(
+        self, request: model_service_pb2.ListModelsRequest, context: Context
+    ) -> model_service_pb2.ListModelsResponse:
+        """All models."""
+        models = [response.model(status) for status in self._models.statuses()]
+        return model_service_pb2.ListModelsResponse(models=models)
+
+    async def GetModel(
+        self, request: model_service_pb2.GetModelRequest, context: Context
+    ) -> model_service_pb2.GetModelResponse:
+        """One model."""
+        status = self._models.get(request.id).status
+        return model_service_pb2.GetModelResponse(model=response.model(status))

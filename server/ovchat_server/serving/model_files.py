@@ -1,0 +1,158 @@
+"""What a model's folder says about the model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ovchat_server.chat.template import ChatTemplate, ChatTemplateError, load_chat_template
+from ovchat_server.engine.tokenizer import Tokenizer, TokenizerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MODEL = "openvino_model.xml"
+# Where architectures say how long their context is, in OVMS's order.
+CONTEXT_LENGTH_KEYS = (
+    "max_position_embeddings",
+    "n_positions",
+    "seq_len",
+    "seq_length",
+    "n_ctx",
+    "sliding_window",
+)
+MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
+DIGEST_SPAN = 1 << 20
+
+
+class ModelFilesError(Exception):
+    """A folder is not a model that can be served; the message says why and which."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingDefaults:
+    """From `generation_config.json`; None where it is silent."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model's folder, read.
+
+    Attributes:
+        created: When the weights were written, in seconds since 1970 (UTC).
+        digest: Changes when a file changes that may change answers.
+        context_length: Most tokens of prompt and answer that the model was made for.
+        end_tokens: Tokens that end an answer.
+    """
+
+    created: int
+    digest: str
+    context_length: int
+    end_tokens: tuple[int, ...]
+    defaults: SamplingDefaults
+    template: ChatTemplate
+    tokenizer: Tokenizer
+
+
+def read_model_files(directory: Path) -> ModelFiles:
+    """Read a model's folder; the weights are left to the engine.
+
+    Raises:
+        ModelFilesError: It is missing, or lacks something.
+    """
+    if not directory.is_dir():
+        raise ModelFilesError(f"there is no folder {directory}")
+    model = directory / MODEL
+    if not model.is_file():
+        raise ModelFilesError(f"there is no {MODEL} in {directory}")
+    try:
+        tokenizer = Tokenizer.load(directory)
+        template = load_chat_template(directory)
+    except (TokenizerError, ChatTemplateError) as error:
+        raise ModelFilesError(f"{error}, in {directory}") from error
+    generation = _read_json(directory / "generation_config.json")
+    return ModelFiles(
+        created=int(model.stat().st_mtime),
+        digest=_digest(directory),
+        context_length=_context_length(directory),
+        end_tokens=_end_tokens(generation, template, tokenizer),
+        defaults=SamplingDefaults(
+            temperature=_number(generation, "temperature"),
+            top_p=_number(generation, "top_p"),
+            top_k=_integer(generation, "top_k"),
+        ),
+        template=template,
+        tokenizer=tokenizer,
+    )
+
+
+def _context_length(directory: Path) -> int:
+    config = _read_json(directory / "config.json")
+    # Models that see keep their language part's configuration in a section of its own.
+    for section in (config, config.get("text_config")):
+        if isinstance(section, dict):
+            for key in CONTEXT_LENGTH_KEYS:
+                length = _integer(section, key)
+                if length:
+                    return length
+    raise ModelFilesError(f"config.json does not say the context length, in {directory}")
+
+
+def _end_tokens(
+    generation: Mapping[str, Any], template: ChatTemplate, tokenizer: Tokenizer
+) -> tuple[int, ...]:
+    """All tokens that end an answer: chat models end turns and texts with different ones."""
+    value = generation.get("eos_token_id")
+    listed = value if isinstance(value, list) else [value]
+    tokens = {token for token in listed if isinstance(token, int)}
+    if template.end_token is not None:
+        token = tokenizer.token(template.end_token)
+        if token is not None:
+            tokens.add(token)
+    return tuple(sorted(tokens))
+
+
+def _digest(directory: Path) -> str:
+    """A digest over all files, the same for every copy of them.
+
+    Of large ones only both ends: reading gigabytes of weights would take longer than loading
+    the model does.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(directory.iterdir()):
+        if path.suffix not in MODEL_FILE_SUFFIXES:
+            continue
+        size = path.stat().st_size
+        digest.update(f"{path.name}:{size}\n".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(DIGEST_SPAN))
+            file.seek(max(size - DIGEST_SPAN, 0))
+            digest.update(file.read())
+    return digest.hexdigest()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelFilesError(f"{path} is not JSON: {error}") from error
+    return value if isinstance(value, dict) else {}
+
+
+def _number(fields: Mapping[str, Any], name: str) -> float | None:
+    value = fields.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _integer(fields: Mapping[str, Any], name: str) -> int | None:
+    value = fields.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,254 @@
+"""Every option, once: its flag, its environment variable and its key in the config file.
+
+A flag wins over the environment, which wins over the file's [server] table, which wins over
+the default. Models come from the file's [[models]] and from --model, which replaces a model
+of the file of the same name.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+ENVIRONMENT_PREFIX = "OVCHAT_"
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,127}")
+DEFAULT_KV_BLOCKS = 512
+MIB = 1 << 20
+
+
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A model to serve: a [[models]] table.
+
+    Attributes:
+        name: The id callers ask for.
+        path: Its folder in OpenVINO's format; in a config file relative to that file.
+        device: OpenVINO's name of a device, such as "CPU" or "GPU.0".
+        kv_blocks: Size of the KV cache in blocks (32 tokens on a CPU, 16 on a GPU).
+        kv_cache_gb: Its size in GiB instead.
+        max_num_batched_tokens: Most tokens of one step. A smaller number keeps streams
+            moving beside a long prompt, a larger one reads long prompts faster.
+        properties: OpenVINO's, such as INFERENCE_PRECISION_HINT.
+    """
+
+    name: str
+    path: Path
+    device: str = "CPU"
+    kv_blocks: int | None = None
+    kv_cache_gb: int | None = None
+    max_num_batched_tokens: int = 2048
+    properties: dict[str, str | int | float | bool] = {}
+
+    def __post_init__(self) -> None:
+        """Check what types cannot say.
+
+        Raises:
+            ValueError: A value makes no sense; msgspec names the table it stands in.
+        """
+        if not MODEL_NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is no name for a model: use letters, digits, . _ - /")
+        if self.kv_blocks is not None and self.kv_cache_gb is not None:
+            raise ValueError("kv_blocks and kv_cache_gb say the same thing: give one")
+        if self.kv_blocks is not None and self.kv_blocks < 4:  # noqa: PLR2004
+            raise ValueError(f"kv_blocks must be at least 4, got {self.kv_blocks}")
+        if self.kv_cache_gb is not None and self.kv_cache_gb < 1:
+            raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
+        if self.max_num_batched_tokens < 1:
+            raise ValueError("max_num_batched_tokens must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to serve.
+
+    Attributes:
+        models: At least one.
+        host: Address that both ports listen on.
+        grpc_port: Of the gRPC server; 0 picks a free one.
+        rest_port: Of Envoy (`ovchat up` only).
+        admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
+        envoy_path: Envoy's binary; None finds it.
+        drain_timeout: Seconds that running requests get to finish when the server stops.
+        max_request_bytes: Largest request.
+        log_level: Python's name of the lowest level that is logged.
+    """
+
+    models: tuple[ModelSettings, ...]
+    host: str
+    grpc_port: int
+    rest_port: int
+    admin_port: int
+    envoy_path: Path | None
+    drain_timeout: float
+    max_request_bytes: int
+    log_level: str
+
+
+class _NamedPath(click.ParamType[ModelSettings]):
+    """NAME=PATH."""
+
+    name = "name=path"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ModelSettings:
+        if isinstance(value, ModelSettings):
+            return value
+        name, separator, path = str(value).partition("=")
+        if not separator or not path:
+            self.fail(f"{value!r} is not NAME=PATH, such as demo=models/demo", param, ctx)
+        try:
+            return ModelSettings(name=name, path=Path(path))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def with_options(command: F) -> F:
+    """Give a command all options. It gets them as keywords; see `settings_from`."""
+    for decorate in reversed(_options()):
+        command = decorate(command)
+    return command
+
+
+def settings_from(options: Mapping[str, Any]) -> Settings:
+    """The settings that a command's options make.
+
+    Raises:
+        click.UsageError: There is no model to serve.
+    """
+    named = {model.name: model for model in _file_models(options["config"])}
+    named |= {model.name: model for model in options["model"]}
+    if not named:
+        raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
+    rest = {key: value for key, value in options.items() if key not in {"config", "model"}}
+    return Settings(models=tuple(named.values()), **rest)
+
+
+def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:
+    """The flags that give another command the same options."""
+    arguments: list[str] = []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "model":
+            arguments += [f"{flag}={model.name}={model.path}" for model in value]
+        elif value is not None:
+            arguments.append(f"{flag}={value}")
+    return arguments
+
+
+def _options() -> list[Callable[[F], F]]:
+    port = click.IntRange(0, 65535)
+    return [
+        click.option(
+            "--config",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            envvar=f"{ENVIRONMENT_PREFIX}CONFIG",
+            # Before the others, whose defaults it sets.
+            is_eager=True,
+            callback=_read_defaults,
+            help="TOML file with a [server] table and [[models]] tables.",
+        ),
+        _option(
+            "--model",
+            type=_NamedPath(),
+            multiple=True,
+            metavar="NAME=PATH",
+            help="Serve the model in folder PATH as NAME. Repeatable.",
+        ),
+        _option(
+            "--host", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all networks."
+        ),
+        _option("--grpc-port", type=port, default=9000, help="Port of the gRPC server."),
+        _option("--rest-port", type=port, default=8000, help="Port of Envoy: REST and gRPC."),
+        _option(
+            "--admin-port",
+            type=port,
+            default=0,
+            help="Port of Envoy's administration, on loopback only; 0 picks a free one.",
+        ),
+        _option(
+            "--envoy-path",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Envoy's binary; by default the installed package's, then PATH's.",
+        ),
+        _option(
+            "--drain-timeout",
+            type=click.FloatRange(0),
+            default=30.0,
+            help="Seconds that running requests get to finish on shutdown.",
+        ),
+        _option(
+            "--max-request-bytes",
+            type=click.IntRange(1024),
+            default=8 * MIB,
+            help="Largest request.",
+        ),
+        _option(
+            "--log-level",
+            type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+            default="info",
+            help="Lowest level to log.",
+        ),
+    ]
+
+
+def _option(flag: str, **attributes: Any) -> Callable[[F], F]:  # noqa: ANN401  click's own
+    environment = ENVIRONMENT_PREFIX + flag.removeprefix("--").replace("-", "_").upper()
+    return click.option(flag, envvar=environment, show_envvar=True, show_default=True, **attributes)
+
+
+def _read_defaults(
+    context: click.Context, parameter: click.Parameter, path: Path | None
+) -> Path | None:
+    """Take the file's [server] table as the defaults of the other options."""
+    if path is None:
+        return None
+    table = _read_file(path).get("server", {})
+    known = {item.name for item in context.command.params} - {"config", "model"}
+    for key in table.keys() - known:
+        raise click.BadParameter(f"{path}: [server] has no option {key!r}", context, parameter)
+    context.default_map = {**(context.default_map or {}), **table}
+    return path
+
+
+def _file_models(path: Path | None) -> Iterable[ModelSettings]:
+    if path is None:
+        return
+    try:
+        models = msgspec.convert(
+            _read_file(path).get("models", []), list[ModelSettings], dec_hook=_to_path
+        )
+    except msgspec.ValidationError as error:
+        raise click.UsageError(f"{path}: models: {error}") from error
+    names = [model.name for model in models]
+    for name in names:
+        if names.count(name) > 1:
+            raise click.UsageError(f"{path}: two models are called {name!r}")
+    for model in models:
+        yield msgspec.structs.replace(model, path=path.parent / model.path)
+
+
+def _to_path(kind: type, value: object) -> Path:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(kind)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{path} is not TOML: {error}") from error
+    for key in content.keys() - {"server", "models"}:
+        raise click.UsageError(f"{path}: there is no table {key!r}, only server and models")
+    return content
