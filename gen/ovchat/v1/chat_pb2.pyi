@@ -731,20 +731,24 @@ class Choice(_message.Message):
     def __init__(
         self,
         *,
-        index: _builtins.int = ...,
+        index: _builtins.int | None = ...,
         message: _message_pb2.Message | None = ...,
         finish_reason: Global___FinishReason.ValueType = ...,
         logprobs: Global___Logprobs | None = ...,
         stop_reason: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "logprobs", b"logprobs", "message", b"message", "stop_reason", b"stop_reason"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "index", b"index", "logprobs", b"logprobs", "message", b"message", "stop_reason", b"stop_reason"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "message", b"message", "stop_reason", b"stop_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "message", b"message", "stop_reason", b"stop_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
+    _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
     _WhichOneofReturnType__logprobs: _TypeAlias = _typing.Literal["logprobs"]  # noqa: Y015
     _WhichOneofArgType__logprobs: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs"]  # noqa: Y015
     _WhichOneofReturnType__stop_reason: _TypeAlias = _typing.Literal["stop_reason"]  # noqa: Y015
     _WhichOneofArgType__stop_reason: _TypeAlias = _typing.Literal["_stop_reason", b"_stop_reason"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprobs) -> _WhichOneofReturnType__logprobs | None: ...
     @_typing.overload
@@ -828,20 +832,24 @@ class ChunkChoice(_message.Message):
     def __init__(
         self,
         *,
-        index: _builtins.int = ...,
+        index: _builtins.int | None = ...,
         delta: Global___Delta | None = ...,
         finish_reason: Global___FinishReason.ValueType = ...,
         logprobs: Global___Logprobs | None = ...,
         stop_reason: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "delta", b"delta", "logprobs", b"logprobs", "stop_reason", b"stop_reason"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "delta", b"delta", "index", b"index", "logprobs", b"logprobs", "stop_reason", b"stop_reason"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "delta", b"delta", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "stop_reason", b"stop_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "delta", b"delta", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "stop_reason", b"stop_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
+    _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
     _WhichOneofReturnType__logprobs: _TypeAlias = _typing.Literal["logprobs"]  # noqa: Y015
     _WhichOneofArgType__logprobs: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs"]  # noqa: Y015
     _WhichOneofReturnType__stop_reason: _TypeAlias = _typing.Literal["stop_reason"]  # noqa: Y015
     _WhichOneofArgType__stop_reason: _TypeAlias = _typing.Literal["_stop_reason", b"_stop_reason"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprobs) -> _WhichOneofReturnType__logprobs | None: ...
     @_typing.overload
@@ -921,25 +929,29 @@ class ToolCallDelta(_message.Message):
     def __init__(
         self,
         *,
-        index: _builtins.int = ...,
+        index: _builtins.int | None = ...,
         id: _builtins.str | None = ...,
         name: _builtins.str | None = ...,
         arguments: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "_id", b"_id", "_name", b"_name", "arguments", b"arguments", "id", b"id", "name", b"name"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "_id", b"_id", "_index", b"_index", "_name", b"_name", "arguments", b"arguments", "id", b"id", "index", b"index", "name", b"name"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "_id", b"_id", "_name", b"_name", "arguments", b"arguments", "id", b"id", "index", b"index", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "_id", b"_id", "_index", b"_index", "_name", b"_name", "arguments", b"arguments", "id", b"id", "index", b"index", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arguments: _TypeAlias = _typing.Literal["arguments"]  # noqa: Y015
     _WhichOneofArgType__arguments: _TypeAlias = _typing.Literal["_arguments", b"_arguments"]  # noqa: Y015
     _WhichOneofReturnType__id: _TypeAlias = _typing.Literal["id"]  # noqa: Y015
     _WhichOneofArgType__id: _TypeAlias = _typing.Literal["_id", b"_id"]  # noqa: Y015
+    _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
+    _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
     _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
     _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__arguments) -> _WhichOneofReturnType__arguments | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__id) -> _WhichOneofReturnType__id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
 
@@ -1069,24 +1081,36 @@ class Usage(_message.Message):
     def __init__(
         self,
         *,
-        prompt_tokens: _builtins.int = ...,
-        completion_tokens: _builtins.int = ...,
-        total_tokens: _builtins.int = ...,
+        prompt_tokens: _builtins.int | None = ...,
+        completion_tokens: _builtins.int | None = ...,
+        total_tokens: _builtins.int | None = ...,
         prompt_tokens_details: Global___PromptTokensDetails | None = ...,
         completion_tokens_details: Global___CompletionTokensDetails | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_tokens_details", b"_completion_tokens_details", "_prompt_tokens_details", b"_prompt_tokens_details", "completion_tokens_details", b"completion_tokens_details", "prompt_tokens_details", b"prompt_tokens_details"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_tokens", b"_completion_tokens", "_completion_tokens_details", b"_completion_tokens_details", "_prompt_tokens", b"_prompt_tokens", "_prompt_tokens_details", b"_prompt_tokens_details", "_total_tokens", b"_total_tokens", "completion_tokens", b"completion_tokens", "completion_tokens_details", b"completion_tokens_details", "prompt_tokens", b"prompt_tokens", "prompt_tokens_details", b"prompt_tokens_details", "total_tokens", b"total_tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_tokens_details", b"_completion_tokens_details", "_prompt_tokens_details", b"_prompt_tokens_details", "completion_tokens", b"completion_tokens", "completion_tokens_details", b"completion_tokens_details", "prompt_tokens", b"prompt_tokens", "prompt_tokens_details", b"prompt_tokens_details", "total_tokens", b"total_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_tokens", b"_completion_tokens", "_completion_tokens_details", b"_completion_tokens_details", "_prompt_tokens", b"_prompt_tokens", "_prompt_tokens_details", b"_prompt_tokens_details", "_total_tokens", b"_total_tokens", "completion_tokens", b"completion_tokens", "completion_tokens_details", b"completion_tokens_details", "prompt_tokens", b"prompt_tokens", "prompt_tokens_details", b"prompt_tokens_details", "total_tokens", b"total_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__completion_tokens: _TypeAlias = _typing.Literal["completion_tokens"]  # noqa: Y015
+    _WhichOneofArgType__completion_tokens: _TypeAlias = _typing.Literal["_completion_tokens", b"_completion_tokens"]  # noqa: Y015
     _WhichOneofReturnType__completion_tokens_details: _TypeAlias = _typing.Literal["completion_tokens_details"]  # noqa: Y015
     _WhichOneofArgType__completion_tokens_details: _TypeAlias = _typing.Literal["_completion_tokens_details", b"_completion_tokens_details"]  # noqa: Y015
+    _WhichOneofReturnType__prompt_tokens: _TypeAlias = _typing.Literal["prompt_tokens"]  # noqa: Y015
+    _WhichOneofArgType__prompt_tokens: _TypeAlias = _typing.Literal["_prompt_tokens", b"_prompt_tokens"]  # noqa: Y015
     _WhichOneofReturnType__prompt_tokens_details: _TypeAlias = _typing.Literal["prompt_tokens_details"]  # noqa: Y015
     _WhichOneofArgType__prompt_tokens_details: _TypeAlias = _typing.Literal["_prompt_tokens_details", b"_prompt_tokens_details"]  # noqa: Y015
+    _WhichOneofReturnType__total_tokens: _TypeAlias = _typing.Literal["total_tokens"]  # noqa: Y015
+    _WhichOneofArgType__total_tokens: _TypeAlias = _typing.Literal["_total_tokens", b"_total_tokens"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__completion_tokens) -> _WhichOneofReturnType__completion_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__completion_tokens_details) -> _WhichOneofReturnType__completion_tokens_details | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_tokens) -> _WhichOneofReturnType__prompt_tokens | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_tokens_details) -> _WhichOneofReturnType__prompt_tokens_details | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__total_tokens) -> _WhichOneofReturnType__total_tokens | None: ...
 
 Global___Usage: _TypeAlias = Usage  # noqa: Y015
 

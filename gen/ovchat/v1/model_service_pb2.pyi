@@ -248,18 +248,45 @@ class EngineLoad(_message.Message):
     def __init__(
         self,
         *,
-        running_requests: _builtins.int = ...,
-        waiting_requests: _builtins.int = ...,
-        used_kv_blocks: _builtins.int = ...,
-        total_kv_blocks: _builtins.int = ...,
-        peak_batch_size: _builtins.int = ...,
-        generated_tokens: _builtins.int = ...,
-        preemptions: _builtins.int = ...,
+        running_requests: _builtins.int | None = ...,
+        waiting_requests: _builtins.int | None = ...,
+        used_kv_blocks: _builtins.int | None = ...,
+        total_kv_blocks: _builtins.int | None = ...,
+        peak_batch_size: _builtins.int | None = ...,
+        generated_tokens: _builtins.int | None = ...,
+        preemptions: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_generated_tokens", b"_generated_tokens", "_peak_batch_size", b"_peak_batch_size", "_preemptions", b"_preemptions", "_running_requests", b"_running_requests", "_total_kv_blocks", b"_total_kv_blocks", "_used_kv_blocks", b"_used_kv_blocks", "_waiting_requests", b"_waiting_requests", "generated_tokens", b"generated_tokens", "peak_batch_size", b"peak_batch_size", "preemptions", b"preemptions", "running_requests", b"running_requests", "total_kv_blocks", b"total_kv_blocks", "used_kv_blocks", b"used_kv_blocks", "waiting_requests", b"waiting_requests"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generated_tokens", b"generated_tokens", "peak_batch_size", b"peak_batch_size", "preemptions", b"preemptions", "running_requests", b"running_requests", "total_kv_blocks", b"total_kv_blocks", "used_kv_blocks", b"used_kv_blocks", "waiting_requests", b"waiting_requests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_generated_tokens", b"_generated_tokens", "_peak_batch_size", b"_peak_batch_size", "_preemptions", b"_preemptions", "_running_requests", b"_running_requests", "_total_kv_blocks", b"_total_kv_blocks", "_used_kv_blocks", b"_used_kv_blocks", "_waiting_requests", b"_waiting_requests", "generated_tokens", b"generated_tokens", "peak_batch_size", b"peak_batch_size", "preemptions", b"preemptions", "running_requests", b"running_requests", "total_kv_blocks", b"total_kv_blocks", "used_kv_blocks", b"used_kv_blocks", "waiting_requests", b"waiting_requests"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__generated_tokens: _TypeAlias = _typing.Literal["generated_tokens"]  # noqa: Y015
+    _WhichOneofArgType__generated_tokens: _TypeAlias = _typing.Literal["_generated_tokens", b"_generated_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__peak_batch_size: _TypeAlias = _typing.Literal["peak_batch_size"]  # noqa: Y015
+    _WhichOneofArgType__peak_batch_size: _TypeAlias = _typing.Literal["_peak_batch_size", b"_peak_batch_size"]  # noqa: Y015
+    _WhichOneofReturnType__preemptions: _TypeAlias = _typing.Literal["preemptions"]  # noqa: Y015
+    _WhichOneofArgType__preemptions: _TypeAlias = _typing.Literal["_preemptions", b"_preemptions"]  # noqa: Y015
+    _WhichOneofReturnType__running_requests: _TypeAlias = _typing.Literal["running_requests"]  # noqa: Y015
+    _WhichOneofArgType__running_requests: _TypeAlias = _typing.Literal["_running_requests", b"_running_requests"]  # noqa: Y015
+    _WhichOneofReturnType__total_kv_blocks: _TypeAlias = _typing.Literal["total_kv_blocks"]  # noqa: Y015
+    _WhichOneofArgType__total_kv_blocks: _TypeAlias = _typing.Literal["_total_kv_blocks", b"_total_kv_blocks"]  # noqa: Y015
+    _WhichOneofReturnType__used_kv_blocks: _TypeAlias = _typing.Literal["used_kv_blocks"]  # noqa: Y015
+    _WhichOneofArgType__used_kv_blocks: _TypeAlias = _typing.Literal["_used_kv_blocks", b"_used_kv_blocks"]  # noqa: Y015
+    _WhichOneofReturnType__waiting_requests: _TypeAlias = _typing.Literal["waiting_requests"]  # noqa: Y015
+    _WhichOneofArgType__waiting_requests: _TypeAlias = _typing.Literal["_waiting_requests", b"_waiting_requests"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__generated_tokens) -> _WhichOneofReturnType__generated_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__peak_batch_size) -> _WhichOneofReturnType__peak_batch_size | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__preemptions) -> _WhichOneofReturnType__preemptions | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__running_requests) -> _WhichOneofReturnType__running_requests | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__total_kv_blocks) -> _WhichOneofReturnType__total_kv_blocks | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__used_kv_blocks) -> _WhichOneofReturnType__used_kv_blocks | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting_requests) -> _WhichOneofReturnType__waiting_requests | None: ...
 
 Global___EngineLoad: _TypeAlias = EngineLoad  # noqa: Y015

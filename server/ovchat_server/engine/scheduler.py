@@ -129,7 +129,8 @@ class Scheduler:
         return Load(
             running_requests=len(self._running),
             waiting_requests=len(self._waiting),
-            used_kv_blocks=self._held(),
+            # The next step preempts where the look-ahead does not fit.
+            used_kv_blocks=min(self._held(), self._total),
             total_kv_blocks=self._total,
             peak_batch_size=self._peak_batch_size,
             generated_tokens=self._generated_tokens,

@@ -41,16 +41,20 @@ def error_translation(rest_body: Callable[[ApiError], str]) -> Around:
     async def translate(
         context: grpc.aio.ServicerContext[Any, Any], method: str
     ) -> AsyncIterator[None]:
+        # Now, not in the handlers: what a context hands out after its call was cancelled may
+        # be gone (see rpc.access).
+        rest = any(key == REST_MARK for key, _ in context.invocation_metadata() or ())
+        body = rest_body if rest else None
         try:
             yield
         except ApiError as error:
-            await _abort(context, error, rest_body)
+            await _abort(context, error, body)
         except grpc.aio.AbortError:
             raise
         except Exception:
             logger.exception("an RPC failed", extra={"method": method})
             message = "The server met an internal error. Its log has more, under the request id."
-            await _abort(context, InternalError(message), rest_body)
+            await _abort(context, InternalError(message), body)
 
     return translate
 
@@ -86,7 +90,7 @@ def _details(error: ApiError) -> Iterator[Message]:
 async def _abort(
     context: grpc.aio.ServicerContext[Any, Any],
     error: ApiError,
-    rest_body: Callable[[ApiError], str],
+    rest_body: Callable[[ApiError], str] | None,
 ) -> None:
     metadata: list[tuple[str, str | bytes]] = [
         ("grpc-status-details-bin", status_of(error).SerializeToString()),
@@ -95,7 +99,7 @@ async def _abort(
     if error.retry_after is not None:
         # HTTP knows whole seconds only; 0 would mean at once.
         metadata.append(("retry-after", str(max(1, math.ceil(error.retry_after)))))
-    if any(key == REST_MARK for key, _ in context.invocation_metadata() or ()):
+    if rest_body is not None:
         metadata.append(("x-ovchat-error", rest_body(error)))
         if error.http_status is not None:
             metadata.append(("x-ovchat-status", str(error.http_status)))

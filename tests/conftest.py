@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ovchat_server.settings import ModelSettings, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+# Batched and alone must give the same: no rounding that depends on the batch.
+EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def demo() -> ModelSettings:
+    return ModelSettings(name="demo", path=ROOT / "models/demo", properties=EXACT)
+
+
+@pytest.fixture(scope="session")
+def successor() -> ModelSettings:
+    return ModelSettings(name="successor", path=ROOT / "models/successor", properties=EXACT)
+
+
+@pytest.fixture(scope="session")
+def free_port() -> Callable[[], int]:
+    def find() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+            return port
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def make_settings() -> Callable[..., Settings]:
+    def make(*models: ModelSettings, drain_timeout: float = 5.0) -> Settings:
+        return Settings(
+            models=models,
+            host="127.0.0.1",
+            grpc_port=0,
+            rest_port=0,
+            admin_port=0,
+            envoy_path=None,
+            drain_timeout=drain_timeout,
+            max_request_bytes=8 << 20,
+            log_level="info",
+        )
+
+    return make

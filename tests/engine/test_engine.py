@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ovchat_server.api.errors import UnavailableError
+from ovchat_server.api.models import ModelState
+from ovchat_server.engine.base import GeneratedTokens, GenerationRequest, Sampling, TokenFinish
+from tests.engine.conftest import Watched, spec
+from tests.successor import successor_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+GREEDY = Sampling(temperature=0, top_p=1, top_k=0, seed=0)
+
+
+def request(text: str, max_tokens: int) -> GenerationRequest:
+    return GenerationRequest(tuple(text.encode()), max_tokens, GREEDY)
+
+
+async def collect(pieces: AsyncGenerator[GeneratedTokens, None]) -> tuple[str, TokenFinish | None]:
+    tokens, finish = [], None
+    async with contextlib.aclosing(pieces):
+        async for piece in pieces:
+            tokens += piece.tokens
+            finish = piece.finish
+    return bytes(tokens).decode(), finish
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_tells_what_the_pool_allows_once_it_is_ready(watched: Watched) -> None:
+    status = watched.engine.status
+
+    # 64 blocks of 32 tokens, one of them and two tokens in reserve.
+    assert status.context_length == 63 * 32 - 2
+    assert status.load is not None
+    assert status.load.total_kv_blocks == 64
+    assert status.load.used_kv_blocks == 0
+
+
+async def test_measures_a_pool_given_in_gibibytes() -> None:
+    watched = Watched(spec(kv_blocks=None, kv_cache_gb=1))
+    watched.engine.start()
+    try:
+        await watched.until(ModelState.READY)
+        load = watched.engine.status.load
+        assert load is not None
+        # One layer, keys and values of one head of 32 floats, 32 tokens a block.
+        assert load.total_kv_blocks == (1 << 30) // (2 * 32 * 4 * 32)
+    finally:
+        await watched.engine.close()
+
+
+async def test_generates_until_the_most_tokens(watched: Watched) -> None:
+    assert await collect(watched.engine.generate(request("a", 30))) == (
+        successor_text("a", 30),
+        TokenFinish.LENGTH,
+    )
+
+
+async def test_a_pool_far_too_small_mixes_nothing_up(watched: Watched) -> None:
+    # 24 sequences that want 16 blocks each, of 64.
+    prompts = [chr(ord("A") + number) for number in range(24)]
+
+    answers = await asyncio.gather(
+        *(collect(watched.engine.generate(request(prompt, 500))) for prompt in prompts)
+    )
+
+    for prompt, (text, finish) in zip(prompts, answers, strict=True):
+        assert text == successor_text(prompt, 500)
+        assert finish is TokenFinish.LENGTH
+    load = watched.engine.status.load
+    assert load is not None
+    assert load.preemptions > 0
+    assert (load.running_requests, load.waiting_requests, load.used_kv_blocks) == (0, 0, 0)
+
+
+async def test_a_slow_reader_gets_everything_in_fewer_pieces(watched: Watched) -> None:
+    slow = watched.engine.generate(request("a", 400))
+    async with contextlib.aclosing(slow):
+        first = await anext(slow)
+        # Another's whole answer goes by meanwhile.
+        await collect(watched.engine.generate(request("b", 400)))
+        rest = [piece async for piece in slow]
+
+    tokens = [*first.tokens, *(token for piece in rest for token in piece.tokens)]
+    assert bytes(tokens).decode() == successor_text("a", 400)
+    assert len(rest) < 100
+
+
+async def test_a_dead_engine_fails_its_requests_and_is_restarted(watched: Watched) -> None:
+    pieces = watched.engine.generate(request("a", 1900))
+    await anext(pieces)
+
+    watched.kill()
+
+    with pytest.raises(UnavailableError) as caught:
+        await collect(pieces)
+    assert caught.value.retry_after is not None
+    await watched.until(ModelState.UNAVAILABLE)
+    assert "signal 9" in watched.engine.status.reason
+    assert watched.engine.status.load is None
+    with pytest.raises(UnavailableError):
+        await collect(watched.engine.generate(request("a", 5)))
+    await watched.until(ModelState.READY)
+    assert await collect(watched.engine.generate(request("a", 5))) == ("bcdef", TokenFinish.LENGTH)
+
+
+async def test_a_model_that_cannot_be_loaded_says_why_and_is_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "openvino_model.xml").write_text("this is no model")
+    watched = Watched(spec(str(tmp_path)))
+    watched.engine.start()
+    try:
+        await watched.until(ModelState.UNAVAILABLE)
+        assert watched.engine.status.reason
+        await watched.until(ModelState.LOADING)
+    finally:
+        await watched.engine.close()
+
+
+async def test_close_leaves_no_process_and_no_descriptor() -> None:
+    before = descriptors()
+    watched = Watched(spec())
+    watched.engine.start()
+    await watched.until(ModelState.READY)
+    pid = watched.pid
+    running = watched.engine.generate(request("a", 1900))
+    await anext(running)
+
+    await watched.engine.close()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(UnavailableError):
+        await collect(running)
+    assert descriptors() == before
+
+
+async def test_close_during_loading_leaves_no_process() -> None:
+    watched = Watched(spec())
+    watched.engine.start()
+    while watched.engine._client is None:
+        await asyncio.sleep(0)  # noqa: ASYNC110  the event loop's next turn is the event
+    pid = watched.pid
+
+    await watched.engine.close()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_the_process_can_be_told_apart_in_ps(watched: Watched) -> None:
+    title = Path(f"/proc/{watched.pid}/cmdline").read_bytes().rstrip(b"\0").decode()
+
+    assert title == "ovchat engine successor"

@@ -1,0 +1,135 @@
+"""How a server starts, survives a dead engine, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2
+
+from ovchat.v1 import model_service_pb2
+from ovchat_server.app import Server, StartError
+from ovchat_server.serving.model_files import ModelFilesError
+from ovchat_server.settings import ModelSettings
+from tests.grpc.conftest import Client
+from tests.grpc.requests import successor as ask_successor
+from tests.grpc.requests import text_of
+from tests.successor import successor_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from ovchat_server.settings import Settings
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[Client]:
+    server = Server(settings)
+    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        yield Client(server, channel)
+
+
+async def test_says_that_it_is_not_ready_until_the_model_is_loaded(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with serving(make_settings(successor)) as client:
+        health = await client.health.Check(health_pb2.HealthCheckRequest())
+        model = await client.model("successor")
+        assert health.status == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert model.state == model_service_pb2.MODEL_STATE_LOADING
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await client.chat.CreateChatCompletion(ask_successor("a", 5))
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+        await client.wait_for_health("SERVING")
+
+        assert text_of(await client.chat.CreateChatCompletion(ask_successor("a", 5))) == "bcdef"
+
+
+async def test_a_dead_engine_is_unavailable_not_serving_and_restarted(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with serving(make_settings(successor)) as client:
+        await client.wait_for_health("SERVING")
+        chunks = aiter(client.chat.StreamChatCompletion(ask_successor("a", 4000)))
+        await anext(chunks)
+
+        engine = client.server._engines[0]._client
+        assert engine is not None
+        engine.kill()
+
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            async for _ in chunks:
+                pass
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        await client.wait_for_health("NOT_SERVING", "ovchat.v1.ChatService/successor")
+        await client.wait_for_health("SERVING")
+        answer = await client.chat.CreateChatCompletion(ask_successor("a", 5))
+        assert text_of(answer) == "bcdef"
+
+
+async def test_a_stopping_server_finishes_what_runs_and_takes_nothing_new(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    stack = contextlib.AsyncExitStack()
+    server = Server(make_settings(successor))
+    await stack.enter_async_context(server.running())
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        client = Client(server, channel)
+        await client.wait_for_health("SERVING")
+        running = aiter(client.chat.StreamChatCompletion(ask_successor("a", 1500)))
+        chunks = [await anext(running)]
+        watch = client.health.Watch(health_pb2.HealthCheckRequest())
+        await watch.read()
+
+        stopping = asyncio.ensure_future(stack.aclose())
+
+        assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        watch.cancel()
+        chunks += [chunk async for chunk in running]
+        await stopping
+    text = "".join(choice.delta.content for chunk in chunks for choice in chunk.choices)
+    assert text == successor_text("a", 1500)
+
+
+async def test_what_outlives_the_drain_timeout_is_ended(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    stack = contextlib.AsyncExitStack()
+    server = Server(make_settings(successor, drain_timeout=0.1))
+    await stack.enter_async_context(server.running())
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        client = Client(server, channel)
+        await client.wait_for_health("SERVING")
+        running = client.chat.CreateChatCompletion(ask_successor("a", 4090))
+        while (await client.model("successor")).load.running_requests == 0:
+            pass
+
+        await stack.aclose()
+
+        with pytest.raises(grpc.aio.AioRpcError):
+            await running
+
+
+async def test_a_port_that_is_taken_is_named(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with serving(make_settings(successor)) as client:
+        taken = make_settings(successor)
+        object.__setattr__(taken, "grpc_port", client.server.port)
+        with pytest.raises(StartError, match=f"port {client.server.port}.*--grpc-port"):
+            async with serving(taken):
+                pass
+
+
+async def test_a_missing_model_is_named(
+    make_settings: Callable[..., Settings], tmp_path: Path
+) -> None:
+    settings = make_settings(ModelSettings(name="gone", path=tmp_path / "gone"))
+
+    with pytest.raises(ModelFilesError, match="gone"):
+        Server(settings)

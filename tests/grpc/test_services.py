@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from ovchat.v1 import model_service_pb2
+
+if TYPE_CHECKING:
+    from tests.grpc.conftest import Client
+
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+
+
+async def test_lists_models_with_what_they_can_do(client: Client) -> None:
+    response = await client.models.ListModels(model_service_pb2.ListModelsRequest())
+
+    demo, successor = response.models
+    assert (demo.id, successor.id) == ("demo", "successor")
+    assert demo.state == model_service_pb2.MODEL_STATE_READY
+    assert demo.context_length == 4096
+    assert demo.load.total_kv_blocks == 512
+    assert list(demo.capabilities) == [
+        model_service_pb2.CAPABILITY_CHAT,
+        model_service_pb2.CAPABILITY_TOOLS,
+        model_service_pb2.CAPABILITY_REASONING,
+    ]
+    assert list(successor.capabilities) == [model_service_pb2.CAPABILITY_CHAT]
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        "",
+        "ovchat.v1.ChatService",
+        "ovchat.v1.ModelService",
+        "ovchat.v1.RestService",
+        "ovchat.v1.ChatService/demo",
+        "ovchat.v1.ChatService/successor",
+    ],
+)
+async def test_health_knows_every_service_and_model(client: Client, service: str) -> None:
+    response = await client.health.Check(health_pb2.HealthCheckRequest(service=service))
+
+    assert response.status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_health_does_not_know_other_names(client: Client) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await client.health.Check(health_pb2.HealthCheckRequest(service="nobody"))
+
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_reflection_lists_all_services(client: Client) -> None:
+    stub = reflection_pb2_grpc.ServerReflectionStub(client.channel)
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+
+    call = stub.ServerReflectionInfo(iter([request]))
+    response = await call.read()
+
+    assert {service.name for service in response.list_services_response.service} == {
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1alpha.ServerReflection",
+        "ovchat.v1.ChatService",
+        "ovchat.v1.ModelService",
+        "ovchat.v1.RestService",
+    }
+
+
+async def test_an_unknown_method_is_unimplemented(client: Client) -> None:
+    call = client.channel.unary_unary("/ovchat.v1.ChatService/Nothing")
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call(b"")
+
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
