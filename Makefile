@@ -19,7 +19,12 @@ setup: .venv/.installed ## Install ovchat and what its development needs into .v
 run: setup ## Serve the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
 	@exec $(BIN)/ovchat up --model demo=models/demo --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
 
-test: setup ## Run all tests.
+# OpenAI's SDK for Node, with the Node that setup installed.
+tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/package-lock.json
+	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --prefix tests/rest/node
+	@touch $@
+
+test: setup tests/rest/node/node_modules/.installed ## Run all tests: [PYTEST_ARGS=...].
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 gen: setup ## Generate gen/ from protos/.
@@ -33,4 +38,4 @@ lint: setup ## Lint, format, types, the contract.
 	$(BIN)/python protos/generate.py --lint
 
 clean: ## Remove what was installed and cached.
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv tests/rest/node/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

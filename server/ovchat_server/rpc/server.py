@@ -33,6 +33,9 @@ CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_
 MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
 
+# What a REST body may grow by on its way through Envoy, whose own limit is the body's.
+ENVELOPE_BYTES = 64 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -61,7 +64,7 @@ def create_server(
             AroundInterceptor(error_translation(services.rest_error)),
         ],
         options=[
-            ("grpc.max_receive_message_length", max_request_bytes),
+            ("grpc.max_receive_message_length", max_request_bytes + ENVELOPE_BYTES),
             ("grpc.max_send_message_length", -1),
             # Two servers on one port would share its callers without anybody noticing.
             ("grpc.so_reuseport", 0),

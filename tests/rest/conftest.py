@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+import openai
+import pytest
+
+from tests.conftest import EXACT, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+CONFIG = """
+[server]
+rest_port = {rest_port}
+grpc_port = {grpc_port}
+
+[[models]]
+name = "demo"
+path = "{root}/models/demo"
+properties = {{ {properties} }}
+
+[[models]]
+name = "successor"
+path = "{root}/models/successor"
+properties = {{ {properties} }}
+"""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """`ovchat up`, running."""
+
+    process: subprocess.Popen[str]
+    rest_port: int
+    grpc_port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.rest_port}"
+
+
+@pytest.fixture(scope="session")
+def stack(
+    free_port: Callable[[], int], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    """Server, engines and Envoy, as a person starts them."""
+    directory = tmp_path_factory.mktemp("stack")
+    config = directory / "ovchat.toml"
+    rest_port, grpc_port = free_port(), free_port()
+    properties = ", ".join(f'{key} = "{value}"' for key, value in EXACT.items())
+    config.write_text(
+        CONFIG.format(rest_port=rest_port, grpc_port=grpc_port, root=ROOT, properties=properties)
+    )
+    log = directory / "log"
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ovchat_server", "up", "--config", str(config)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        wait_for_banner(process, log)
+        yield Stack(process, rest_port, grpc_port)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0, log.read_text()[-3000:]
+
+
+def wait_for_banner(process: subprocess.Popen[str], log: Path) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "is ready" in line:
+            # The access log goes on; nobody reads it, so it must not fill the pipe.
+            process.stdout.close()
+            return
+    pytest.fail(f"ovchat up ended: {log.read_text()[-3000:]}")
+
+
+@pytest.fixture(scope="session")
+async def http(stack: Stack) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=stack.url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def sdk(stack: Stack) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{stack.url}/v3", api_key="unused", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+async def async_sdk(stack: Stack) -> AsyncIterator[openai.AsyncOpenAI]:
+    url = f"{stack.url}/v1"
+    async with openai.AsyncOpenAI(base_url=url, api_key="unused", max_retries=0) as client:
+        yield client
+
+
+async def until_idle(http: httpx.AsyncClient, model: str) -> None:
+    """Until no request of a model holds anything; a second at most, as promised."""
+    async with asyncio.timeout(1):
+        while True:
+            load = (await http.get(f"/ovchat/v1/models/{model}")).json()["model"]["load"]
+            if load["running_requests"] == load["waiting_requests"] == load["used_kv_blocks"] == 0:
+                return

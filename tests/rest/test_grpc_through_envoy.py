@@ -1,0 +1,104 @@
+"""gRPC on Envoy's port, and tools that speak it by reflection."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc.aio
+import pytest
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+from ovchat.v1 import chat_service_pb2_grpc
+from tests.grpc.requests import ask, joined, successor
+from tests.rest.conftest import until_idle
+from tests.successor import successor_text
+
+if TYPE_CHECKING:
+    import httpx
+
+    from tests.rest.conftest import Stack
+
+BUF = Path(sysconfig.get_path("scripts")) / "buf"
+
+
+@pytest.fixture(params=["rest_port", "grpc_port"], ids=["envoy", "server"])
+def port(request: pytest.FixtureRequest, stack: Stack) -> int:
+    number: int = getattr(stack, request.param)
+    return number
+
+
+async def test_a_stream_passes(port: int) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = chat_service_pb2_grpc.ChatServiceStub(channel)
+        chunks = [chunk async for chunk in stub.StreamChatCompletion(successor("a", 50))]
+
+    assert joined(chunks) == successor_text("a", 50)
+
+
+async def test_an_error_keeps_its_details(port: int) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = chat_service_pb2_grpc.ChatServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.CreateChatCompletion(ask("x", n=2))
+
+    status = rpc_status.from_call(caught.value)
+    assert status is not None
+    info = error_details_pb2.ErrorInfo()
+    status.details[0].Unpack(info)
+    assert info.reason == "UNSUPPORTED_PARAMETER"
+
+
+async def test_a_deadline_reaches_the_engine(port: int, http: httpx.AsyncClient) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = chat_service_pb2_grpc.ChatServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.CreateChatCompletion(successor("a", 4000), timeout=0.2)
+
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    await until_idle(http, "successor")
+
+
+def buf_curl(port: int, method: str, data: dict[str, object]) -> list[dict[str, object]]:
+    result = subprocess.run(
+        [
+            BUF,
+            "curl",
+            "--http2-prior-knowledge",
+            "--protocol",
+            "grpc",
+            f"http://127.0.0.1:{port}/{method}",
+            "-d",
+            json.dumps(data),
+        ],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 0, result.stderr
+    decoder = json.JSONDecoder()
+    rest, messages = result.stdout.lstrip(), []
+    while rest:
+        message, end = decoder.raw_decode(rest)
+        messages.append(message)
+        rest = rest[end:].lstrip()
+    return messages
+
+
+def test_buf_curl_asks_by_reflection(port: int) -> None:
+    request: dict[str, object] = {
+        "model": "successor",
+        "messages": [{"role": "ROLE_USER", "content": [{"text": "a"}]}],
+        "max_tokens": 3,
+    }
+
+    [whole] = buf_curl(port, "ovchat.v1.ChatService/CreateChatCompletion", request)
+    chunks = buf_curl(port, "ovchat.v1.ChatService/StreamChatCompletion", request)
+
+    assert whole["model"] == "successor"
+    assert len(chunks) >= 3

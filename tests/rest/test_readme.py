@@ -1,0 +1,65 @@
+"""The README's examples run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from tests.rest.conftest import Stack
+
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(bash|python|javascript)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+# What each says, in the README's order.
+EXPECTED = [
+    "Paris",
+    "data: [DONE]",
+    "42",
+    "1, 2, 3",
+    "I",
+    "1, 2, 3",
+    "FINISH_REASON_STOP",
+    "MODEL_STATE_READY",
+]
+
+
+def test_every_example_has_an_expectation() -> None:
+    assert len(BLOCKS) == len(EXPECTED)
+
+
+@pytest.mark.parametrize("number", range(len(EXPECTED)))
+def test_an_example_works_as_typed(stack: Stack, tmp_path: Path, number: int) -> None:
+    language, code = BLOCKS[number]
+    code = code.replace(":8000", f":{stack.rest_port}").replace(":9000", f":{stack.grpc_port}")
+    code = code.replace(".venv/bin", str(SCRIPTS))
+    node_modules = tmp_path / "node_modules"
+    node_modules.symlink_to(ROOT / "tests/rest/node/node_modules")
+    file = tmp_path / {"bash": "x.sh", "python": "x.py", "javascript": "x.mjs"}[language]
+    file.write_text(code)
+    command = {
+        "bash": ["bash", "-euo", "pipefail"],
+        "python": [sys.executable],
+        "javascript": [str(SCRIPTS / "node")],
+    }[language]
+
+    result = subprocess.run(
+        [*command, str(file)],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert EXPECTED[number] in result.stdout
