@@ -214,9 +214,17 @@ def _read_defaults(
     if path is None:
         return None
     table = _read_file(path).get("server", {})
-    known = {item.name for item in context.command.params} - {"config", "model"}
-    for key in table.keys() - known:
-        raise click.BadParameter(f"{path}: [server] has no option {key!r}", context, parameter)
+    if not isinstance(table, dict):
+        raise click.BadParameter(f"{path}: server must be a table, [server]", context, parameter)
+    known = {item.name: item.type for item in context.command.params}
+    for key, value in table.items():
+        if key not in known.keys() - {"config", "model"}:
+            raise click.BadParameter(f"{path}: [server] has no option {key!r}", context, parameter)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            message = f"{path}: [server] {key} must be a string or a number, got {value!r}"
+            raise click.BadParameter(message, context, parameter)
+        if isinstance(known[key], click.Path):
+            table[key] = str(path.parent / str(value))
     context.default_map = {**(context.default_map or {}), **table}
     return path
 
@@ -238,10 +246,11 @@ def _file_models(path: Path | None) -> Iterable[ModelSettings]:
         yield msgspec.structs.replace(model, path=path.parent / model.path)
 
 
-def _to_path(kind: type, value: object) -> Path:
-    if kind is Path and isinstance(value, str):
-        return Path(value)
-    raise NotImplementedError(kind)
+def _to_path(_kind: type, value: object) -> Path:
+    if not isinstance(value, str):
+        # msgspec says where.
+        raise ValueError(f"Expected `str`, got {value!r}")  # noqa: TRY004
+    return Path(value)
 
 
 def _read_file(path: Path) -> dict[str, Any]:

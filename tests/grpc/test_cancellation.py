@@ -71,7 +71,7 @@ async def test_a_cancelled_call_leaves_the_others_alone(client: Client) -> None:
 
 
 async def test_health_and_models_answer_while_a_long_prompt_is_read(client: Client) -> None:
-    words = "What is the capital of France? " * 300
+    words = "What is the capital of France? " * 200
     call = client.chat.StreamChatCompletion(ask(words, max_tokens=1, temperature=0))
     first_chunk = asyncio.ensure_future(call.read())
     answered = 0

@@ -98,6 +98,23 @@ async def test_a_bad_request_is_refused_naming_the_field(client: Client, name: s
     assert field in (caught.value.details() or "")
 
 
+async def test_an_error_full_of_the_callers_text_arrives_whole(client: Client) -> None:
+    snowmen = chat_pb2.CreateChatCompletionRequest(
+        model="demo",
+        messages=[user("x")],
+        reasoning_effort="\N{SNOWMAN}" * 5000,
+        tools=[tool_pb2.Tool(function=tool_pb2.FunctionDefinition(name="\N{SNOWMAN}" * 5000))]
+        * 100,
+    )
+
+    for _ in range(20):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await client.chat.CreateChatCompletion(snowmen)
+        # gRPC drops calls at random whose metadata are over 8 KiB.
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert details(caught.value)[1][0] == "tools[0].function.name"
+
+
 async def test_a_stream_refuses_before_its_first_message(client: Client) -> None:
     call = client.chat.StreamChatCompletion(ask("x", temperature=9))
 

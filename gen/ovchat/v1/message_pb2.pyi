@@ -83,7 +83,7 @@ class Message(_message.Message):
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
         """What is said, in order. Several text parts are joined with a line break.
-        May be empty only for an assistant turn that carries tool_calls.
+        May be empty only for an assistant turn: one that only calls tools, or was cut off.
         """
 
     @_builtins.property

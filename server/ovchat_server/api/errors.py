@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# More violations than this help nobody, and their text comes from the caller.
+# More help nobody, their text comes from the caller, and all of it must fit into the 8 KiB
+# of trailing metadata that gRPC callers take, twice and with every non-ASCII byte escaped.
 MAX_REPORTED_VIOLATIONS = 10
-MAX_ECHOED_CHARACTERS = 100
+MAX_REPORTED_CHARACTERS = 600
+MAX_ECHOED_CHARACTERS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,11 @@ class InvalidRequestError(ApiError):
     @classmethod
     def of(cls, violations: Sequence[Violation]) -> InvalidRequestError:
         """The error for everything wrong with one request; at least one violation."""
-        reported = violations[:MAX_REPORTED_VIOLATIONS]
+        reported: list[Violation] = []
+        for violation in violations[:MAX_REPORTED_VIOLATIONS]:
+            if sum(len(item.message) for item in reported) > MAX_REPORTED_CHARACTERS:
+                break
+            reported.append(violation)
         message = " ".join(violation.message for violation in reported)
         if len(violations) > len(reported):
             message += f" {len(violations) - len(reported)} more fields are wrong."

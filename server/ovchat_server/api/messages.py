@@ -34,13 +34,11 @@ def _read_message(reader: Reader) -> Message | None:
     role = Role(name)
     tool_calls = _read_tool_calls(reader, role)
     content = _read_content(reader)
-    if content is None and not reader.present("content"):
-        content = reader.string("refusal")
-    if content is None and role is not Role.ASSISTANT:
-        # A content of the wrong type was already complained about.
-        if not reader.present("content"):
-            reader.require("content")
-        return None
+    empty = reader.fields.get("content") in (None, [])
+    if role is Role.ASSISTANT:
+        content = reader.string("refusal") if empty else content
+    elif empty:
+        reader.refuse("content", "is required", "missing_required_parameter")
     if role is Role.TOOL:
         reader.require("tool_call_id")
     return Message(

@@ -65,7 +65,7 @@ class Reader:
     def number(
         self, name: str, minimum: float, maximum: float, *, above_minimum: bool = False
     ) -> float | None:
-        """A finite number in `minimum` to `maximum`; `above_minimum` leaves the minimum out."""
+        """A number in `minimum` to `maximum`; `above_minimum` leaves the minimum out."""
 
         def complaint(value: float) -> str | None:
             if minimum <= value <= maximum and not (above_minimum and value == minimum):
@@ -151,10 +151,10 @@ def _as_number(value: JsonValue) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        number = float(value)
+        return float(value)
     except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+        # Out of any bounds, as infinity is.
+        return math.inf if value > 0 else -math.inf
 
 
 def _as_string(value: JsonValue) -> str | None:

@@ -25,7 +25,7 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
         if tool is None:
             continue
         if any(tool.name == other.name for other in tools):
-            reader.refuse("function.name", f"is {tool.name!r} for a second time")
+            reader.refuse("function.name", f"is {shortened(repr(tool.name))} for a second time")
         tools.append(tool)
     return tuple(tools)
 

@@ -8,9 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-# A character of UTF-8 has at most four bytes, and a token at least one. Bytes that are not
-# text after that many tokens never will be, and are handed out as replacements.
+# A character of UTF-8 has at most four bytes, and a token at least one.
 MAX_TOKENS_A_CHARACTER = 4
+# Tokens that never become text are no reason to decode ever more of them at once.
+MAX_WINDOW = 16
 
 
 class TokenDecoder(Protocol):
@@ -27,32 +28,51 @@ class Detokenizer:
     The text of a token depends on the one before it (a leading space, bytes of one
     character), so each token is decoded together with those of the last piece handed out,
     and what is new is the difference. Text that ends in the middle of a character is held
-    back until the character is whole.
+    back until the character is whole; bytes that no more tokens can make one are handed
+    out as replacements.
     """
 
     def __init__(self, decoder: TokenDecoder) -> None:
         """Start an empty sequence."""
         self._decoder = decoder
-        # The tokens of the last piece, then those whose text was not handed out yet.
+        # The tokens of the last piece, then those that came since.
         self._window: list[int] = []
-        self._seen = 0
+        self._new = 0
+        # How much of the window's text was handed out.
+        self._passed = 0
 
     def feed(self, token: int) -> str:
         """The text that is whole now that `token` came; often none."""
         self._window.append(token)
-        return self._take(hold_back=len(self._window) - self._seen < MAX_TOKENS_A_CHARACTER)
+        self._new += 1
+        text = self._decoder.decode(self._window)
+        if not text.endswith(REPLACEMENT):
+            piece = text[self._passed :]
+            if piece:
+                self._forget(self._new, held=0)
+            self._new = 0
+            return piece
+        if self._new < MAX_TOKENS_A_CHARACTER:
+            return ""
+        # Bytes so old are no character; those behind the last replacement may become one.
+        piece = text[self._passed : -1]
+        self._passed = max(self._passed, len(text) - 1)
+        if len(self._window) > MAX_WINDOW and self._decodes_to_replacements():
+            self._forget(MAX_TOKENS_A_CHARACTER, held=1)
+        return piece
 
     def flush(self) -> str:
         """What was held back, at the end of the sequence."""
-        return self._take(hold_back=False)
+        piece = self._decoder.decode(self._window)[self._passed :]
+        self._passed += len(piece)
+        return piece
 
-    def _take(self, *, hold_back: bool) -> str:
-        before = self._decoder.decode(self._window[: self._seen])
-        text = self._decoder.decode(self._window)
-        if hold_back and text.endswith(REPLACEMENT):
-            return ""
-        if len(text) <= len(before):
-            return ""
-        self._window = self._window[self._seen :]
-        self._seen = len(self._window)
-        return text[len(before) :]
+    def _forget(self, keep: int, held: int) -> None:
+        """Drop all but the last `keep` tokens, of whose text `held` is yet to hand out."""
+        self._window = self._window[-keep:]
+        self._passed = len(self._decoder.decode(self._window)) - held
+
+    def _decodes_to_replacements(self) -> bool:
+        """Whether the last tokens alone show where the last replacement begins."""
+        tail = self._decoder.decode(self._window[-MAX_TOKENS_A_CHARACTER:])
+        return tail.endswith(2 * REPLACEMENT)

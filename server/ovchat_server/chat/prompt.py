@@ -9,6 +9,7 @@ Nothing else about the tokens changes.
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.api.chat import Role
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.chat.arguments import parse_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -77,10 +79,18 @@ class PromptRenderer:
             InvalidRequestError: The template refuses it, or it is nested too deeply.
         """
         try:
-            strings = list(_strings(messages, tools, arguments or {}))
+            return self._render(messages, tools, arguments or {})
         except RecursionError as error:
-            complaint = "tools or chat_template_kwargs are nested too deeply."
+            complaint = "messages, tools or chat_template_kwargs are nested too deeply."
             raise InvalidRequestError.of([Violation("tools", complaint)]) from error
+
+    def _render(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        arguments: Mapping[str, JsonValue],
+    ) -> Prompt:
+        strings = list(_strings(messages, tools, arguments))
         if not any(self._all.search(text) for text in strings):
             text = self._template.render(messages, tools, arguments)
             return Prompt(text, tuple(self._tokenizer.encode(text)))
@@ -91,7 +101,7 @@ class PromptRenderer:
         text = self._template.render(
             [self._disarm_message(message, mark) for message in messages],
             [self._disarm_tool(tool, mark) for tool in tools],
-            {name: self._disarm_json(value, mark) for name, value in (arguments or {}).items()},
+            {name: self._disarm_json(value, mark) for name, value in arguments.items()},
         )
         tokens = (token for piece in text.split(mark) for token in self._tokenizer.encode(piece))
         return Prompt(text.replace(mark, ""), tuple(tokens))
@@ -109,10 +119,15 @@ class PromptRenderer:
         )
 
     def _disarm_call(self, call: ToolCall, mark: str) -> ToolCall:
+        # Escaped in the JSON a token does not show, but the template gets the object.
+        arguments = parse_arguments(call.arguments)
         return dataclasses.replace(
             call,
+            id=self._all.sub(partial(_with_mark, mark), call.id),
             name=self._all.sub(partial(_with_mark, mark), call.name),
-            arguments=self._all.sub(partial(_with_mark, mark), call.arguments),
+            arguments=self._all.sub(partial(_with_mark, mark), call.arguments)
+            if arguments is None
+            else json.dumps(self._disarm_json(arguments, mark)),
         )
 
     def _disarm_tool(self, tool: Tool, mark: str) -> Tool:
@@ -169,7 +184,8 @@ def _strings_of_message(message: Message) -> Iterator[str]:
         None, (message.content, message.name, message.tool_call_id, message.reasoning_content)
     )
     for call in message.tool_calls:
-        yield from (call.name, call.arguments)
+        yield from (call.id, call.name, call.arguments)
+        yield from _strings_of_json(parse_arguments(call.arguments))
 
 
 def _strings_of_json(value: JsonValue) -> Iterator[str]:

@@ -30,8 +30,9 @@ class StopMatcher:
         self._held += text
         found = [(at, stop) for stop in self._stops if (at := self._held.find(stop)) >= 0]
         if found:
-            # The earliest match ends the text; of several at one place the first given.
-            at, self.matched = min(found, key=lambda match: match[0])
+            # The match that is whole first, as if the text came one character at a time: so
+            # the pieces' borders change nothing. Of several that end together, the longest.
+            at, self.matched = min(found, key=lambda match: (match[0] + len(match[1]), match[0]))
             passed, self._held = self._held[:at], ""
             return passed
         keep = max((overlap(self._held, stop) for stop in self._stops), default=0)

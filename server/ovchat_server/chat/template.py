@@ -7,15 +7,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jinja2
-from jinja2.ext import loopcontrols
+from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ovchat_server.api.chat import Role
 from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
+from ovchat_server.chat.arguments import parse_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from jinja2.nodes import Node
+    from jinja2.parser import Parser
 
     from ovchat_server.api.chat import Message, Tool, ToolCall
     from ovchat_server.api.json_value import JsonObject
@@ -157,23 +161,28 @@ def _tool(tool: Tool) -> JsonObject:
 
 def _call(call: ToolCall) -> JsonObject:
     # Templates iterate over the arguments, so they get an object where there is one.
-    try:
-        arguments = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        arguments = call.arguments
-    if not isinstance(arguments, dict):
-        arguments = call.arguments
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
+    arguments = parse_arguments(call.arguments)
+    function: JsonObject = {
+        "name": call.name,
+        "arguments": call.arguments if arguments is None else arguments,
     }
+    return {"id": call.id, "type": "function", "function": function}
+
+
+class _GenerationTag(Extension):
+    """`{% generation %}`: marks the assistant's words for training; here only its body counts."""
+
+    tags = {"generation"}  # noqa: RUF012  Jinja's own declaration
+
+    def parse(self, parser: Parser) -> list[Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
 def _environment() -> jinja2.Environment:
     # The settings of transformers' apply_chat_template, which templates are written for.
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _GenerationTag]
     )
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _raise_exception

@@ -72,9 +72,10 @@ class HermesParser:
         """What was held back, at the end of the answer. A call may lack its closing tag."""
         held, self._held = self._held, ""
         if not self._inside:
-            return Parsed(content="" if self._after_call else held)
+            return Parsed(content=held.lstrip() if self._after_call else held)
         self._inside = False
-        call = parse_call(held)
+        # Nor is the part of one that the answer was cut in part of the call.
+        call = parse_call(split_at_tag(held, CLOSE)[0])
         return Parsed(calls=(call,)) if call else Parsed(content=self._gap + OPEN + held)
 
     def _outside(self) -> tuple[str, bool]:
@@ -95,12 +96,17 @@ def parse_call(text: str) -> ParsedCall | None:
     """The call that `text` describes; None where it describes none."""
     try:
         call = json.loads(text)
+        if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+            return None
+        # Llama's models say parameters. A call without arguments is a call.
+        arguments = call.get("arguments", call.get("parameters", {}))
+        if not isinstance(arguments, dict):
+            return None
+        parsed = ParsedCall(
+            call["name"], json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+        )
+        # Half a surrogate pair, escaped in JSON, is no text: no door could write it.
+        (parsed.name + parsed.arguments).encode()
     except (ValueError, RecursionError):
         return None
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-        return None
-    # Llama's models say parameters. A call without arguments is a call.
-    arguments = call.get("arguments", call.get("parameters", {}))
-    if not isinstance(arguments, dict):
-        return None
-    return ParsedCall(call["name"], json.dumps(arguments, ensure_ascii=False))
+    return parsed

@@ -120,7 +120,8 @@ class Scheduler:
             self._admit()
         self._pipeline.step()
         self._leaving = 0
-        news = [item for sequence in list(self._running) if (item := self._collect(sequence))]
+        # The youngest first: so of several that were dropped the oldest is the next again.
+        news = [item for sequence in self._running[::-1] if (item := self._collect(sequence))]
         self._peak_batch_size = max(self._peak_batch_size, len(news))
         return Report(news, self.load())
 

@@ -8,7 +8,6 @@ import msgspec
 from google.api import httpbody_pb2
 
 from ovchat_server.api.errors import (
-    MAX_ECHOED_CHARACTERS,
     MalformedBodyError,
     UnsupportedMediaTypeError,
     shortened,
@@ -24,6 +23,7 @@ EVENT_STREAM = "text/event-stream"
 DONE = b"data: [DONE]\n\n"
 # A header has room for a hint, not for a list of everything.
 MAX_NAMED_PARAMETERS = 20
+MAX_NAME_CHARACTERS = 40
 
 
 def read_json_object(body: httpbody_pb2.HttpBody) -> JsonObject:
@@ -66,15 +66,16 @@ def end_of_events() -> httpbody_pb2.HttpBody:
 
 
 def ascii_json(value: JsonObject) -> str:
-    """JSON that fits into a header: all else escaped."""
+    """JSON that fits into a header: all but printable ASCII escaped."""
     text = msgspec.json.encode(value).decode()
-    return "".join(char if char.isascii() else _escaped(char) for char in text)
+    # DEL is ASCII, but gRPC refuses to send it in a header.
+    return "".join(char if " " <= char <= "~" else _escaped(char) for char in text)
 
 
 def header_list(names: Sequence[str]) -> str:
     """Names a caller chose, fit for a header."""
     return ", ".join(
-        ascii_json([name[:MAX_ECHOED_CHARACTERS]])[2:-2]  # type: ignore[arg-type]
+        ascii_json([name[:MAX_NAME_CHARACTERS]])[2:-2]  # type: ignore[arg-type]
         for name in names[:MAX_NAMED_PARAMETERS]
     )
 

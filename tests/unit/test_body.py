@@ -1,0 +1,164 @@
+"""Bytes of HTTP bodies, and what of a caller's text may stand in a header."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from google.api import httpbody_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ovchat_server.api.errors import (
+    MAX_NAME_CHARACTERS,
+    ApiError,
+    MalformedBodyError,
+    UnsupportedMediaTypeError,
+)
+from ovchat_server.rest.body import (
+    MAX_NAMED_PARAMETERS,
+    ascii_json,
+    end_of_events,
+    event,
+    header_list,
+    json_body,
+    read_json_object,
+)
+
+# What JSON, and so a caller, can say: all but halves of surrogate pairs.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def body(data: bytes, kind: str = "application/json") -> httpbody_pb2.HttpBody:
+    return httpbody_pb2.HttpBody(content_type=kind, data=data)
+
+
+def fit_for_a_header(text: str) -> bool:
+    """What gRPC sends in metadata, and HTTP allows: printable ASCII."""
+    return all(" " <= char <= "~" for char in text)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "",
+        "application/json",
+        "application/json; charset=utf-8",
+        " Application/JSON ;x=y",
+        "application/vnd.api+json",
+    ],
+)
+def test_json_is_read_under_its_names(kind: str) -> None:
+    assert read_json_object(body(b'{"a": 1}', kind)) == {"a": 1}
+
+
+def test_keys_keep_their_order() -> None:
+    assert list(read_json_object(body(b'{"z":1,"a":{"y":1,"b":2},"m":0}'))) == ["z", "a", "m"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+)
+def test_another_type_of_body_is_refused(kind: str) -> None:
+    with pytest.raises(UnsupportedMediaTypeError, match="must be application/json"):
+        read_json_object(body(b"{}", kind))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"{'a': 1}",
+        b"{} {}",
+        b"[]",
+        b"null",
+        b'"x"',
+        b'{"a": NaN}',
+        b'{"a": 1e999}',
+        b'{"a": "\xff"}',
+        b'{"a": "\\ud800"}',
+        b'\xef\xbb\xbf{"a": 1}',
+        pytest.param(b'{"a":' * 100_000, id="deep"),
+        pytest.param(b'{"a": ' + b"1" * 10_000 + b"}", id="long number"),
+    ],
+)
+def test_what_is_no_json_object_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedBodyError) as caught:
+        read_json_object(body(data))
+    assert caught.value.message.startswith("The body ")
+    assert caught.value.message.endswith(".")
+
+
+@given(st.binary(max_size=40))
+def test_no_bytes_raise_anything_else(data: bytes) -> None:
+    try:
+        assert isinstance(read_json_object(body(data)), dict)
+    except ApiError as error:
+        assert error.code == "invalid_json"  # noqa: PT017  either is right
+
+
+def test_an_answer_is_plain_json() -> None:
+    answer = json_body({"z": "é😀", "a": [None, True]})
+    assert answer.content_type == "application/json"
+    assert answer.data.decode() == '{"z":"é😀","a":[null,true]}'
+
+
+@given(TEXT)
+def test_an_event_is_one_line_whatever_it_says(text: str) -> None:
+    sent = event({"content": text})
+    assert sent.content_type == "text/event-stream"
+    assert sent.data.startswith(b"data: ")
+    assert sent.data.endswith(b"\n\n")
+    (line,) = sent.data[:-2].splitlines()
+    assert json.loads(line.removeprefix(b"data: ")) == {"content": text}
+
+
+def test_the_last_event_is_openais() -> None:
+    assert end_of_events().data == b"data: [DONE]\n\n"
+    assert end_of_events().content_type == "text/event-stream"
+
+
+@given(TEXT)
+def test_json_for_a_header_is_ascii_and_says_the_same(text: str) -> None:
+    value: Any = {"error": {"message": text, text: None}}
+    shown = ascii_json(value)
+    assert fit_for_a_header(shown)
+    assert json.loads(shown) == value
+
+
+@pytest.mark.parametrize("text", ["😀", "a\r\nx-evil: 1", "\x00\x1f\x7f\x80", '"\\', "é\u2028"])
+def test_hostile_text_is_escaped_in_a_header(text: str) -> None:
+    shown = ascii_json({"m": text})
+    assert fit_for_a_header(shown)
+    assert json.loads(shown) == {"m": text}
+
+
+def test_names_are_listed_plainly() -> None:
+    assert header_list(["foo", "bar_2"]) == "foo, bar_2"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a\r\nx-evil: 1", "a\\r\\nx-evil: 1"),
+        ('say "x"', 'say \\"x\\"'),
+        ("\x00\x7f", "\\u0000\\u007f"),
+        ("é😀", "\\u00e9\\ud83d\\ude00"),
+        ("", ""),
+    ],
+)
+def test_a_hostile_name_is_escaped(name: str, shown: str) -> None:
+    assert header_list([name]) == shown
+    assert header_list(["a", name, "b"]) == f"a, {shown}, b"
+
+
+@given(st.lists(TEXT, max_size=5))
+def test_any_names_fit_into_a_header(names: list[str]) -> None:
+    assert fit_for_a_header(header_list(names))
+
+
+def test_a_header_holds_only_so_many_names_and_so_much_of_each() -> None:
+    shown = header_list(["x" * 1000] * 1000)
+    assert shown == ", ".join(["x" * MAX_NAME_CHARACTERS] * MAX_NAMED_PARAMETERS)

@@ -1,0 +1,139 @@
+"""Detokenising piece by piece: no character is ever cut, lost or invented."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import decoders, models
+
+from ovchat_server.chat.detokenizer import MAX_TOKENS_A_CHARACTER, REPLACEMENT, Detokenizer
+from ovchat_server.engine.tokenizer import Tokenizer
+from tests.unit.text_tools import CONTROL, PieceDecoder, byte_tokenizer, byte_tokens
+
+BYTES = byte_tokenizer()
+END = BYTES.encode(CONTROL[1])[0]
+# Whole characters of every length, what is not UTF-8, and what looks like its beginning.
+FRAGMENTS = st.sampled_from(
+    [b"a", b" \xc3\xa9", "你".encode(), "😀".encode(), b"\xff", b"\x80", b"\xf0\x9f", b"\xe4"]
+)
+DATA = st.one_of(st.lists(FRAGMENTS, max_size=16).map(b"".join), st.binary(max_size=40))
+
+
+@st.composite
+def cut(draw: st.DrawFn) -> list[bytes]:
+    """Any bytes, cut into tokens anywhere."""
+    data = draw(DATA)
+    cuts = draw(st.sets(st.integers(0, len(data))))
+    return [data[a:b] for a, b in pairwise(sorted({0, len(data)} | cuts))]
+
+
+def run(detokenizer: Detokenizer, tokens: list[int]) -> list[str]:
+    return [*(detokenizer.feed(token) for token in tokens), detokenizer.flush()]
+
+
+@given(cut())
+def test_the_pieces_join_to_the_whole_however_tokens_cut_characters(tokens: list[bytes]) -> None:
+    detokenizer = Detokenizer(PieceDecoder(tokens))
+    joined = "".join(run(detokenizer, list(range(len(tokens)))))
+    assert joined == b"".join(tokens).decode("utf-8", "replace")
+
+
+@given(DATA)
+def test_the_pieces_join_to_what_the_tokenizer_says_of_the_whole(data: bytes) -> None:
+    tokens = byte_tokens(BYTES, data)
+    assert len(tokens) == len(data)
+    assert "".join(run(Detokenizer(BYTES), tokens)) == BYTES.decode(tokens)
+
+
+@given(st.text(st.sampled_from("aé你😀"), max_size=12))
+def test_text_is_handed_out_as_soon_as_a_character_is_whole(text: str) -> None:
+    detokenizer = Detokenizer(BYTES)
+    came = b""
+    shown = ""
+    for byte in text.encode():
+        came += bytes([byte])
+        shown += detokenizer.feed(byte_tokens(BYTES, bytes([byte]))[0])
+        assert shown == came.decode("utf-8", "ignore")
+
+
+@pytest.mark.parametrize("noise", [b"\xff", b"\x80", b"\xf0", b"\xf0\x9f", b"\xe4\xbd"])
+def test_bytes_that_are_no_text_never_block(noise: bytes) -> None:
+    detokenizer = Detokenizer(BYTES)
+    shown = ""
+    data = noise * 100
+    for count, token in enumerate(byte_tokens(BYTES, data), 1):
+        shown += detokenizer.feed(token)
+        whole = data[:count].decode("utf-8", "replace")
+        assert whole.startswith(shown)
+        assert len(whole) - len(shown) < MAX_TOKENS_A_CHARACTER
+
+
+def test_bytes_that_are_no_text_do_not_make_decoding_ever_slower() -> None:
+    longest = 0
+
+    class Watching(PieceDecoder):
+        def decode(self, tokens: list[int]) -> str:  # type: ignore[override]
+            nonlocal longest
+            longest = max(longest, len(tokens))
+            return super().decode(tokens)
+
+    run(Detokenizer(Watching([b"\xff"])), [0] * 500)
+    assert longest < 50
+
+
+def test_bytes_that_are_no_text_do_not_spoil_the_character_behind_them() -> None:
+    for count in range(40):
+        tokens = byte_tokens(BYTES, b"\xff" * count + "😀!".encode())
+        assert "".join(run(Detokenizer(BYTES), tokens)) == REPLACEMENT * count + "😀!"
+
+
+def test_control_tokens_are_no_text_and_leave_the_text_around_them_whole() -> None:
+    smile = byte_tokens(BYTES, "😀".encode())
+    for count in range(6):
+        tokens = [*BYTES.encode("a"), *[END] * count, *smile, *[END] * count, *smile]
+        assert "".join(run(Detokenizer(BYTES), tokens)) == "a😀😀"
+
+
+def test_control_tokens_among_bytes_that_are_no_text_lose_nothing() -> None:
+    smile = byte_tokens(BYTES, "😀".encode())
+    for count in range(30):
+        tokens = [*byte_tokens(BYTES, b"\xff" * count), *[END] * 6, *smile]
+        assert "".join(run(Detokenizer(BYTES), tokens)) == REPLACEMENT * count + "😀"
+
+
+def test_a_character_that_never_becomes_whole_comes_at_the_end() -> None:
+    detokenizer = Detokenizer(BYTES)
+    tokens = byte_tokens(BYTES, "a😀".encode()[:-1])
+    assert "".join(detokenizer.feed(token) for token in tokens) == "a"
+    assert detokenizer.flush() == REPLACEMENT
+    assert detokenizer.flush() == ""
+
+
+def test_the_replacement_character_itself_may_be_said() -> None:
+    tokens = BYTES.encode(f"{REPLACEMENT}{REPLACEMENT} a{REPLACEMENT}")
+    assert "".join(run(Detokenizer(BYTES), tokens)) == f"{REPLACEMENT}{REPLACEMENT} a{REPLACEMENT}"
+
+
+def test_spaces_between_words_of_sentencepiece_are_kept() -> None:
+    words = {"\u2581the": 0, "\u2581cat": 1, "s": 2, "\u2581": 3}
+    inner = tokenizers.Tokenizer(models.BPE(words, []))
+    inner.decoder = decoders.Metaspace()
+    tokens = [0, 1, 2, 3, 1]
+    pieces = run(Detokenizer(Tokenizer(inner)), tokens)
+    assert pieces == ["the", " cat", "s", " ", " cat", ""]
+
+
+def test_bytes_that_a_vocabulary_falls_back_to_become_characters() -> None:
+    # Llama's: the bytes of 你 and 好 are tokens of their own, in one run.
+    words = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"\u2581a": 256}
+    inner = tokenizers.Tokenizer(models.BPE(words, [], byte_fallback=True))
+    inner.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    tokens = [256, *"你好😀".encode(), 256]
+    pieces = run(Detokenizer(Tokenizer(inner)), tokens)
+    assert [piece for piece in pieces if piece] == [" a", "你", "好", "😀", " a"]

@@ -1,0 +1,110 @@
+"""The frames between server and engine process."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TypeVar
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ovchat_server.engine.messages import (
+    LENGTH,
+    Add,
+    Cancel,
+    Command,
+    Event,
+    Failed,
+    FrameReader,
+    Load,
+    News,
+    Ready,
+    Report,
+    decode_command,
+    decode_event,
+    encode,
+)
+
+T = TypeVar("T")
+
+COUNT = st.integers(0, 2**63 - 1)
+TOKEN = st.integers(0, 2**31 - 1)
+LOADS = st.builds(Load, *[COUNT] * len(Load.__struct_fields__))
+COMMANDS: st.SearchStrategy[Command] = st.one_of(
+    st.builds(
+        Add,
+        id=COUNT,
+        prompt=st.lists(TOKEN, max_size=8).map(tuple),
+        max_tokens=st.integers(1, 2**32 - 1),
+        temperature=st.floats(0, 2),
+        top_p=st.floats(0, 1),
+        top_k=st.integers(0, 2**31 - 1),
+        seed=st.integers(0, 2**32 - 1),
+    ),
+    st.builds(Cancel, COUNT),
+)
+NEWS = st.builds(
+    News, COUNT, st.lists(TOKEN, max_size=4), st.sampled_from([None, "stop", "length"])
+)
+EVENTS: st.SearchStrategy[Event] = st.one_of(
+    st.builds(Ready, COUNT, LOADS),
+    st.builds(Failed, st.text()),
+    st.builds(Report, st.lists(NEWS, max_size=4), LOADS),
+)
+
+
+def cut(draw: st.DrawFn, data: bytes) -> list[bytes]:
+    cuts = draw(st.sets(st.integers(0, len(data)), max_size=20))
+    return [data[a:b] for a, b in pairwise(sorted({0, len(data)} | cuts))]
+
+
+def body(frame: bytes) -> bytes:
+    return frame[LENGTH.size :]
+
+
+@given(COMMANDS)
+def test_commands_arrive_as_they_were_sent(command: Command) -> None:
+    assert decode_command(body(encode(command))) == command
+
+
+@given(EVENTS)
+def test_events_arrive_as_they_were_sent(event: Event) -> None:
+    assert decode_event(body(encode(event))) == event
+
+
+@given(st.lists(EVENTS, max_size=5), st.data())
+def test_frames_may_be_cut_anywhere(events: list[Event], data: st.DataObject) -> None:
+    stream = b"".join(map(encode, events))
+    reader = FrameReader()
+    frames = [
+        frame
+        for piece in data.draw(st.composite(lambda draw: cut(draw, stream))())
+        for frame in reader.feed(piece)
+    ]
+    assert [decode_event(frame) for frame in frames] == events
+
+
+@given(COMMANDS)
+def test_a_frame_comes_with_its_last_byte(command: Command) -> None:
+    reader = FrameReader()
+    frame = encode(command)
+    came = [reader.feed(bytes([byte])) for byte in frame]
+    assert came[:-1] == [[]] * (len(frame) - 1)
+    assert came[-1] == [body(frame)]
+
+
+def test_an_empty_frame_is_a_frame() -> None:
+    assert FrameReader().feed(LENGTH.pack(0) * 2) == [b"", b""]
+
+
+@pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x80", body(encode(Failed("x")))])
+def test_what_is_no_command_is_told(frame: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        decode_command(frame)
+
+
+def test_a_command_is_no_event() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decode_event(body(encode(Cancel(1))))

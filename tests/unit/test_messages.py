@@ -1,0 +1,206 @@
+"""Reading the messages of a request: content, roles, calls, and where a fault stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ovchat_server.api.chat import Message, Role, ToolCall
+from ovchat_server.api.messages import UNSUPPORTED_PARTS, read_messages
+from ovchat_server.api.reader import Reader
+
+if TYPE_CHECKING:
+    from ovchat_server.api.errors import Violation
+
+TEXT = {"type": "text", "text": "Hi"}
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"b":1,"a":2}'}}
+
+
+def read(*messages: Any) -> tuple[tuple[Message, ...], list[Violation]]:
+    violations: list[Violation] = []
+    return read_messages(Reader({"messages": list(messages)}, violations)), violations
+
+
+def one(**fields: Any) -> Message:
+    messages, violations = read(fields)
+    assert violations == []
+    return messages[0]
+
+
+def faults(*messages: Any) -> list[tuple[str, str]]:
+    return [(violation.field, violation.code) for violation in read(*messages)[1]]
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
+def test_every_role_may_speak(role: str) -> None:
+    assert one(role=role, content="Hi", name="Ann") == Message(Role(role), "Hi", name="Ann")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("", ""),
+        ("Hi\n", "Hi\n"),
+        ([TEXT], "Hi"),
+        ([TEXT, TEXT], "Hi\nHi"),
+        ([{"type": "text", "text": ""}], ""),
+        ([{"type": "refusal", "refusal": "No"}], "No"),
+        ([TEXT | {"prompt_cache_breakpoint": {"mode": "explicit"}}], "Hi"),
+    ],
+)
+def test_content_is_text_or_parts_of_it(content: Any, text: str) -> None:
+    assert one(role="user", content=content).content == text
+
+
+def test_an_assistant_may_call_instead_of_speaking() -> None:
+    message = one(role="assistant", content=None, tool_calls=[CALL])
+    assert message.content is None
+    assert message.tool_calls == (ToolCall("c1", "f", '{"b":1,"a":2}'),)
+
+
+def test_an_assistants_turn_may_come_back_as_it_was_answered() -> None:
+    # Cut inside its reasoning an answer has neither content nor calls.
+    message = one(role="assistant", content=None, reasoning_content="Hmm")
+    assert (message.content, message.reasoning_content) == (None, "Hmm")
+
+
+def test_an_assistants_refusal_is_what_it_said() -> None:
+    assert one(role="assistant", content=None, refusal="No").content == "No"
+    assert faults({"role": "user", "refusal": "No"}) == [
+        ("messages[0].content", "missing_required_parameter")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reasoning"),
+    [
+        ({"reasoning_content": "a"}, "a"),
+        ({"reasoning": "b"}, "b"),
+        ({"reasoning_content": "a", "reasoning": "b"}, "a"),
+        ({"reasoning_content": None}, None),
+    ],
+)
+def test_reasoning_has_two_names(fields: dict[str, Any], reasoning: str | None) -> None:
+    assert one(role="assistant", content="x", **fields).reasoning_content == reasoning
+
+
+def test_a_tool_answers_a_call() -> None:
+    message = one(role="tool", content=[TEXT], tool_call_id="c1")
+    assert message == Message(Role.TOOL, "Hi", tool_call_id="c1")
+
+
+@pytest.mark.parametrize("function", [{"name": "f"}, {"name": "f", "arguments": ""}])
+def test_a_call_may_lack_arguments(function: dict[str, Any]) -> None:
+    message = one(role="assistant", tool_calls=[{"id": "c1", "function": function}])
+    assert message.tool_calls == (ToolCall("c1", "f", "{}"),)
+
+
+def test_messages_must_not_be_empty() -> None:
+    assert faults() == [("messages", "invalid_value")]
+
+
+@pytest.mark.parametrize(
+    ("message", "path", "code"),
+    [
+        ("Hi", "", "invalid_type"),
+        (None, "", "invalid_type"),
+        ({"content": "x"}, ".role", "missing_required_parameter"),
+        ({"role": None, "content": "x"}, ".role", "missing_required_parameter"),
+        ({"role": 1, "content": "x"}, ".role", "invalid_type"),
+        ({"role": "function", "content": "x"}, ".role", "invalid_value"),
+        ({"role": "user"}, ".content", "missing_required_parameter"),
+        ({"role": "user", "content": None}, ".content", "missing_required_parameter"),
+        ({"role": "tool", "tool_call_id": "c"}, ".content", "missing_required_parameter"),
+        ({"role": "user", "content": 5}, ".content", "invalid_type"),
+        ({"role": "assistant", "content": {}}, ".content", "invalid_type"),
+        ({"role": "user", "content": ["x"]}, ".content[0]", "invalid_type"),
+        ({"role": "user", "content": [{}]}, ".content[0].type", "missing_required_parameter"),
+        ({"role": "user", "content": [{"type": "x"}]}, ".content[0].type", "invalid_value"),
+        ({"role": "user", "content": [{"type": []}]}, ".content[0].type", "invalid_type"),
+        (
+            {"role": "user", "content": [TEXT, {"type": "text"}]},
+            ".content[1].text",
+            "missing_required_parameter",
+        ),
+        (
+            {"role": "user", "content": [{"type": "text", "text": 1}]},
+            ".content[0].text",
+            "invalid_type",
+        ),
+        ({"role": "user", "content": "x", "name": 1}, ".name", "invalid_type"),
+        ({"role": "tool", "content": "x"}, ".tool_call_id", "missing_required_parameter"),
+        (
+            {"role": "tool", "content": "x", "tool_call_id": 1},
+            ".tool_call_id",
+            "invalid_type",
+        ),
+        ({"role": "user", "content": "x", "tool_calls": [CALL]}, ".tool_calls", "invalid_value"),
+        ({"role": "assistant", "tool_calls": {}}, ".tool_calls", "invalid_type"),
+        ({"role": "assistant", "tool_calls": ["x"]}, ".tool_calls[0]", "invalid_type"),
+        (
+            {"role": "assistant", "tool_calls": [CALL | {"id": None}]},
+            ".tool_calls[0].id",
+            "missing_required_parameter",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [CALL, CALL | {"type": "custom"}]},
+            ".tool_calls[1].type",
+            "invalid_value",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [CALL | {"function": None}]},
+            ".tool_calls[0].function",
+            "missing_required_parameter",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [CALL | {"function": {}}]},
+            ".tool_calls[0].function.name",
+            "missing_required_parameter",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [CALL | {"function": {"name": 1}}]},
+            ".tool_calls[0].function.name",
+            "invalid_type",
+        ),
+        (
+            {
+                "role": "assistant",
+                "tool_calls": [CALL | {"function": {"name": "f", "arguments": {}}}],
+            },
+            ".tool_calls[0].function.arguments",
+            "invalid_type",
+        ),
+        (
+            {"role": "assistant", "function_call": {"name": "f"}},
+            ".function_call",
+            "unsupported_parameter",
+        ),
+        (
+            {"role": "assistant", "content": "x", "reasoning_content": []},
+            ".reasoning_content",
+            "invalid_type",
+        ),
+    ],
+)
+def test_a_fault_is_told_by_its_exact_place(message: Any, path: str, code: str) -> None:
+    good = {"role": "user", "content": "Hi"}
+    assert faults(good, good, message) == [(f"messages[2]{path}", code)]
+
+
+@pytest.mark.parametrize("kind", UNSUPPORTED_PARTS)
+def test_a_part_that_is_no_text_is_refused_by_its_place(kind: str) -> None:
+    part = {"type": kind, kind: {}}
+    assert faults({"role": "user", "content": [TEXT, part]}) == [
+        ("messages[0].content[1].type", "unsupported_value")
+    ]
+
+
+def test_all_faults_of_a_conversation_are_found() -> None:
+    found = faults({"role": "x"}, {"role": "user"}, {"role": "tool", "content": [{"type": "y"}]})
+    assert [path for path, _ in found] == [
+        "messages[0].role",
+        "messages[1].content",
+        "messages[2].content[0].type",
+        "messages[2].tool_call_id",
+    ]

@@ -1,0 +1,251 @@
+"""OpenAI's JSON, key by key: what its SDKs, and then OVMS's and vLLM's callers, rely on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ovchat_server.api.chat import Message, Role, ToolCall
+from ovchat_server.api.completion import (
+    ChatChunk,
+    ChatCompletion,
+    Choice,
+    ChunkChoice,
+    CompletionInfo,
+    Delta,
+    FinishReason,
+    ToolCallDelta,
+    Usage,
+)
+from ovchat_server.api.errors import (
+    ApiError,
+    ContextLengthExceededError,
+    InternalError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    UnavailableError,
+    Violation,
+)
+from ovchat_server.api.models import Capability, ModelState, ModelStatus
+from ovchat_server.rest import wire
+
+INFO = CompletionInfo("chatcmpl-1", 1_700_000_000, "demo", "fp_1")
+COMMON = {
+    "id": "chatcmpl-1",
+    "created": 1_700_000_000,
+    "model": "demo",
+    "system_fingerprint": "fp_1",
+}
+
+
+def sent(value: Any) -> Any:
+    """A value as a client parses it."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def chunk(*choices: ChunkChoice, usage: Usage | None = None, include_usage: bool = False) -> Any:
+    return sent(wire.chat_chunk(ChatChunk(INFO, choices, usage), include_usage=include_usage))
+
+
+def choice(delta: Delta, reason: FinishReason | None = None, index: int = 0) -> Any:
+    return chunk(ChunkChoice(index, delta, reason))["choices"][0]
+
+
+def completion(message: Message, reason: FinishReason = FinishReason.STOP, **fields: Any) -> Any:
+    answer = Choice(0, message, reason, **fields)
+    return sent(wire.chat_completion(ChatCompletion(INFO, (answer,), Usage(3, 4))))
+
+
+def test_a_whole_answer_has_every_key_of_openais() -> None:
+    assert completion(Message(Role.ASSISTANT, "Hi")) == {
+        **COMMON,
+        "object": "chat.completion",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hi", "refusal": None},
+                "logprobs": None,
+                "finish_reason": "stop",
+                "stop_reason": None,
+            }
+        ],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
+    }
+
+
+def test_a_whole_answer_may_reason_and_call() -> None:
+    call = ToolCall("call_1", "f", '{"z":1,"a":2}')
+    message = Message(Role.ASSISTANT, None, tool_calls=(call,), reasoning_content="Hm")
+    answer = completion(message, FinishReason.TOOL_CALLS)["choices"][0]
+    assert answer["finish_reason"] == "tool_calls"
+    assert answer["message"] == {
+        "role": "assistant",
+        "content": None,
+        "refusal": None,
+        "reasoning_content": "Hm",
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "f", "arguments": '{"z":1,"a":2}'},
+            }
+        ],
+    }
+
+
+def test_a_matched_stop_string_is_told() -> None:
+    answer = completion(Message(Role.ASSISTANT, ""), stop_reason="END")["choices"][0]
+    assert (answer["stop_reason"], answer["message"]["content"]) == ("END", "")
+
+
+def test_tokens_of_reasoning_are_told_where_a_model_reasons() -> None:
+    answer = ChatCompletion(INFO, (), Usage(3, 4, reasoning_tokens=0))
+    assert sent(wire.chat_completion(answer))["usage"] == {
+        "prompt_tokens": 3,
+        "completion_tokens": 4,
+        "total_tokens": 7,
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }
+
+
+def test_the_first_chunk_gives_the_role_and_null_for_content() -> None:
+    assert chunk(ChunkChoice(0, Delta(role=Role.ASSISTANT))) == {
+        **COMMON,
+        "object": "chat.completion.chunk",
+        "choices": [
+            {
+                "index": 0,
+                "delta": {"role": "assistant", "content": None},
+                "logprobs": None,
+                "finish_reason": None,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("delta", "expected"),
+    [
+        (Delta(content="Hi"), {"content": "Hi"}),
+        (Delta(content=""), {"content": ""}),
+        (Delta(role=Role.ASSISTANT, content="Hi"), {"role": "assistant", "content": "Hi"}),
+        (Delta(reasoning_content="Hm"), {"reasoning_content": "Hm"}),
+        (
+            Delta(content="a", reasoning_content="b"),
+            {"content": "a", "reasoning_content": "b"},
+        ),
+        (
+            Delta(tool_calls=(ToolCallDelta(0, "call_1", "f", "{}"),)),
+            {
+                "tool_calls": [
+                    {
+                        "index": 0,
+                        "id": "call_1",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": "{}"},
+                    }
+                ]
+            },
+        ),
+        # What was said once must not come again: the SDKs append.
+        (
+            Delta(tool_calls=(ToolCallDelta(1, arguments='{"a"'),)),
+            {"tool_calls": [{"index": 1, "function": {"arguments": '{"a"'}}]},
+        ),
+        (Delta(), {}),
+    ],
+)
+def test_a_delta_has_only_what_is_new(delta: Delta, expected: dict[str, Any]) -> None:
+    assert choice(delta)["delta"] == expected
+
+
+@pytest.mark.parametrize("reason", FinishReason)
+def test_the_last_chunk_has_an_empty_delta_and_says_why(reason: FinishReason) -> None:
+    assert choice(Delta(), reason) == {
+        "index": 0,
+        "delta": {},
+        "logprobs": None,
+        "finish_reason": str(reason),
+        "stop_reason": None,
+    }
+
+
+@pytest.mark.parametrize("index", [0, 3])
+def test_the_index_is_always_there(index: int) -> None:
+    assert choice(Delta(content="x"), index=index)["index"] == index
+
+
+def test_usage_is_on_every_chunk_where_asked_for_and_null_before_the_last() -> None:
+    middle = ChunkChoice(0, Delta(content="x"))
+    assert chunk(middle, include_usage=True)["usage"] is None
+    last = chunk(usage=Usage(3, 4), include_usage=True)
+    assert last["choices"] == []
+    assert last["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    assert "usage" not in chunk(middle)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            InvalidRequestError.of([Violation("top_p", "top_p is bad."), Violation("n", "n.")]),
+            {
+                "message": "top_p is bad. n.",
+                "type": "invalid_request_error",
+                "param": "top_p",
+                "code": "invalid_value",
+            },
+        ),
+        (
+            ContextLengthExceededError("Too long."),
+            {
+                "message": "Too long.",
+                "type": "invalid_request_error",
+                "param": None,
+                "code": "context_length_exceeded",
+            },
+        ),
+        (
+            ModelNotFoundError("No."),
+            {
+                "message": "No.",
+                "type": "invalid_request_error",
+                "param": None,
+                "code": "model_not_found",
+            },
+        ),
+        (
+            UnavailableError("Later."),
+            {
+                "message": "Later.",
+                "type": "server_error",
+                "param": None,
+                "code": "service_unavailable",
+            },
+        ),
+        (
+            InternalError("Oh."),
+            {"message": "Oh.", "type": "server_error", "param": None, "code": "internal_error"},
+        ),
+    ],
+)
+def test_an_error_is_openais_object(error: ApiError, expected: dict[str, Any]) -> None:
+    assert sent(wire.error(error)) == {"error": expected}
+
+
+@pytest.mark.parametrize(("context", "shown"), [(2048, 2048), (0, None)])
+def test_a_model_is_listed_as_openai_and_vllm_do(context: int, shown: int | None) -> None:
+    capabilities = (Capability.CHAT, Capability.TOOLS)
+    status = ModelStatus("demo", 1, context, capabilities, ModelState.READY)
+    assert sent(wire.model(status)) == {
+        "id": "demo",
+        "object": "model",
+        "created": 1,
+        "owned_by": "ovchat",
+        "max_model_len": shown,
+        "context_length": shown,
+        "capabilities": ["chat", "tools"],
+        "state": "ready",
+    }
