@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.api.errors import (
-    MAX_NAME_CHARACTERS,
     ApiError,
     MalformedBodyError,
     UnsupportedMediaTypeError,
 )
 from ovchat_server.rest.body import (
+    MAX_NAME_CHARACTERS,
     MAX_NAMED_PARAMETERS,
     ascii_json,
     end_of_events,
