@@ -1,0 +1,112 @@
+"""A child process that cannot outlive its parent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Self
+
+from ovchat_server.launch import exec_child
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+
+class Child:
+    """A running process and its process group.
+
+    Leaving its context kills what is left of both.
+    """
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
+        """Take over a process that leads its own group; `name` is for messages."""
+        self.name = name
+        self._process = process
+        self._closed = False
+
+    @classmethod
+    async def spawn(cls, name: str, command: Sequence[str], *, ps_name: str = "") -> Self:
+        """Start `command`; its output goes where ours goes.
+
+        `ps_name` replaces the program's name in ps. Not for Python, which finds its
+        installation by that name.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            # Nothing of site-packages is needed, and importing it takes longer than the rest.
+            "-IS",
+            exec_child.__file__,
+            str(os.getpid()),
+            ps_name,
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            # Out of the terminal's foreground group: Ctrl-C is for the parent alone, which
+            # decides who ends first.
+            start_new_session=True,
+        )
+        return cls(name, process)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.returncode is None
+
+    async def wait(self) -> int:
+        """Wait for the end; the exit code, negative for a signal."""
+        return await self._process.wait()
+
+    async def terminate(self, patience: float) -> int:
+        """Ask it to end, and after `patience` seconds make it; the exit code."""
+        if self.running:
+            # The process alone: it knows in which order its own children should end.
+            self._signal(signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                return await asyncio.wait_for(self.wait(), patience)
+        return await self.close()
+
+    async def close(self) -> int:
+        """End it and its process group at once; the exit code. May be called again."""
+        # The group also when the process has ended: its own children may have stayed. Once
+        # only: when all members are gone, the id may become another group's.
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        # Before its setsid the group does not exist yet, and the process gets it by itself.
+        if self.running:
+            self._signal(signal.SIGKILL)
+        return await self.wait()
+
+    def describe_end(self) -> str:
+        """Say how it ended: "exit code 2", or "signal SIGKILL"."""
+        code = self._process.returncode
+        if code is not None and code < 0:
+            return f"signal {signal.Signals(-code).name}"
+        return f"exit code {code}"
+
+    def _signal(self, number: signal.Signals) -> None:
+        # It may end at any moment before the loop hears of it.
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def __aenter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Kill what is left."""
+        await self.close()

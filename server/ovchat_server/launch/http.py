@@ -1,0 +1,29 @@
+"""One HTTP request, for the launcher's few words with Envoy: no dependency, no thread."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ovchat_server.launch.ports import authority
+
+
+async def request(method: str, host: str, port: int, path: str) -> tuple[int, bytes]:
+    """Send a request without a body; the status and body of the answer.
+
+    Raises OSError when there is no (whole) answer.
+    """
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        head = f"{method} {path} HTTP/1.1\r\nhost: {authority(host, port)}\r\n"
+        writer.write(f"{head}content-length: 0\r\nconnection: close\r\n\r\n".encode("ascii"))
+        await writer.drain()
+        answer = await reader.read()
+    finally:
+        writer.close()
+    status_line, _, rest = answer.partition(b"\r\n")
+    try:
+        status = int(status_line.split()[1])
+    except (IndexError, ValueError):
+        msg = "the connection ended before an answer"
+        raise ConnectionError(msg) from None
+    return status, rest.partition(b"\r\n\r\n")[2]

@@ -1,0 +1,93 @@
+"""What `ovchat up` starts: everything that is decided, and checked, before it does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from ovchat_server.launch.banner import banner
+from ovchat_server.launch.envoy_config import (
+    EnvoyFiles,
+    connect_host,
+    envoy_config,
+    locate_envoy,
+)
+from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.ports import check_free, free_port, numeric_host
+
+if TYPE_CHECKING:
+    from ovchat_server.settings import Settings
+
+# More workers would serve no more: one carries tens of thousands of events a second.
+_ENVOY_WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to start, decided and checked."""
+
+    host: str
+    """The numeric address to reach the service under, from this machine."""
+    rest_port: int
+    grpc_port: int
+    admin_port: int
+    model: str
+    drain_timeout: float
+    envoy_command: tuple[str, ...]
+
+    @classmethod
+    def make(cls, settings: Settings) -> Self:
+        """Check all that can be checked before anything runs; raises LaunchError."""
+        host = numeric_host(settings.host)
+        rest_port = settings.rest_port or free_port()
+        admin_port = settings.admin_port or free_port()
+        if not settings.grpc_port:
+            msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
+            raise LaunchError(msg)
+        if rest_port == settings.grpc_port:
+            msg = f"port {rest_port} cannot be both: choose another with --grpc-port"
+            raise LaunchError(msg)
+        check_free(host, rest_port, "--rest-port")
+        check_free(host, settings.grpc_port, "--grpc-port")
+        check_free("127.0.0.1", admin_port, "--admin-port")
+        config = envoy_config(
+            EnvoyFiles.locate(),
+            host=host,
+            rest_port=rest_port,
+            grpc_port=settings.grpc_port,
+            admin_port=admin_port,
+            max_request_bytes=settings.max_request_bytes,
+        )
+        return cls(
+            host=connect_host(host),
+            rest_port=rest_port,
+            grpc_port=settings.grpc_port,
+            admin_port=admin_port,
+            model=settings.models[0].name if settings.models else "MODEL",
+            drain_timeout=settings.drain_timeout,
+            envoy_command=(
+                str(locate_envoy(settings.envoy_path)),
+                "--config-yaml",
+                json.dumps(config),
+                "--log-level",
+                "warning",
+                # Or it warns of having caught our own SIGTERM.
+                "--component-log-level",
+                "main:error",
+                "--concurrency",
+                str(_ENVOY_WORKERS),
+                # Otherwise two Envoys on one machine share memory by a number, and the
+                # second does not start.
+                "--disable-hot-restart",
+                # The access log; 10 s unless told otherwise.
+                "--file-flush-interval-msec",
+                "1000",
+            ),
+        )
+
+    def banner(self) -> str:
+        """Render what to print when everything is ready."""
+        return banner(
+            self.host, rest_port=self.rest_port, grpc_port=self.grpc_port, model=self.model
+        )

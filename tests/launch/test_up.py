@@ -1,0 +1,485 @@
+"""`ovchat up`, from outside: a process with two children, signals and exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import httpx
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from ovchat_server.launch.ports import authority, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.timeout(60)
+
+# Stands in for `ovchat serve`: says SERVING, streams, and ends on SIGTERM as it is told to.
+SERVER = """
+import asyncio, signal, subprocess, sys
+import grpc
+from google.api import httpbody_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from ovchat.v1 import rest_service_pb2_grpc
+
+target, mode = sys.argv[1:]
+asked = asyncio.Event()
+loaded = asyncio.Event()
+
+class Rest(rest_service_pb2_grpc.RestServiceServicer):
+    async def GetReadiness(self, request, context):
+        if mode == "loads for rest" and not loaded.is_set():
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "loading")
+        return httpbody_pb2.HttpBody(content_type="application/json", data=b"{}")
+
+    async def CreateChatCompletion(self, request, context):
+        yield httpbody_pb2.HttpBody(content_type="text/event-stream", data=b"first")
+        await asked.wait()
+        last = b"last" * (7 << 18 if mode == "large" else 1)
+        yield httpbody_pb2.HttpBody(content_type="text/event-stream", data=last)
+
+async def main():
+    print("the server's own words", file=sys.stderr, flush=True)
+    if mode == "stubborn parent":
+        nothing = subprocess.DEVNULL
+        subprocess.Popen(["sleep", "1000"], stdout=nothing, stderr=nothing)
+    if mode == "exits":
+        sys.exit(2)
+    if mode == "never ready":
+        await asyncio.Event().wait()
+    server = grpc.aio.server()
+    rest_service_pb2_grpc.add_RestServiceServicer_to_server(Rest(), server)
+    state = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(state, server)
+    if mode == "loads":
+        await state.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+    server.add_insecure_port(target)
+    await server.start()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, asked.set)
+    loop.add_signal_handler(signal.SIGUSR1, loaded.set)
+    if mode.startswith("loads"):
+        print("loading", file=sys.stderr, flush=True)
+    if mode == "loads":
+        await loaded.wait()
+        await state.set("", health_pb2.HealthCheckResponse.SERVING)
+    await asked.wait()
+    print("asked to end", file=sys.stderr, flush=True)
+    if mode.startswith("stubborn"):
+        await asyncio.Event().wait()
+    await server.stop(30)
+
+asyncio.run(main())
+"""
+
+UP = """
+import asyncio, json, sys
+from pathlib import Path
+from types import SimpleNamespace
+from ovchat_server.launch.up import run_up
+
+values = json.loads(sys.argv[1])
+values["models"] = [SimpleNamespace(name=name) for name in values["models"]]
+values["envoy_path"] = Path(values["envoy_path"]) if values["envoy_path"] else None
+sys.exit(asyncio.run(run_up(SimpleNamespace(**values), sys.argv[2:])))
+"""
+
+
+@dataclass
+class Up:
+    """A running `ovchat up`."""
+
+    process: asyncio.subprocess.Process
+    host: str
+    rest_port: int
+    grpc_port: int
+    out: list[str] = field(default_factory=list)
+    err: list[str] = field(default_factory=list)
+
+    async def says(self, text: str, *, err: bool = False) -> None:
+        """Read output up to a line with `text`."""
+        stream = self.process.stderr if err else self.process.stdout
+        assert stream is not None
+        while line := (await stream.readline()).decode():
+            (self.err if err else self.out).append(line)
+            if text in line:
+                return
+        pytest.fail(f"ended without {text!r}: {self.out} {await self.rest_of_err()}")
+
+    async def ready(self) -> None:
+        await self.says("Ctrl-C")
+
+    async def rest_of_err(self) -> str:
+        assert self.process.stderr is not None
+        return (await self.process.stderr.read()).decode()
+
+    async def ends(self) -> tuple[int, str, str]:
+        """Wait for the end; exit code, stdout and stderr."""
+        out, err = await asyncio.wait_for(self.process.communicate(), 20)
+        code = self.process.returncode
+        assert code is not None
+        return code, "".join(self.out) + out.decode(), "".join(self.err) + err.decode()
+
+    def children(self) -> dict[str, int]:
+        """Process ids of the children, by what they are."""
+        found = {}
+        for child in children_of(self.process.pid):
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+            found["envoy" if command.startswith(b"ovchat-envoy") else "server"] = child
+        return found
+
+    @property
+    def rest(self) -> str:
+        return f"http://{authority(self.host, self.rest_port)}"
+
+
+def children_of(pid: int) -> list[int]:
+    """Process ids of the children that the main thread of a process has."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@dataclass
+class Launcher:
+    """Starts `ovchat up` and makes sure that it has ended when the test has."""
+
+    directory: Path
+    running: list[Up] = field(default_factory=list)
+
+    async def __call__(self, mode: str = "plain", **settings: Any) -> Up:
+        for name, text in (("server.py", SERVER), ("up.py", UP)):
+            (self.directory / name).write_text(text)
+        host = settings.get("host", "127.0.0.1")
+        values = {
+            "host": host,
+            "rest_port": free_port(),
+            "grpc_port": free_port(),
+            "admin_port": 0,
+            "models": ["it's-a-model"],
+            "drain_timeout": 30.0,
+            "max_request_bytes": 8 << 20,
+            "envoy_path": None,
+        } | settings
+        bind = authority(host, values["grpc_port"])
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            self.directory / "up.py",
+            json.dumps(values),
+            *(sys.executable, self.directory / "server.py", bind, mode),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        reached = {"0.0.0.0": "127.0.0.1", "localhost": "127.0.0.1"}.get(host, host)
+        up = Up(process, reached, values["rest_port"], values["grpc_port"])
+        self.running.append(up)
+        return up
+
+
+@pytest.fixture
+async def launch(tmp_path: Path) -> AsyncIterator[Launcher]:
+    launcher = Launcher(tmp_path)
+    yield launcher
+    for up in launcher.running:
+        if up.process.returncode is None:
+            up.process.kill()
+        await up.process.communicate()
+
+
+async def gone(*pids: int) -> None:
+    """Wait until none of the processes is left."""
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            ready, _, _ = await asyncio.to_thread(select.select, [descriptor], [], [], 10)
+            assert ready, f"process {pid} is still there"
+        finally:
+            os.close(descriptor)
+
+
+async def test_both_doors_are_open_when_the_banner_comes(launch: Launcher) -> None:
+    up = await launch()
+    await up.ready()
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"{up.rest}/health")).status_code == 200
+    for port in (up.grpc_port, up.rest_port):
+        async with grpc.aio.insecure_channel(authority(up.host, port)) as channel:
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            answer = await stub.Check(health_pb2.HealthCheckRequest())
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+@pytest.mark.parametrize("mode", ["loads", "loads for rest"])
+async def test_the_banner_waits_for_the_model(launch: Launcher, mode: str) -> None:
+    up = await launch(mode)
+    await up.says("loading", err=True)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(up.says("ovchat is ready"), 0.7)
+    os.kill(up.children()["server"], signal.SIGUSR1)
+    await up.ready()
+
+
+async def test_the_banner_has_the_real_ports_and_model(launch: Launcher) -> None:
+    up = await launch()
+    await up.ready()
+    banner = "".join(up.out)
+    assert f"{up.rest}/v3/chat/completions" in banner
+    assert f"http://{up.host}:{up.grpc_port}/ovchat.v1.ChatService/CreateChatCompletion" in banner
+    assert "base_url=" in banner
+    commands = re.findall(r"(?m)^ +((?:buf )?curl (?:.*\\\n)*.*)$", banner)
+    assert len(commands) == 3
+    for command in commands:
+        assert json.loads(shlex.split(command)[-1])["model"] == "it's-a-model"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_ends_everything_in_order(launch: Launcher, number: signal.Signals) -> None:
+    up = await launch()
+    await up.ready()
+    children = up.children()
+    assert set(children) == {"server", "envoy"}
+    up.process.send_signal(number)
+    code, _, err = await up.ends()
+    assert code == 0
+    assert "asked to end" in err
+    assert "Traceback" not in err
+    await gone(*children.values())
+
+
+async def test_an_answer_under_way_is_finished_and_no_new_one_begun(launch: Launcher) -> None:
+    up = await launch()
+    await up.ready()
+    async with (
+        httpx.AsyncClient(timeout=20) as client,
+        client.stream("POST", f"{up.rest}/v3/chat/completions") as answer,
+    ):
+        parts = answer.aiter_text()
+        assert await anext(parts) == "first"
+        up.process.send_signal(signal.SIGTERM)
+        # The server hears of it only after the port is closed.
+        await up.says("asked to end", err=True)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(up.host, up.rest_port)
+        assert [part async for part in parts] == ["last"]
+    code, _, _ = await up.ends()
+    assert code == 0
+
+
+async def test_a_kept_connection_is_closed_after_its_next_answer(launch: Launcher) -> None:
+    up = await launch("stubborn")
+    await up.ready()
+    async with httpx.AsyncClient() as client:
+        assert "connection" not in (await client.get(f"{up.rest}/health")).headers
+        up.process.send_signal(signal.SIGTERM)
+        await up.says("asked to end", err=True)
+        assert (await client.get(f"{up.rest}/health")).headers["connection"] == "close"
+
+
+async def test_a_client_that_reads_slowly_gets_all_of_its_answer(launch: Launcher) -> None:
+    up = await launch("large")
+    await up.ready()
+    server = up.children()["server"]
+    # More than the sockets between hold, so that the rest of it waits inside Envoy.
+    small = [(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)]
+    async with (
+        httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(socket_options=small), timeout=20
+        ) as client,
+        client.stream("POST", f"{up.rest}/v3/chat/completions") as answer,
+    ):
+        parts = answer.aiter_bytes()
+        size = len(await anext(parts))
+        up.process.send_signal(signal.SIGTERM)
+        await gone(server)
+        async for part in parts:
+            size += len(part)
+    assert size == len("first") + (7 << 20)
+    assert (await up.ends())[0] == 0
+
+
+async def test_ctrl_c_reaches_the_parent_alone(launch: Launcher) -> None:
+    up = await launch()
+    await up.ready()
+    for pid in up.children().values():
+        assert os.getpgid(pid) == pid
+        assert os.getsid(pid) == pid
+
+
+async def test_a_second_signal_ends_at_once(launch: Launcher) -> None:
+    up = await launch("stubborn parent", drain_timeout=300.0)
+    await up.ready()
+    children = up.children()
+    # Its own children too, such as the engine of a server that cannot end it any more.
+    grandchildren = children_of(children["server"])
+    assert grandchildren
+    up.process.send_signal(signal.SIGINT)
+    await up.says("asked to end", err=True)
+    up.process.send_signal(signal.SIGINT)
+    code, _, _ = await up.ends()
+    assert code == 0
+    await gone(*children.values(), *grandchildren)
+
+
+async def test_a_server_that_does_not_end_is_killed_after_the_drain_timeout(
+    launch: Launcher,
+) -> None:
+    up = await launch("stubborn", drain_timeout=0.2)
+    await up.ready()
+    children = up.children()
+    up.process.send_signal(signal.SIGTERM)
+    code, _, err = await up.ends()
+    assert code == 0
+    assert "asked to end" in err
+    await gone(*children.values())
+
+
+async def test_a_signal_while_starting_ends_everything(launch: Launcher) -> None:
+    up = await launch("never ready")
+    await up.says("own words", err=True)
+    children = up.children()
+    up.process.send_signal(signal.SIGINT)
+    code, out, _ = await up.ends()
+    assert (code, out) == (0, "")
+    await gone(*children.values())
+
+
+async def test_a_server_that_cannot_start_ends_everything_without_a_banner(
+    launch: Launcher,
+) -> None:
+    up = await launch("exits")
+    code, out, err = await up.ends()
+    assert (code, out) == (1, "")
+    assert "the server's own words" in err
+    assert "ovchat up: the server ended by itself (exit code 2)" in err
+    assert "Traceback" not in err
+    for port in (up.rest_port, up.grpc_port):
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(up.host, port)
+
+
+@pytest.mark.parametrize(("dead", "name"), [("server", "the server"), ("envoy", "Envoy")])
+async def test_the_death_of_either_ends_the_other(launch: Launcher, dead: str, name: str) -> None:
+    up = await launch()
+    await up.ready()
+    children = up.children()
+    os.kill(children[dead], signal.SIGKILL)
+    code, _, err = await up.ends()
+    assert code == 1
+    assert f"ovchat up: {name} ended by itself (signal SIGKILL)" in err
+    assert "Traceback" not in err
+    await gone(*children.values())
+
+
+async def test_children_do_not_outlive_a_killed_parent(launch: Launcher) -> None:
+    up = await launch("stubborn")
+    await up.ready()
+    children = up.children()
+    up.process.kill()
+    await gone(*children.values())
+
+
+@pytest.mark.parametrize("option", ["rest_port", "grpc_port", "admin_port"])
+async def test_a_port_in_use_is_named_before_anything_starts(launch: Launcher, option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        up = await launch(**{option: port})
+        code, out, err = await up.ends()
+    assert (code, out) == (1, "")
+    flag = "--" + option.replace("_", "-")
+    assert err == f"ovchat up: port {port} is already in use: choose another with {flag}\n"
+
+
+async def test_a_port_of_another_envoy_is_in_use(launch: Launcher) -> None:
+    # Envoy shares its port with whoever sets SO_REUSEPORT: the second would take half.
+    first = await launch()
+    await first.ready()
+    second = await launch(rest_port=first.rest_port)
+    code, _, err = await second.ends()
+    assert code == 1
+    assert f"port {first.rest_port} is already in use" in err
+
+
+async def test_a_port_just_left_is_free(launch: Launcher) -> None:
+    first = await launch()
+    await first.ready()
+    async with httpx.AsyncClient() as client:
+        await client.get(f"{first.rest}/health")
+        first.process.send_signal(signal.SIGTERM)
+        await first.ends()
+    second = await launch(rest_port=first.rest_port, grpc_port=first.grpc_port)
+    await second.ready()
+
+
+async def test_one_port_for_both_doors_is_refused(launch: Launcher) -> None:
+    port = free_port()
+    up = await launch(rest_port=port, grpc_port=port)
+    code, _, err = await up.ends()
+    assert code == 1
+    assert "--grpc-port" in err
+
+
+async def test_a_rest_port_of_0_is_a_free_one(launch: Launcher) -> None:
+    up = await launch(rest_port=0)
+    await up.ready()
+    found = re.search(r"REST (http://\S+)/v3", "".join(up.out))
+    assert found
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"{found[1]}/health")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"grpc_port": 0}, "--grpc-port 0 is for `ovchat serve`"),
+        ({"host": "no.such.host.invalid"}, "cannot resolve host 'no.such.host.invalid'"),
+        ({"host": "192.0.2.1"}, "192.0.2.1 is not an address of this machine"),
+        ({"envoy_path": "/no/such/envoy"}, "/no/such/envoy is not a program"),
+    ],
+)
+async def test_what_cannot_work_is_said_before_anything_starts(
+    launch: Launcher, settings: dict[str, Any], words: str
+) -> None:
+    up = await launch(**settings)
+    code, out, err = await up.ends()
+    assert (code, out) == (1, "")
+    assert err.startswith(f"ovchat up: {words}")
+    assert err.count("\n") == 1
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "0.0.0.0",
+        "localhost",
+        pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")),
+    ],
+)
+async def test_other_hosts_work(launch: Launcher, host: str) -> None:
+    up = await launch(host=host)
+    await up.ready()
+    assert up.rest in "".join(up.out)
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"{up.rest}/health")).status_code == 200
+    up.process.send_signal(signal.SIGTERM)
+    assert (await up.ends())[0] == 0
