@@ -148,8 +148,8 @@ async def test_close_leaves_no_process_and_no_descriptor() -> None:
 async def test_close_during_loading_leaves_no_process() -> None:
     watched = Watched(spec())
     watched.engine.start()
-    while watched.engine._client is None:
-        await asyncio.sleep(0)  # noqa: ASYNC110  the event loop's next turn is the event
+    while watched.engine._client is None:  # noqa: ASYNC110  the loop's next turn is the event
+        await asyncio.sleep(0)
     pid = watched.pid
 
     await watched.engine.close()

@@ -271,7 +271,7 @@ async def edge(
     change(config)
     command = [
         str(locate_envoy(None)),
-        *("--config-yaml", json.dumps(config)),
+        *("--config-path", "/dev/fd/0"),
         *("--log-level", "error", "--concurrency", "1", "--disable-hot-restart"),
         *("--file-flush-interval-msec", "10"),
     ]
@@ -279,7 +279,7 @@ async def edge(
         await server.start()
     try:
         async with (
-            await Child.spawn("Envoy", command, ps_name="ovchat-envoy") as envoy,
+            await Child.spawn("Envoy", command, "ovchat-envoy", json.dumps(config)) as envoy,
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{rest_port}", timeout=30) as http,
             grpc.aio.insecure_channel(f"127.0.0.1:{rest_port}") as channel,
         ):

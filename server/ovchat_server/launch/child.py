@@ -29,13 +29,27 @@ class Child:
         self._closed = False
 
     @classmethod
-    async def spawn(cls, name: str, command: Sequence[str], *, ps_name: str = "") -> Self:
+    async def spawn(
+        cls, name: str, command: Sequence[str], ps_name: str = "", text: str = ""
+    ) -> Self:
         """Start `command`; its output goes where ours goes.
 
         `ps_name` replaces the program's name in ps. Not for Python, which finds its
-        installation by that name.
+        installation by that name. `text` is what it finds on standard input.
         """
-        process = await asyncio.create_subprocess_exec(
+        # A file in memory: unlike a temporary one it is never left behind, and unlike a pipe
+        # it takes any length at once.
+        with os.fdopen(os.memfd_create("stdin"), "w+", encoding="utf-8") as stdin:
+            stdin.write(text)
+            stdin.seek(0)
+            process = await cls._start(command, ps_name, stdin.fileno())
+        return cls(name, process)
+
+    @staticmethod
+    async def _start(
+        command: Sequence[str], ps_name: str, stdin: int
+    ) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             sys.executable,
             # Nothing of site-packages is needed, and importing it takes longer than the rest.
             "-IS",
@@ -43,12 +57,11 @@ class Child:
             str(os.getpid()),
             ps_name,
             *command,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             # Out of the terminal's foreground group: Ctrl-C is for the parent alone, which
             # decides who ends first.
             start_new_session=True,
         )
-        return cls(name, process)
 
     @property
     def pid(self) -> int:

@@ -34,6 +34,8 @@ class Plan:
     admin_port: int
     model: str
     drain_timeout: float
+    envoy_config: str
+    """Envoy's configuration, which it reads from standard input."""
     envoy_command: tuple[str, ...]
 
     @classmethod
@@ -66,10 +68,12 @@ class Plan:
             admin_port=admin_port,
             model=settings.models[0].name if settings.models else "MODEL",
             drain_timeout=settings.drain_timeout,
+            envoy_config=json.dumps(config),
             envoy_command=(
                 str(locate_envoy(settings.envoy_path)),
-                "--config-yaml",
-                json.dumps(config),
+                # Not --config-yaml: ps would show 15 kB of it. Envoy refuses /dev/stdin.
+                "--config-path",
+                "/dev/fd/0",
                 "--log-level",
                 "warning",
                 # Or it warns of having caught our own SIGTERM.

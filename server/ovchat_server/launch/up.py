@@ -84,7 +84,7 @@ class Signals:
 async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> int:
     async with (
         await Child.spawn("the server", serve_command) as server,
-        await Child.spawn("Envoy", plan.envoy_command, ps_name="ovchat-envoy") as envoy,
+        await Child.spawn("Envoy", plan.envoy_command, "ovchat-envoy", plan.envoy_config) as envoy,
     ):
         try:
             if await _unless_ended(_ready(plan), server, envoy, signals):
