@@ -115,13 +115,17 @@ async def test_a_dead_engine_fails_its_requests_and_is_restarted(watched: Watche
     assert await collect(watched.engine.generate(request("a", 5))) == ("bcdef", TokenFinish.LENGTH)
 
 
-async def test_a_model_that_cannot_be_loaded_says_why_and_is_tried_again(tmp_path: Path) -> None:
+async def test_a_model_that_cannot_be_loaded_is_told_and_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "openvino_model.xml").write_text("this is no model")
     watched = Watched(spec(str(tmp_path)))
     watched.engine.start()
     try:
         await watched.until(ModelState.UNAVAILABLE)
-        assert watched.engine.status.reason
+        # Callers see this, so the engine's own words, which name files, are in the log alone.
+        assert watched.engine.status.reason == "its engine failed; the server's log says why"
+        assert any("openvino_model.xml" in vars(record)["reason"] for record in caplog.records)
         await watched.until(ModelState.LOADING)
     finally:
         await watched.engine.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import sys
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 READ_SIZE = 1 << 20
 # Between the end of the socket and that of the process, which only has to exit.
 EXIT_TIMEOUT = 5.0
+
+logger = logging.getLogger(__name__)
 
 
 class EngineDiedError(Exception):
@@ -98,7 +101,7 @@ class EngineClient:
         await asyncio.shield(self._reader)
         code = await self._process.wait()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return self._failure or f"the engine process ended with {how}"
+        return self._failure or f"its engine process ended with {how}"
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
         """See engine.base.Engine.generate."""
@@ -216,7 +219,9 @@ class EngineClient:
                 self.load = _engine_load(load)
                 self._ready.set_result(context_length)
             case Failed(reason=reason):
-                self._failure = reason
+                # The engine's own words hold paths and C++: for the log, not for callers.
+                logger.error("engine failed", extra={"pid": self._process.pid, "reason": reason})
+                self._failure = "its engine failed; the server's log says why"
 
 
 def _engine_load(load: Load) -> EngineLoad:
