@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from grpc_health.v1 import health
 
 from ovchat_server.chat.prompt import PromptRenderer
+from ovchat_server.engine.client import EngineDiedError
 from ovchat_server.engine.spec import EngineSpec
 from ovchat_server.engine.supervisor import EngineSupervisor
+from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.rest.servicer import RestServicer, rest_error
 from ovchat_server.rpc.server import Services, create_server, publish_health
 from ovchat_server.serving.chat import ChatCompletions
@@ -44,7 +47,7 @@ class Server:
         """
         self._settings = settings
         self._changed = asyncio.Event()
-        self._engines: list[EngineSupervisor] = []
+        self._engines: dict[str, EngineSupervisor] = {}
         self._models = ModelRegistry([self._served(model) for model in settings.models])
         self._health = health.aio.HealthServicer()
         chat = ChatCompletions(self._models)
@@ -68,7 +71,7 @@ class Server:
         publisher = asyncio.create_task(self._publish_changes())
         try:
             await self._server.start()
-            for engine in self._engines:
+            for engine in self._engines.values():
                 engine.start()
             logger.info("listening", extra={"host": self._settings.host, "port": self.port})
             yield
@@ -77,21 +80,33 @@ class Server:
             # First say so, then finish what runs, then take the engines away under it.
             await self._health.enter_graceful_shutdown()
             await self._server.stop(self._settings.drain_timeout)
-            await asyncio.gather(*(engine.close() for engine in self._engines))
+            await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+
+    async def started(self) -> None:
+        """Wait until every model was loaded.
+
+        Raises:
+            StartError: One cannot be.
+        """
+        for name, engine in self._engines.items():
+            try:
+                await engine.started()
+            except EngineDiedError as error:
+                raise StartError(f"the model {name!r} cannot be loaded: {error}") from error
 
     async def stop_now(self) -> None:
         """Cut the draining short: running requests are cancelled."""
         await self._server.stop(None)
 
     def _listen(self) -> int:
-        host, port = self._settings.host, self._settings.grpc_port
+        port = self._settings.grpc_port
         try:
-            return self._server.add_insecure_port(
-                f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            )
-        except RuntimeError as error:
-            message = f"cannot listen on {host} port {port}: choose another with --grpc-port"
-            raise StartError(message) from error
+            host = numeric_host(self._settings.host)
+            # gRPC's own words for a port that is taken help nobody.
+            check_free(host, port, "--grpc-port")
+            return self._server.add_insecure_port(authority(host, port))
+        except (LaunchError, RuntimeError) as error:
+            raise StartError(str(error)) from error
 
     async def _publish_changes(self) -> None:
         while True:
@@ -102,7 +117,7 @@ class Server:
     def _served(self, settings: ModelSettings) -> ServedModel:
         files = read_model_files(settings.path)
         engine = EngineSupervisor(_engine_spec(settings, files), self._changed.set)
-        self._engines.append(engine)
+        self._engines[settings.name] = engine
         return ServedModel(
             id=settings.name,
             fingerprint=_fingerprint(settings, files),
@@ -116,7 +131,7 @@ async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends at once.
 
     Raises:
-        StartError: The port is taken.
+        StartError: The port is taken, or a model cannot be loaded.
         ModelFilesError: A model's folder cannot be served.
     """
     signals: asyncio.Queue[int] = asyncio.Queue()
@@ -125,10 +140,24 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, signals.put_nowait, number)
     server = Server(settings)
     async with server.running():
-        received = await signals.get()
+        received = await _signal_or_failed_start(signals, server)
         logger.info("stopping", extra={"signal": signal.Signals(received).name})
         impatience = asyncio.create_task(_stop_at_next(signals, server))
     impatience.cancel()
+
+
+async def _signal_or_failed_start(signals: asyncio.Queue[int], server: Server) -> int:
+    """Wait for a signal. A model that cannot be loaded at all is no reason to wait."""
+    received = asyncio.create_task(signals.get())
+    started = asyncio.create_task(server.started())
+    try:
+        await asyncio.wait([received, started], return_when=asyncio.FIRST_COMPLETED)
+        if started.done():
+            started.result()
+        return await received
+    finally:
+        received.cancel()
+        started.cancel()
 
 
 async def _stop_at_next(signals: asyncio.Queue[int], server: Server) -> None:

@@ -127,7 +127,10 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         click.UsageError: There is no model to serve.
     """
     named = {model.name: model for model in _file_models(options["config"])}
-    named |= {model.name: model for model in options["model"]}
+    for model in options["model"]:
+        if sum(model.name == other.name for other in options["model"]) > 1:
+            raise click.UsageError(f"--model: two models are called {model.name!r}")
+        named[model.name] = model
     if not named:
         raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
     rest = {key: value for key, value in options.items() if key not in {"config", "model"}}
@@ -153,6 +156,7 @@ def _options() -> list[Callable[[F], F]]:
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             envvar=f"{ENVIRONMENT_PREFIX}CONFIG",
+            show_envvar=True,
             # Before the others, whose defaults it sets.
             is_eager=True,
             callback=_read_defaults,

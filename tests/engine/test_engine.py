@@ -149,6 +149,33 @@ async def test_close_leaves_no_process_and_no_descriptor() -> None:
     assert descriptors() == before
 
 
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_close_that_meets_a_death_restarts_nothing(turns: int) -> None:
+    watched = Watched(spec())
+    watched.engine.start()
+    await watched.until(ModelState.READY)
+    client = watched.engine._client
+    assert client is not None
+    closing = client.close
+    entered = asyncio.Event()
+
+    async def close() -> None:
+        entered.set()
+        await closing()
+
+    client.close = close  # type: ignore[method-assign]
+    watched.kill()
+    await entered.wait()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+    await watched.engine.close()
+
+    assert watched.engine._client is None
+    assert watched.engine._task is not None
+    assert watched.engine._task.done()
+
+
 async def test_close_during_loading_leaves_no_process() -> None:
     watched = Watched(spec())
     watched.engine.start()

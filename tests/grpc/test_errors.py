@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -150,6 +151,43 @@ async def test_a_prompt_longer_than_the_context_is_refused(
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert details(caught.value) == ("CONTEXT_LENGTH_EXCEEDED", [field])
     assert "4096" in (caught.value.details() or "")
+
+
+async def test_an_empty_prompt_is_refused_and_the_engine_lives(client: Client) -> None:
+    # The successor's template is the text alone.
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await client.chat.CreateChatCompletion(ask("", "successor", max_tokens=2))
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert details(caught.value)[1] == ["messages"]
+    assert (await client.model("successor")).state == model_service_pb2.MODEL_STATE_READY
+
+
+async def test_text_that_surely_is_too_long_is_not_tokenised(client: Client) -> None:
+    tokenizer = client.server._models.get("demo").files.tokenizer
+    text = "x" * (7 << 20)
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await client.chat.CreateChatCompletion(ask(text))
+
+    assert details(caught.value) == ("CONTEXT_LENGTH_EXCEEDED", ["messages"])
+    # What is told is the bound that needs no tokenising; the template adds a little.
+    told = int(re.findall(r"take (\d+) tokens or more", str(caught.value.details()))[0])
+    assert tokenizer.fewest_tokens(text) <= told < tokenizer.fewest_tokens(text) + 10
+
+
+@pytest.mark.parametrize(
+    "method", ["ChatService/CreateChatCompletion", "ChatService/StreamChatCompletion"]
+)
+async def test_bytes_that_are_no_message_are_refused(client: Client, method: str) -> None:
+    kind = client.channel.unary_unary if "Create" in method else client.channel.unary_stream
+    call = kind(f"/ovchat.v1.{method}")(b"\xff\xff\xff")
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await (call if "Create" in method else call.read())
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert details(caught.value)[0] == "MALFORMED_MESSAGE"
 
 
 async def test_more_tokens_than_the_context_has_left_are_refused(client: Client) -> None:

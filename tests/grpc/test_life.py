@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 from typing import TYPE_CHECKING
 
 import grpc.aio
@@ -11,7 +12,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from ovchat.v1 import model_service_pb2
-from ovchat_server.app import Server, StartError
+from ovchat_server.app import Server, StartError, serve
 from ovchat_server.serving.model_files import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from tests.grpc.conftest import Client
@@ -58,7 +59,7 @@ async def test_a_dead_engine_is_unavailable_not_serving_and_restarted(
         chunks = aiter(client.chat.StreamChatCompletion(ask_successor("a", 4000)))
         await anext(chunks)
 
-        engine = client.server._engines[0]._client
+        engine = client.server._engines["successor"]._client
         assert engine is not None
         engine.kill()
 
@@ -124,6 +125,17 @@ async def test_a_port_that_is_taken_is_named(
         with pytest.raises(StartError, match=f"port {client.server.port}.*--grpc-port"):
             async with serving(taken):
                 pass
+
+
+async def test_a_model_that_cannot_be_loaded_fails_the_start(
+    make_settings: Callable[..., Settings], successor: ModelSettings, tmp_path: Path
+) -> None:
+    shutil.copytree(successor.path, tmp_path / "broken")
+    (tmp_path / "broken/openvino_model.bin").write_bytes(b"too short")
+    settings = make_settings(ModelSettings(name="broken", path=tmp_path / "broken"))
+
+    with pytest.raises(StartError, match="broken"):
+        await serve(settings)
 
 
 async def test_a_missing_model_is_named(

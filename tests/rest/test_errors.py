@@ -169,6 +169,22 @@ async def test_a_wrong_path_is_not_found(http: httpx.AsyncClient, path: str) -> 
     assert error_of(response)["code"] == "not_found"
 
 
+@pytest.mark.parametrize("path", ["/v3/chat/completions/", "/v3/models/"])
+async def test_a_path_is_told_as_it_was_sent(http: httpx.AsyncClient, path: str) -> None:
+    response = await http.request("POST" if "chat" in path else "GET", path, json=ASK)
+
+    if response.status_code != 200:
+        assert path in error_of(response)["message"]
+        assert "RestService" not in response.text
+
+
+async def test_an_id_that_is_no_text_is_refused(http: httpx.AsyncClient) -> None:
+    response = await http.get("/v3/models/%ff")
+
+    assert response.status_code == 400
+    error_of(response)
+
+
 async def test_the_typed_path_names_the_field_too(http: httpx.AsyncClient) -> None:
     body = {"model": "successor", "messages": [{"role": "ROLE_USER", "content": []}]}
 

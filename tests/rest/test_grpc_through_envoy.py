@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sysconfig
@@ -38,6 +39,19 @@ async def test_a_stream_passes(port: int) -> None:
         chunks = [chunk async for chunk in stub.StreamChatCompletion(successor("a", 50))]
 
     assert joined(chunks) == successor_text("a", 50)
+
+
+async def test_many_streams_share_a_connection(port: int) -> None:
+    async def one(stub: chat_service_pb2_grpc.ChatServiceStub, start: str) -> str:
+        request = successor(start, 900)
+        return joined([chunk async for chunk in stub.StreamChatCompletion(request)])
+
+    starts = [chr(ord("A") + number) for number in range(32)]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = chat_service_pb2_grpc.ChatServiceStub(channel)
+        texts = await asyncio.gather(*(one(stub, start) for start in starts))
+
+    assert texts == [successor_text(start, 900) for start in starts]
 
 
 async def test_an_error_keeps_its_details(port: int) -> None:

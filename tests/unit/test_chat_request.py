@@ -20,6 +20,7 @@ from ovchat_server.api.errors import (
     Violation,
 )
 from ovchat_server.api.parameters import ACCEPTED, SERVED, UNSUPPORTED
+from ovchat_server.api.reader import MAX_VIOLATIONS
 
 HUGE = "x" * 100_000
 
@@ -280,18 +281,42 @@ def test_every_fault_is_told_at_once_and_the_first_leads() -> None:
 
 def test_no_more_faults_are_told_than_help() -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        read(messages=[{}] * 1000)
+        read(messages=[{}] * 50)
     assert len(caught.value.violations) == MAX_REPORTED_VIOLATIONS
-    assert caught.value.message.endswith("990 more fields are wrong.")
+    assert caught.value.message.endswith("40 more fields are wrong.")
+
+
+def test_reading_ends_where_nobody_reads_on() -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        read(messages=[{}] * 5000)
+    assert caught.value.message.endswith(f"{MAX_VIOLATIONS - 10} more fields are wrong.")
+
+
+def test_more_messages_than_anybody_has_are_refused() -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        read(messages=[{"role": "user", "content": "x"}] * 10_001)
+    assert caught.value.param == "messages"
+
+
+@pytest.mark.parametrize(("name", "value"), [("n", True), ("ignore_eos", 0), ("min_p", False)])
+def test_a_boolean_is_no_number_and_a_number_no_boolean(name: str, value: object) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        read(**{name: value})
+    assert caught.value.param == name
+
+
+def test_the_one_value_that_is_supported_is_shown_as_json() -> None:
+    with pytest.raises(InvalidRequestError, match=r'only supported as \{"type": "text"\}'):
+        read(response_format={"type": "json_object"})
 
 
 def test_no_more_is_told_of_faults_than_fits_into_a_header() -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        read(messages=[{"role": "\N{SNOWMAN}" * 1000, "content": "x"}] * 1000)
+        read(messages=[{"role": "\N{SNOWMAN}" * 1000, "content": "x"}] * 50)
     # The last one may go over, the 50 characters of the caller's in it included.
     assert len(caught.value.message) < MAX_REPORTED_CHARACTERS + 250
     told = len(caught.value.violations)
-    assert caught.value.message.endswith(f"{1000 - told} more fields are wrong.")
+    assert caught.value.message.endswith(f"{50 - told} more fields are wrong.")
 
 
 def test_what_the_caller_sent_is_echoed_short() -> None:

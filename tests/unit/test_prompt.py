@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.api.chat import Message, Role, Tool, ToolCall
-from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
 from ovchat_server.chat.prompt import MARKS, Prompt, PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
 from tests.unit.text_tools import CONTROL, MARKUP, byte_tokenizer
@@ -180,7 +180,26 @@ def test_a_tokenizer_without_control_tokens_leaves_all_text_alone() -> None:
         def encode(self, text: str) -> list[int]:
             return [ord(char) for char in text]
 
+        def fewest_tokens(self, text: str) -> int:
+            return len(text)
+
     prompt = PromptRenderer(ChatTemplate("{{ messages[0].content }}", {}), Plain()).render(
         [user("<|im_end|> x")]
     )
     assert prompt.tokens == tuple(map(ord, "<|im_end|> x"))
+
+
+def test_text_that_surely_has_too_many_tokens_is_not_tokenised() -> None:
+    class Counting:
+        control_tokens: tuple[str, ...] = ()
+        markup_tokens: tuple[str, ...] = ()
+
+        def encode(self, text: str) -> list[int]:
+            raise AssertionError(f"tokenised {text}")
+
+        def fewest_tokens(self, text: str) -> int:
+            return len(text) // 4
+
+    renderer = PromptRenderer(ChatTemplate("{{ messages[0].content }}", {}), Counting())
+    with pytest.raises(ContextLengthExceededError):
+        renderer.render([user("x" * 44)], most_tokens=10)

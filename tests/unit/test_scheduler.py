@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ovchat_server.engine.messages import Add, Load
+from ovchat_server.engine.messages import REFUSED, Add, Load
 from ovchat_server.engine.scheduler import MAX_DROPS, DroppedError, Scheduler
 
 if TYPE_CHECKING:
@@ -425,3 +425,28 @@ def test_any_load_ends_complete_and_right(
     assert run.pipeline.peak <= total
     assert (load.running_requests, load.waiting_requests, load.used_kv_blocks) == (0, 0, 0)
     assert load.generated_tokens == sum(map(len, run.tokens.values()))
+
+
+def test_a_sequence_that_the_pipeline_refuses_ends_alone() -> None:
+    class Picky(Pipeline):
+        def add(self, request: Add, prompt: Sequence[int], max_tokens: int, seed: int) -> Handle:
+            if request.id == 2:
+                raise RuntimeError("no thanks")
+            return super().add(request, prompt, max_tokens, seed)
+
+    scheduler = Scheduler(Picky(64), 64, BLOCK)
+    requests = [
+        Add(id=number, prompt=(number,), max_tokens=6, temperature=0, top_p=1, top_k=0, seed=0)
+        for number in (1, 2, 3)
+    ]
+    for request in requests:
+        scheduler.add(request)
+
+    got: dict[int, tuple[list[int], str | None]] = {}
+    while scheduler.busy:
+        for news in scheduler.step().news:
+            tokens, _ = got.get(news.id, ([], None))
+            got[news.id] = (tokens + news.tokens, news.finish)
+
+    assert got == {1: alone(requests[0]), 2: ([], REFUSED), 3: alone(requests[2])}
+    assert scheduler.load().running_requests == 0

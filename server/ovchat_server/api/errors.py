@@ -96,11 +96,35 @@ class ContextLengthExceededError(InvalidRequestError):
 
     code = "context_length_exceeded"
 
+    @classmethod
+    def of_messages(cls, tokens: int, context_length: int) -> ContextLengthExceededError:
+        """The error for a prompt of at least `tokens` tokens."""
+        message = (
+            f"The messages take {tokens} tokens or more, but the model's context has "
+            f"{context_length} for prompt and answer together."
+        )
+        return cls(message, violations=[Violation("messages", message, cls.code)])
+
+    @classmethod
+    def of_answer(cls, asked: int, used: int, context_length: int) -> ContextLengthExceededError:
+        """The error for a prompt that leaves no room for the answer asked for."""
+        message = (
+            f"max_tokens asks for {asked} tokens besides the {used} of the messages, "
+            f"but the model's context has {context_length} for both together."
+        )
+        return cls(message, violations=[Violation("max_tokens", message, cls.code)])
+
 
 class MalformedBodyError(InvalidRequestError):
     """The body of a REST request is not a JSON object."""
 
     code = "invalid_json"
+
+
+class MalformedMessageError(InvalidRequestError):
+    """The bytes of a gRPC request are not the message they should be."""
+
+    code = "malformed_message"
 
 
 class UnsupportedMediaTypeError(InvalidRequestError):

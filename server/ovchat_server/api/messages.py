@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.api.reader import Reader
 
+# Reading more would keep others waiting.
+MAX_MESSAGES = 10_000
 # Known to the wire formats, but not to a model that only reads text.
 UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
 
@@ -21,7 +23,9 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
     if request.fields["messages"] == []:
         request.refuse("messages", "must hold at least one message")
     return tuple(
-        message for reader in request.objects("messages") if (message := _read_message(reader))
+        message
+        for reader in request.objects("messages", at_most=MAX_MESSAGES)
+        if (message := _read_message(reader))
     )
 
 

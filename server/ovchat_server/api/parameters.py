@@ -128,7 +128,7 @@ UNSUPPORTED: Mapping[str, tuple[JsonValue, ...]] = {
 def refuse_unsupported(reader: Reader) -> None:
     """Note a violation for every parameter that we know but cannot honour."""
     for name, neutral in UNSUPPORTED.items():
-        if reader.present(name) and reader.fields[name] not in neutral:
+        if reader.present(name) and not any(_same(reader.fields[name], item) for item in neutral):
             complaint = "is not supported; leave it out"
             if neutral:
                 complaint = "is only supported as " + _shown(neutral[0])
@@ -144,6 +144,22 @@ def unknown(fields: Mapping[str, JsonValue]) -> tuple[str, ...]:
     )
 
 
+def _same(value: JsonValue, other: JsonValue) -> bool:
+    """Whether two values are the same JSON: to Python true is 1."""
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
+
+
 def _shown(value: JsonValue) -> str:
     """A value as the caller would write it."""
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case list():
+            return f"[{', '.join(map(_shown, value))}]"
+        case dict():
+            return (
+                f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in value.items())}}}"
+            )
+    return str(value)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeVar
 
-from ovchat_server.api.errors import Violation, shortened
+from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
 
 T = TypeVar("T")
+
+MAX_VIOLATIONS = 100
 
 
 class Reader:
@@ -37,9 +39,16 @@ class Reader:
         return f"{self._path}.{name}" if self._path else name
 
     def refuse(self, name: str, complaint: str, code: str = "invalid_value") -> None:
-        """Note that the field `name` is wrong; `complaint` completes "<field> ..."."""
+        """Note that the field `name` is wrong; `complaint` completes "<field> ...".
+
+        Raises:
+            InvalidRequestError: Too much is wrong to read on.
+        """
         path = self.path(name)
         self.violations.append(Violation(path, f"{path} {complaint}.", code))
+        if len(self.violations) == MAX_VIOLATIONS:
+            # Nobody reads on, so neither do we.
+            raise InvalidRequestError.of(self.violations)
 
     def present(self, name: str) -> bool:
         """Whether the field is set to something other than null."""
@@ -111,10 +120,14 @@ class Reader:
         """An array as it is."""
         return self._read(name, "an array", _as_array)
 
-    def objects(self, name: str) -> list[Reader]:
+    def objects(self, name: str, at_most: int | None = None) -> list[Reader]:
         """Readers of the objects in an array; none where the array is absent or wrong."""
-        readers = []
-        for index, value in enumerate(self.array(name) or ()):
+        readers: list[Reader] = []
+        values = self.array(name) or []
+        if at_most is not None and len(values) > at_most:
+            self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
+            return readers
+        for index, value in enumerate(values):
             item = f"{name}[{index}]"
             if isinstance(value, dict):
                 readers.append(Reader(value, self.violations, self.path(item)))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
 
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
+MAX_TOOLS = 1024
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -19,15 +20,15 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
     """The functions the model may call; what is wrong with them is noted in the reader."""
     if request.fields.get("tools") == []:
         request.refuse("tools", "must hold at least one tool; leave it out where there are none")
-    tools: list[Tool] = []
-    for reader in request.objects("tools"):
+    tools: dict[str, Tool] = {}
+    for reader in request.objects("tools", at_most=MAX_TOOLS):
         tool = _read_tool(reader)
         if tool is None:
             continue
-        if any(tool.name == other.name for other in tools):
+        if tool.name in tools:
             reader.refuse("function.name", f"is {shortened(repr(tool.name))} for a second time")
-        tools.append(tool)
-    return tuple(tools)
+        tools[tool.name] = tool
+    return tuple(tools.values())
 
 
 def _read_tool(reader: Reader) -> Tool | None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.api.chat import Role
-from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
 from ovchat_server.chat.arguments import parse_arguments
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class PromptTokenizer(Protocol):
         """The tokens of `text`, nothing added."""
         ...
 
+    def fewest_tokens(self, text: str) -> int:
+        """How many tokens `text` has at the least."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -72,28 +77,41 @@ class PromptRenderer:
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
         arguments: Mapping[str, JsonValue] | None = None,
+        most_tokens: int = sys.maxsize,
     ) -> Prompt:
         """The prompt of a conversation.
 
+        Args:
+            messages: The conversation.
+            tools: What the model may call.
+            arguments: Further variables of the template.
+            most_tokens: A text that surely has more is not tokenised.
+
         Raises:
+            ContextLengthExceededError: The prompt surely has more than `most_tokens`.
             InvalidRequestError: The template refuses it, or it is nested too deeply.
         """
         try:
-            return self._render(messages, tools, arguments or {})
+            pieces = self._render(messages, tools, arguments or {})
         except RecursionError as error:
             complaint = "messages, tools or chat_template_kwargs are nested too deeply."
             raise InvalidRequestError.of([Violation("tools", complaint)]) from error
+        fewest = sum(map(self._tokenizer.fewest_tokens, pieces))
+        if fewest > most_tokens:
+            raise ContextLengthExceededError.of_messages(fewest, most_tokens)
+        tokens = (token for piece in pieces for token in self._tokenizer.encode(piece))
+        return Prompt("".join(pieces), tuple(tokens))
 
     def _render(
         self,
         messages: Sequence[Message],
         tools: Sequence[Tool],
         arguments: Mapping[str, JsonValue],
-    ) -> Prompt:
+    ) -> list[str]:
+        """The text of the prompt, cut where a caller wrote a control token."""
         strings = list(_strings(messages, tools, arguments))
         if not any(self._all.search(text) for text in strings):
-            text = self._template.render(messages, tools, arguments)
-            return Prompt(text, tuple(self._tokenizer.encode(text)))
+            return [self._template.render(messages, tools, arguments)]
         mark = next((mark for mark in MARKS if not any(mark in text for text in strings)), None)
         if mark is None:
             complaint = "messages hold control tokens and every Unicode noncharacter."
@@ -103,8 +121,7 @@ class PromptRenderer:
             [self._disarm_tool(tool, mark) for tool in tools],
             {name: self._disarm_json(value, mark) for name, value in arguments.items()},
         )
-        tokens = (token for piece in text.split(mark) for token in self._tokenizer.encode(piece))
-        return Prompt(text.replace(mark, ""), tuple(tokens))
+        return text.split(mark)
 
     def _disarm_message(self, message: Message, mark: str) -> Message:
         # An assistant's turn is the model's own text, where markup is what it was.

@@ -115,12 +115,16 @@ def load_chat_template(directory: Path) -> ChatTemplate:
     source: object = None
     jinja = directory / "chat_template.jinja"
     if jinja.is_file():
-        source = jinja.read_text(encoding="utf-8")
+        try:
+            source = jinja.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ChatTemplateError(f"{jinja.name} is not UTF-8") from error
     for name in ("chat_template.json", "processor_config.json", "tokenizer_config.json"):
         source = source or _read_json(directory / name).get("chat_template")
     if isinstance(source, list):
         # Several named templates: the default one is for chats.
-        named = {str(item.get("name")): item.get("template") for item in source}
+        items = [item for item in source if isinstance(item, dict)]
+        named = {str(item.get("name")): item.get("template") for item in items}
         source = named.get("default")
     if not isinstance(source, str):
         raise ChatTemplateError("there is no chat template (chat_template.jinja)")

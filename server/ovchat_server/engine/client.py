@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.errors import UnavailableError
+from ovchat_server.api.errors import InternalError, UnavailableError
 from ovchat_server.api.models import EngineLoad
 from ovchat_server.engine.base import GeneratedTokens, TokenFinish
 from ovchat_server.engine.messages import (
     LENGTH,
+    REFUSED,
     Add,
     Cancel,
     Command,
@@ -137,11 +138,13 @@ class EngineClient:
     async def close(self) -> None:
         """End the process and wait for it. May be called again."""
         self._reader.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reader
+        # Not `await self._reader` with its cancellation suppressed, nor wait_for: on Python
+        # 3.11 either may swallow a cancellation of ours that comes at the same moment.
+        await asyncio.wait([self._reader])
         self._connection.close()
         try:
-            await asyncio.wait_for(self._process.wait(), EXIT_TIMEOUT)
+            async with asyncio.timeout(EXIT_TIMEOUT):
+                await self._process.wait()
         except TimeoutError:
             # It hangs inside a step.
             self.kill()
@@ -255,6 +258,10 @@ class _Mailbox:
         if not self._tokens and self._finish is None:
             message = "The model's engine stopped; it is being restarted. Try again shortly."
             raise UnavailableError(message, retry_after=1)
+        if self._finish == REFUSED:
+            raise InternalError(
+                "The model's engine refused the request; the server's log says why."
+            )
         finish = TokenFinish(self._finish) if self._finish else None
         tokens, self._tokens = tuple(self._tokens), []
         if not self._failed:

@@ -12,6 +12,8 @@ from typing import TypeAlias
 import msgspec
 
 LENGTH = struct.Struct(">I")
+# The finish of a sequence that the pipeline would not take in.
+REFUSED = "refused"
 
 
 class Add(msgspec.Struct, frozen=True, tag="add"):
@@ -61,7 +63,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class News(msgspec.Struct, frozen=True, array_like=True):
-    """Of one sequence. `finish` is "stop" or "length" on the last news of it."""
+    """Of one sequence. `finish` is "stop", "length" or REFUSED on the last news of it."""
 
     id: int
     tokens: list[int]

@@ -9,11 +9,12 @@ comes back later as prompt + tokens so far; its caller sees a pause.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from ovchat_server.engine.messages import Add, Load, News, Report
+from ovchat_server.engine.messages import REFUSED, Add, Load, News, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +82,7 @@ class Scheduler:
         self._waiting: deque[_Sequence] = deque()
         # Blocks of cancelled sequences, which the pipeline frees in its next step.
         self._leaving = 0
+        self._refused: list[News] = []
         self._peak_batch_size = 0
         self._generated_tokens = 0
         self._preemptions = 0
@@ -121,9 +123,10 @@ class Scheduler:
         self._pipeline.step()
         self._leaving = 0
         # The youngest first: so of several that were dropped the oldest is the next again.
+        refused, self._refused = self._refused, []
         news = [item for sequence in self._running[::-1] if (item := self._collect(sequence))]
         self._peak_batch_size = max(self._peak_batch_size, len(news))
-        return Report(news, self.load())
+        return Report(refused + news, self.load())
 
     def load(self) -> Load:
         """How full the engine is."""
@@ -162,14 +165,19 @@ class Scheduler:
                 return
             self._waiting.popleft()
             request = sequence.request
-            sequence.handle = self._pipeline.add(
-                request,
-                [*request.prompt, *sequence.tokens],
-                request.max_tokens - len(sequence.tokens),
-                # A resumed sequence must not draw the same random numbers again.
-                (request.seed + len(sequence.tokens)) % 2**32,
-            )
-            self._running.append(sequence)
+            try:
+                sequence.handle = self._pipeline.add(
+                    request,
+                    [*request.prompt, *sequence.tokens],
+                    request.max_tokens - len(sequence.tokens),
+                    # A resumed sequence must not draw the same random numbers again.
+                    (request.seed + len(sequence.tokens)) % 2**32,
+                )
+            except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
+                sys.stderr.write(f"the pipeline refused sequence {request.id}: {error}\n")
+                self._refused.append(News(request.id, [], REFUSED))
+            else:
+                self._running.append(sequence)
 
     def _stop(self, sequence: _Sequence) -> None:
         """Take a running sequence out; its blocks are free after the next step."""

@@ -41,6 +41,16 @@ class EngineSupervisor:
         self._context_length = 0
         self._client: EngineClient | None = None
         self._task: asyncio.Task[None] | None = None
+        self._closing = False
+        self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def started(self) -> None:
+        """Wait until the model was loaded for the first time.
+
+        Raises:
+            EngineDiedError: The first attempt failed. There will be others.
+        """
+        await asyncio.shield(self._started)
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -48,10 +58,10 @@ class EngineSupervisor:
 
     async def close(self) -> None:
         """End the engine and wait for its process."""
+        self._closing = True
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
 
     @property
     def status(self) -> EngineStatus:
@@ -74,24 +84,40 @@ class EngineSupervisor:
 
     async def _run(self) -> None:
         delay = FIRST_DELAY
-        while True:
-            client = await EngineClient.start(self._spec)
-            self._client = client
+        while not self._closing:
             try:
-                self._context_length = await client.ready()
-                self._change(ModelState.READY, "")
+                reason = await self._run_once()
+            except Exception:
+                # Whatever it is, an engine that nobody restarts would be worse.
+                logger.exception("engine lost", extra={"model": self._spec.name})
+                reason = "its engine failed; the server's log says why"
+            if self._state is ModelState.READY:
                 delay = FIRST_DELAY
-                reason = await client.died()
-            except EngineDiedError:
-                reason = await client.died()
-            finally:
-                self._client = None
-                await client.close()
             logger.error("engine died", extra={"model": self._spec.name, "reason": reason})
+            if not self._started.done():
+                self._started.set_exception(EngineDiedError(reason))
+                # Nobody may be waiting for it.
+                self._started.exception()
             self._change(ModelState.UNAVAILABLE, reason)
             await asyncio.sleep(delay)
             delay = min(delay * 2, LONGEST_DELAY)
             self._change(ModelState.LOADING, f"it is being restarted after: {reason}")
+
+    async def _run_once(self) -> str:
+        """Run one engine process until it dies; how it died, for an operator."""
+        client = await EngineClient.start(self._spec)
+        self._client = client
+        try:
+            self._context_length = await client.ready()
+            if not self._started.done():
+                self._started.set_result(None)
+            self._change(ModelState.READY, "")
+            return await client.died()
+        except EngineDiedError:
+            return await client.died()
+        finally:
+            self._client = None
+            await client.close()
 
     def _change(self, state: ModelState, reason: str) -> None:
         self._state, self._reason = state, reason

@@ -83,7 +83,9 @@ class Child:
             # The process alone: it knows in which order its own children should end.
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
-                return await asyncio.wait_for(self.wait(), patience)
+                # Not wait_for, which may swallow a cancellation on Python 3.11.
+                async with asyncio.timeout(patience):
+                    return await self.wait()
         return await self.close()
 
     async def close(self) -> int:

@@ -47,9 +47,10 @@ class Plan:
         if not settings.grpc_port:
             msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
             raise LaunchError(msg)
-        if rest_port == settings.grpc_port:
-            msg = f"port {rest_port} cannot be both: choose another with --grpc-port"
-            raise LaunchError(msg)
+        for port, option in ((settings.grpc_port, "--grpc-port"), (admin_port, "--admin-port")):
+            if port == rest_port:
+                msg = f"port {port} cannot be both: choose another with {option}"
+                raise LaunchError(msg)
         check_free(host, rest_port, "--rest-port")
         check_free(host, settings.grpc_port, "--grpc-port")
         check_free("127.0.0.1", admin_port, "--admin-port")

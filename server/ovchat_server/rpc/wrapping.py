@@ -10,6 +10,9 @@ from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
+
+from ovchat_server.api.errors import MalformedMessageError
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 # What happens around an RPC, given its context and its full name.
@@ -44,9 +47,14 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
         for kind, factory in FACTORIES.items():
             behavior = getattr(handler, kind)
             if behavior is not None:
+                parse = handler.request_deserializer
+                if kind.startswith("unary") and parse is not None:
+                    # Inside the surrounding: gRPC's own answer to a malformed message is
+                    # UNKNOWN, and a traceback in the log.
+                    behavior, parse = _parsing(behavior, parse), None
                 return factory(
                     self._surround(behavior, handler_call_details.method),
-                    request_deserializer=handler.request_deserializer,
+                    request_deserializer=parse,
                     response_serializer=handler.response_serializer,
                 )
         raise AssertionError("a handler has a behaviour")
@@ -73,3 +81,27 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
                     yield response
 
         return surrounded
+
+
+def _parsing(behavior: Behavior, parse: Callable[[bytes], Any]) -> Behavior:
+    """A behaviour that gets the bytes of its request."""
+
+    def parsed(data: bytes) -> Any:  # noqa: ANN401  a message
+        try:
+            return parse(data)
+        except DecodeError as error:
+            raise MalformedMessageError("The request is no message of this method.") from error
+
+    if inspect.isasyncgenfunction(behavior):
+
+        async def parsing_generator(data: bytes, context: Context) -> AsyncIterator[object]:
+            async with contextlib.aclosing(behavior(parsed(data), context)) as responses:
+                async for response in responses:
+                    yield response
+
+        return parsing_generator
+
+    async def parsing(data: bytes, context: Context) -> Any:  # noqa: ANN401  a message
+        return await behavior(parsed(data), context)
+
+    return parsing

@@ -19,7 +19,7 @@ from ovchat_server.api.completion import (
     FinishReason,
     Usage,
 )
-from ovchat_server.api.errors import ContextLengthExceededError, Violation
+from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
 from ovchat_server.chat.assembler import AssemblyOptions, ChoiceAssembler
 from ovchat_server.chat.collector import ChoiceCollector
 from ovchat_server.engine.base import GenerationRequest, Sampling
@@ -83,6 +83,7 @@ class ChatCompletions:
             request.messages,
             request.tools if request.tool_mode is ToolMode.AUTO else (),
             request.template_arguments,
+            model.files.context_length,
         )
         info = CompletionInfo(
             id=f"chatcmpl-{uuid.uuid4().hex}",
@@ -142,24 +143,21 @@ def _generation_request(
     """What to ask the engine.
 
     Raises:
-        ContextLengthExceededError: Prompt and answer do not fit. While the model loads its
-            engine's limit is unknown, and the engine itself refuses.
+        ContextLengthExceededError: Prompt and answer do not fit. While the model loads, what
+            its engine can hold is unknown; then `generate` says that it does not answer yet.
+        InvalidRequestError: There is nothing to answer.
     """
+    if not prompt.tokens:
+        # The engine takes none, and ends all it runs when it is given one.
+        complaint = "messages make an empty prompt in the model's chat template."
+        raise InvalidRequestError.of([Violation("messages", complaint)])
     context = model.engine.status.context_length or model.files.context_length
     used = len(prompt.tokens)
     left = context - used
     if left < 1:
-        raise _context_exceeded(
-            "messages",
-            f"The messages take {used} tokens, but the model's context has {context} "
-            "for prompt and answer together.",
-        )
+        raise ContextLengthExceededError.of_messages(used, context)
     if request.max_tokens is not None and request.max_tokens > left:
-        raise _context_exceeded(
-            "max_tokens",
-            f"max_tokens asks for {request.max_tokens} tokens besides the {used} of the messages, "
-            f"but the model's context has {context} for both together.",
-        )
+        raise ContextLengthExceededError.of_answer(request.max_tokens, used, context)
     return GenerationRequest(
         prompt=prompt.tokens,
         max_tokens=request.max_tokens or left,
@@ -184,8 +182,3 @@ def _first(request: T | None, default: T | None, last: T) -> T:
     if request is not None:
         return request
     return last if default is None else default
-
-
-def _context_exceeded(field: str, message: str) -> ContextLengthExceededError:
-    code = ContextLengthExceededError.code
-    return ContextLengthExceededError(message, violations=[Violation(field, message, code)])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
+WEIGHTS = "openvino_model.bin"
 # Where architectures say how long their context is, in OVMS's order.
 CONTEXT_LENGTH_KEYS = (
     "max_position_embeddings",
@@ -70,8 +71,9 @@ def read_model_files(directory: Path) -> ModelFiles:
     if not directory.is_dir():
         raise ModelFilesError(f"there is no folder {directory}")
     model = directory / MODEL
-    if not model.is_file():
-        raise ModelFilesError(f"there is no {MODEL} in {directory}")
+    for name in (MODEL, WEIGHTS):
+        if not (directory / name).is_file():
+            raise ModelFilesError(f"there is no {name} in {directory}")
     try:
         tokenizer = Tokenizer.load(directory)
         template = load_chat_template(directory)
