@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -187,6 +188,19 @@ async def test_close_during_loading_leaves_no_process() -> None:
 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_only_the_server_ends_an_engine(watched: Watched, number: signal.Signals) -> None:
+    pid = watched.pid
+    running = watched.engine.generate(request("a", 500))
+    await anext(running)
+
+    os.kill(pid, number)
+
+    tokens = [token async for piece in running for token in piece.tokens]
+    assert bytes(tokens).decode() == successor_text("a", 500)[-len(tokens) :]
+    assert watched.pid == pid
 
 
 async def test_the_process_can_be_told_apart_in_ps(watched: Watched) -> None:

@@ -99,8 +99,10 @@ def _end_with_parent() -> None:
 
 def main() -> int:
     """Load the model and serve it over the socket that was inherited."""
-    # Ctrl-C goes to every process of the terminal; the server decides when engines end.
+    # Ctrl-C goes to every process of the terminal, a service manager's SIGTERM to every one of
+    # the service; the server decides when engines end, after the answers under way.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _end_with_parent()
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     frames = channel.receive(wait=True)
