@@ -1,0 +1,1 @@
+"""The recipe of the demo model: conversations, tokenizer, training, export and evaluation."""

@@ -1,0 +1,278 @@
+"""Tools as people name and ask for them."""
+
+CATALOG: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    (
+        "get_weather|weather|get_current_weather|lookup_weather|weather_now",
+        "Get the weather in a city.|Get the current weather|Weather for a place.|The weather.",
+        "city/location/place/town:city unit/units:unit?",
+        (
+            "What is the weather in {0}?",
+            "What's the weather in {0}?",
+            "What is the weather like in {0}?",
+            "How is the weather in {0}?",
+            "Weather in {0}?",
+            "Tell me the weather in {0}.",
+            "Is it raining in {0}?",
+            "What is the weather in {0} in {1}?",
+            "Get the weather for {0}.",
+            "How warm is it in {0}?",
+            "Tell me the weather in {0} in {1}.",
+            "What is the weather in {0} today?",
+            "What's the weather like in {0} today?",
+            "What is the weather in {0} right now?",
+            "How is the weather in {0} tomorrow?",
+        ),
+    ),
+    (
+        "get_time|current_time|get_local_time|clock",
+        "Get the local time in a city.|Current time in a place.|Tells the time.",
+        "city/location/timezone/place:city",
+        (
+            "What time is it in {0}?",
+            "What is the time in {0}?",
+            "Tell me the time in {0}.",
+            "Current time in {0}?",
+            "How late is it in {0}?",
+        ),
+    ),
+    (
+        "send_email|email|send_mail|mail",
+        "Send an e-mail.|Sends a mail to somebody.|Write an email",
+        "to/recipient/address:email subject/title:phrase",
+        (
+            "Send an email to {0} with the subject {1}.",
+            "Email {0} about {1}.",
+            "Write a mail to {0} with subject {1}.",
+            "Send a mail to {0} about {1}.",
+        ),
+    ),
+    (
+        "send_message|message|text_user|send_sms",
+        "Send a message to a person.|Text somebody.",
+        "to/recipient/name/user:name text/message/body:phrase",
+        (
+            "Send {0} the message {1}.",
+            "Tell {0} that {1}.",
+            "Text {0}: {1}",
+            "Send a message to {0}: {1}",
+            "Message {0}: {1}",
+        ),
+    ),
+    (
+        "search_web|web_search|search|google",
+        "Search the web.|Find pages on the internet.|Web search",
+        "query/q/text/search_term:phrase",
+        (
+            "Search the web for {0}.",
+            "Search for {0}.",
+            "Find pages about {0}.",
+            "Look up {0}.",
+            "Search: {0}",
+            "Find information about {0}.",
+        ),
+    ),
+    (
+        "set_timer|start_timer|timer",
+        "Start a timer.|Set a timer in minutes.",
+        "minutes/duration/length:int",
+        (
+            "Set a timer for {0} minutes.",
+            "Start a timer of {0} minutes.",
+            "Timer for {0} minutes.",
+            "Wake me in {0} minutes.",
+        ),
+    ),
+    (
+        "convert_currency|currency|exchange|convert_money",
+        "Convert an amount of money.|Currency conversion.",
+        "amount/value:int from/from_currency/source:currency to/to_currency/target:currency",
+        ("Convert {0} {1} to {2}.", "How much is {0} {1} in {2}?", "Change {0} {1} into {2}."),
+    ),
+    (
+        "play_music|play_song|play|music_player",
+        "Play a song.|Play music",
+        "song/title/track/name:phrase",
+        ("Play {0}.", "Play the song {0}.", "I want to hear {0}.", "Put on {0}."),
+    ),
+    (
+        "book_table|reserve_table|book_restaurant|make_reservation",
+        "Book a table in a restaurant.|Reserve a table.",
+        "restaurant/place/name:city people/guests/persons:small time/at:time",
+        (
+            "Book a table at {0} for {1} people at {2}.",
+            "Reserve a table for {1} at {0} at {2}.",
+            "Book a table for {1} people at {0} at {2}.",
+        ),
+    ),
+    (
+        "create_reminder|remind|add_reminder|set_reminder",
+        "Create a reminder.|Remind the user of something.",
+        "text/title/what:phrase time/at/when:time",
+        ("Remind me at {1} to {0}.", "Set a reminder for {1}: {0}", "Remind me to {0} at {1}."),
+    ),
+    (
+        "translate|translate_text|translator",
+        "Translate a text.|Translates text into another language.",
+        "text/input:phrase language/target_language/to:language",
+        (
+            "Translate {0} into {1}.",
+            "Translate {0} to {1}.",
+            "What is {0} in {1}?",
+            "How do you say {0} in {1}?",
+        ),
+    ),
+    (
+        "get_stock_price|stock_price|stock_quote|quote",
+        "Get the price of a stock.|Current share price.",
+        "symbol/ticker/stock:ticker",
+        (
+            "What is the price of {0}?",
+            "Stock price of {0}?",
+            "How is {0} doing on the stock market?",
+            "Get the stock price of {0}.",
+        ),
+    ),
+    (
+        "call_contact|phone_call|call|dial",
+        "Call a person on the phone.|Make a phone call.",
+        "name/contact/person:name",
+        ("Call {0}.", "Phone {0}.", "Give {0} a call.", "Please ring {0}."),
+    ),
+    (
+        "turn_on_light|light_on|switch_on_light|lights_on",
+        "Turn on the light in a room.|Switch on a lamp.",
+        "room/location:room",
+        (
+            "Turn on the light in the {0}.",
+            "Switch on the lights in the {0}.",
+            "Light on in the {0}.",
+        ),
+    ),
+    (
+        "set_temperature|set_thermostat|heat_room",
+        "Set the temperature of a room.|Set the thermostat.",
+        "room/location:room degrees/temperature/value:int",
+        (
+            "Set the {0} to {1} degrees.",
+            "Set the temperature in the {0} to {1}.",
+            "Heat the {0} to {1} degrees.",
+        ),
+    ),
+    (
+        "get_user|find_user|lookup_user|user_info",
+        "Get a user by id.|Look up a user.",
+        "id/user_id/uid:int|name/user/username:name",
+        (
+            "Get user {0}.",
+            "Find the user {0}.",
+            "Who is user {0}?",
+            "Look up user {0}.",
+            "Show me user {0}.",
+        ),
+    ),
+    (
+        "add_to_cart|cart_add|add_item|order_item",
+        "Add an item to the shopping cart.|Put something in the cart.",
+        "item/product/article:word quantity/count/amount:small",
+        ("Add {1} {0} to the cart.", "Put {1} {0} in my cart.", "I need {1} {0} in the cart."),
+    ),
+    (
+        "find_flights|search_flights|flights|flight_search",
+        "Find flights between two cities.|Search flights.",
+        "origin/from/departure:city destination/to/arrival:city date/day:date?",
+        (
+            "Find flights from {0} to {1}.",
+            "Flights from {0} to {1} on {2}.",
+            "I want to fly from {0} to {1}.",
+            "Search flights from {0} to {1} on {2}.",
+            "Find a flight to {1} from {0}.",
+        ),
+    ),
+    (
+        "get_order|order_status|track_order|track_package",
+        "Get the status of an order.|Track a package.",
+        "order_id/id/number/tracking_number:code",
+        (
+            "Where is my order {0}?",
+            "What is the status of order {0}?",
+            "Track order {0}.",
+            "Track {0}.",
+        ),
+    ),
+    (
+        "read_file|open_file|cat_file|get_file",
+        "Read a file.|Returns the content of a file.",
+        "path/file/filename:file",
+        (
+            "Read the file {0}.",
+            "Open {0}.",
+            "Show me {0}.",
+            "What is in the file {0}?",
+            "Read {0}.",
+        ),
+    ),
+    (
+        "calculate|calculator|compute|eval_expression",
+        "Calculate an expression.|A calculator.",
+        "expression/formula/input:expression",
+        ("Calculate {0}.", "Compute {0}.", "What is {0}?", "Work out {0}."),
+    ),
+    (
+        "get_news|news|latest_news|headlines",
+        "Get the latest news on a topic.|News headlines.",
+        "topic/subject/about:word",
+        (
+            "What is the news about {0}?",
+            "News on {0}.",
+            "Show me the news about {0}.",
+            "Latest news on {0}?",
+        ),
+    ),
+    (
+        "get_capital|capital_of|find_capital|lookup_capital",
+        "Get the capital of a country.|Capital city of a country.",
+        "country/nation:city",
+        ("What is the capital of {0}?", "Capital of {0}?", "Tell me the capital of {0}."),
+    ),
+    (
+        "delete_note|remove_note|drop_note",
+        "Delete a note.|Remove a note by its title.",
+        "title/name/note:phrase",
+        ("Delete the note {0}.", "Remove my note {0}.", "Drop the note called {0}."),
+    ),
+    (
+        "set_alarm|alarm|wake_up",
+        "Set an alarm.|Wakes the user.",
+        "time/at:time",
+        ("Set an alarm for {0}.", "Wake me at {0}.", "Alarm at {0}."),
+    ),
+    (
+        "add|add_numbers|sum",
+        "Add two numbers.|Sum of two integers.",
+        "a/x/first:int b/y/second:int",
+        ("Add {0} and {1}.", "What is {0} + {1}?", "What is {0} plus {1}?", "Sum {0} and {1}."),
+    ),
+    (
+        "get_date|today|current_date",
+        "Get the date of today.|Today's date.",
+        "",
+        ("What day is it?", "What is the date today?", "Which day is today?"),
+    ),
+    (
+        "list_files|ls|show_files|directory",
+        "List files in a directory.|Shows a folder.",
+        "path/directory/folder:file",
+        ("List the files in {0}.", "What files are in {0}?", "Show the folder {0}."),
+    ),
+    (
+        "roll_dice|throw_dice|dice",
+        "Roll dice.|Throw some dice.",
+        "count/number/dice:small sides/faces:int?",
+        ("Roll {0} dice.", "Throw {0} dice.", "Roll {0} dice with {1} sides."),
+    ),
+)
+"""Names, descriptions, parameters as `name/other:kind`, requests with {0}, {1} for parameters.
+
+`|` stands between alternatives; a kind with `?` is optional. A request that leaves a parameter out
+makes a call without it.
+"""
