@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sysconfig
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,10 +44,15 @@ async def test_a_stream_passes(port: int) -> None:
 
 async def test_many_streams_share_a_connection(port: int) -> None:
     async def one(stub: chat_service_pb2_grpc.ChatServiceStub, start: str) -> str:
-        request = successor(start, 900)
-        return joined([chunk async for chunk in stub.StreamChatCompletion(request)])
+        chunks = []
+        async for chunk in stub.StreamChatCompletion(successor(start, 900)):
+            chunks.append(chunk)
+            if start == "A" and len(chunks) == 5:
+                # Nobody reads for a while, so what is sent piles up on the way.
+                time.sleep(2)  # noqa: ASYNC251
+        return joined(chunks)
 
-    starts = [chr(ord("A") + number) for number in range(32)]
+    starts = [chr(ord("A") + number % 50) for number in range(64)]
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = chat_service_pb2_grpc.ChatServiceStub(channel)
         texts = await asyncio.gather(*(one(stub, start) for start in starts))
