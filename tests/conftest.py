@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,17 +28,6 @@ def demo() -> ModelSettings:
 @pytest.fixture(scope="session")
 def successor() -> ModelSettings:
     return ModelSettings(name="successor", path=ROOT / "models/successor", properties=EXACT)
-
-
-@pytest.fixture(scope="session")
-def free_port() -> Callable[[], int]:
-    def find() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-            return port
-
-    return find
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,11 @@ import httpx
 import openai
 import pytest
 
+from ovchat_server.launch.ports import free_port
 from tests.conftest import EXACT, ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 CONFIG = """
@@ -48,9 +49,7 @@ class Stack:
 
 
 @pytest.fixture(scope="session")
-def stack(
-    free_port: Callable[[], int], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Server, engines and Envoy, as a person starts them."""
     directory = tmp_path_factory.mktemp("stack")
     config = directory / "ovchat.toml"

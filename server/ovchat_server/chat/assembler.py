@@ -67,19 +67,19 @@ class ChoiceAssembler:
 
     def feed(self, tokens: Sequence[int]) -> Delta | None:
         """What is new; None where everything is held back. Ends at a stop string."""
-        text: list[str] = []
-        split = Split()
+        reasoning: list[str] = []
+        content: list[str] = []
         for token in tokens:
             if self._stop.matched is not None:
                 break
             self.completion_tokens += 1
             before = self._think.reasoning if self._think else False
             piece = self._split(self._stop.feed(self._detokenizer.feed(token)))
-            split = Split(split.reasoning + piece.reasoning, "")
-            text.append(piece.content)
+            reasoning.append(piece.reasoning)
+            content.append(piece.content)
             if self._think and (before or self._think.reasoning):
                 self.reasoning_tokens += 1
-        return self._delta(split.reasoning, self._parse("".join(text)))
+        return self._delta("".join(reasoning), self._parse("".join(content)))
 
     def finish(self, reason: FinishReason) -> tuple[Delta | None, FinishReason]:
         """What was held back, and why the choice ended, seen from the caller."""

@@ -15,7 +15,6 @@ from ovchat_server.api.errors import InternalError, UnavailableError
 from ovchat_server.api.models import EngineLoad
 from ovchat_server.engine.base import GeneratedTokens, TokenFinish
 from ovchat_server.engine.messages import (
-    LENGTH,
     REFUSED,
     Add,
     Cancel,
@@ -85,8 +84,7 @@ class EngineClient:
             raise
         ours.setblocking(False)  # noqa: FBT003  the standard library's signature
         client = cls(process, ours)
-        body = msgspec.msgpack.encode(spec)
-        client._write(LENGTH.pack(len(body)) + body)
+        client._write(encode(spec))
         return client
 
     async def ready(self) -> int:

@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from ovchat_server.engine.spec import EngineSpec
+
 LENGTH = struct.Struct(">I")
 # The finish of a sequence that the pipeline would not take in.
 REFUSED = "refused"
@@ -101,10 +103,16 @@ class FrameReader:
         return frames
 
 
-def encode(message: Command | Event) -> bytes:
+def encode(message: EngineSpec | Command | Event) -> bytes:
     """A message as one frame."""
     body = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(body)) + body
+
+
+def decode_spec(frame: bytes) -> EngineSpec:
+    """The spec in a frame: the first one an engine gets."""
+    spec: EngineSpec = msgspec.msgpack.decode(frame, type=EngineSpec)
+    return spec
 
 
 def decode_command(frame: bytes) -> Command:

@@ -13,7 +13,6 @@ import signal
 import socket
 import sys
 
-import msgspec
 from setproctitle import setproctitle
 
 from ovchat_server.engine.messages import (
@@ -24,10 +23,10 @@ from ovchat_server.engine.messages import (
     FrameReader,
     Ready,
     decode_command,
+    decode_spec,
     encode,
 )
 from ovchat_server.engine.scheduler import Scheduler
-from ovchat_server.engine.spec import EngineSpec
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 20
@@ -108,7 +107,7 @@ def main() -> int:
     frames = channel.receive(wait=True)
     if not frames:
         return 1
-    spec = msgspec.msgpack.decode(frames[0], type=EngineSpec)
+    spec = decode_spec(frames[0])
     setproctitle(f"ovchat engine {spec.name}")
     try:
         # Seconds and a gigabyte, so not before the process has its name.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -69,7 +68,7 @@ class EngineSupervisor:
         load = self._client.load if self._client else None
         return EngineStatus(self._state, self._context_length, self._reason, load)
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
+    def generate(self, request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
         """See engine.base.Engine.generate."""
         client = self._client
         if client is None or self._state is not ModelState.READY:
@@ -78,9 +77,7 @@ class EngineSupervisor:
                 "Try again shortly.",
                 retry_after=1,
             )
-        async with contextlib.aclosing(client.generate(request)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return client.generate(request)
 
     async def _run(self) -> None:
         delay = FIRST_DELAY

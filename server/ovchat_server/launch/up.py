@@ -148,7 +148,8 @@ async def _stop(plan: Plan, server: Child, envoy: Child) -> None:
     await _stop_accepting(plan)
     await server.terminate(plan.drain_timeout + _SERVER_PATIENCE)
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(_flushed(plan), _FLUSH_TIMEOUT)
+        async with asyncio.timeout(_FLUSH_TIMEOUT):
+            await _flushed(plan)
     await envoy.terminate(_ENVOY_PATIENCE)
 
 
@@ -164,7 +165,8 @@ async def _stop_accepting(plan: Plan) -> None:
         await request("POST", "127.0.0.1", plan.admin_port, "/drain_listeners")
         # Envoy answers before its workers have closed the port.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(_refused(plan), _CLOSE_TIMEOUT)
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                await _refused(plan)
 
 
 async def _refused(plan: Plan) -> None:

@@ -29,9 +29,10 @@ def chat_request_fields(request: chat_pb2.CreateChatCompletionRequest) -> JsonOb
         InvalidRequestError: A field that holds JSON as text does not.
     """
     fields = _fields(request, "")
-    for name in ("chat_template_kwargs",):
-        if request.HasField(name):
-            fields[name] = _parsed(getattr(request, name), name)
+    if request.HasField("chat_template_kwargs"):
+        fields["chat_template_kwargs"] = _parsed(
+            request.chat_template_kwargs, "chat_template_kwargs"
+        )
     return fields
 
 

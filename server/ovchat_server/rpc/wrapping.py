@@ -19,6 +19,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Around: TypeAlias = Callable[[Context, str], AbstractAsyncContextManager[None]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Behavior: TypeAlias = Callable[..., Any]
+Parse: TypeAlias = Callable[[bytes], Any]
 
 FACTORIES = {
     "unary_unary": grpc.unary_unary_rpc_method_handler,
@@ -48,34 +49,33 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
             behavior = getattr(handler, kind)
             if behavior is not None:
                 parse = handler.request_deserializer
-                if kind.startswith("unary") and parse is not None:
+                unary = kind.startswith("unary") and parse is not None
+                return factory(
                     # Inside the surrounding: gRPC's own answer to a malformed message is
                     # UNKNOWN, and a traceback in the log.
-                    behavior, parse = _parsing(behavior, parse), None
-                return factory(
-                    self._surround(behavior, handler_call_details.method),
-                    request_deserializer=parse,
+                    self._surround(behavior, handler_call_details.method, parse if unary else None),
+                    request_deserializer=None if unary else parse,
                     response_serializer=handler.response_serializer,
                 )
         raise AssertionError("a handler has a behaviour")
 
-    def _surround(self, behavior: Behavior, method: str) -> Behavior:
+    def _surround(self, behavior: Behavior, method: str, parse: Parse | None) -> Behavior:
         if inspect.isasyncgenfunction(behavior):
-            return self._surround_generator(behavior, method)
+            return self._surround_generator(behavior, method, parse)
 
-        async def surrounded(request: object, context: Context) -> Any:  # noqa: ANN401  a message
+        async def surrounded(request: Any, context: Context) -> Any:  # noqa: ANN401  messages
             async with self._around(context, method):
-                return await behavior(request, context)
+                return await behavior(_parsed(request, parse), context)
 
         return surrounded
 
-    def _surround_generator(self, behavior: Behavior, method: str) -> Behavior:
-        async def surrounded(request: object, context: Context) -> AsyncIterator[object]:
+    def _surround_generator(self, behavior: Behavior, method: str, parse: Parse | None) -> Behavior:
+        async def surrounded(request: Any, context: Context) -> AsyncIterator[object]:  # noqa: ANN401
             # Closed here, not when the collector finds it: a cancelled RPC must free the
             # engine now.
             async with (
                 self._around(context, method),
-                contextlib.aclosing(behavior(request, context)) as responses,
+                contextlib.aclosing(behavior(_parsed(request, parse), context)) as responses,
             ):
                 async for response in responses:
                     yield response
@@ -83,25 +83,11 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
         return surrounded
 
 
-def _parsing(behavior: Behavior, parse: Callable[[bytes], Any]) -> Behavior:
-    """A behaviour that gets the bytes of its request."""
-
-    def parsed(data: bytes) -> Any:  # noqa: ANN401  a message
-        try:
-            return parse(data)
-        except DecodeError as error:
-            raise MalformedMessageError("The request is no message of this method.") from error
-
-    if inspect.isasyncgenfunction(behavior):
-
-        async def parsing_generator(data: bytes, context: Context) -> AsyncIterator[object]:
-            async with contextlib.aclosing(behavior(parsed(data), context)) as responses:
-                async for response in responses:
-                    yield response
-
-        return parsing_generator
-
-    async def parsing(data: bytes, context: Context) -> Any:  # noqa: ANN401  a message
-        return await behavior(parsed(data), context)
-
-    return parsing
+def _parsed(request: Any, parse: Parse | None) -> Any:  # noqa: ANN401  messages
+    """The request's message; what it is already where there is nothing to parse."""
+    if parse is None:
+        return request
+    try:
+        return parse(request)
+    except DecodeError as error:
+        raise MalformedMessageError("The request is no message of this method.") from error
