@@ -42,6 +42,7 @@ def make_settings() -> Callable[..., Settings]:
             envoy_path=None,
             drain_timeout=drain_timeout,
             max_request_bytes=8 << 20,
+            strict_parameters=False,
             log_level="info",
         )
 

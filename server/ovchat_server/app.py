@@ -22,6 +22,7 @@ from ovchat_server.rpc.server import Services, create_server, publish_health
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.serving.text import TextCompletions
 from ovchat_server.settings import DEFAULT_KV_BLOCKS
 
 if TYPE_CHECKING:
@@ -50,9 +51,10 @@ class Server:
         self._engines: dict[str, EngineSupervisor] = {}
         self._models = ModelRegistry([self._served(model) for model in settings.models])
         self._health = health.aio.HealthServicer()
-        chat = ChatCompletions(self._models)
+        chat, texts = ChatCompletions(self._models), TextCompletions(self._models)
+        rest = RestServicer(chat, texts, self._models, strict_parameters=settings.strict_parameters)
         self._server = create_server(
-            Services(chat, self._models, RestServicer(chat, self._models), rest_error),
+            Services(chat, texts, self._models, rest, rest_error),
             self._health,
             settings.max_request_bytes,
         )

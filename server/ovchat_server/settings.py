@@ -80,6 +80,7 @@ class Settings:
         envoy_path: Envoy's binary; None finds it.
         drain_timeout: Seconds that running requests get to finish when the server stops.
         max_request_bytes: Largest request.
+        strict_parameters: Refuse parameters that are unknown instead of ignoring them.
         log_level: Python's name of the lowest level that is logged.
     """
 
@@ -91,6 +92,7 @@ class Settings:
     envoy_path: Path | None
     drain_timeout: float
     max_request_bytes: int
+    strict_parameters: bool
     log_level: str
 
 
@@ -144,6 +146,8 @@ def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:
         flag = f"--{name.replace('_', '-')}"
         if name == "model":
             arguments += [f"{flag}={model.name}={model.path}" for model in value]
+        elif isinstance(value, bool):
+            arguments.append(flag if value else f"--no-{flag.removeprefix('--')}")
         elif value is not None:
             arguments.append(f"{flag}={value}")
     return arguments
@@ -198,6 +202,11 @@ def _options() -> list[Callable[[F], F]]:
             help="Largest request.",
         ),
         _option(
+            "--strict-parameters/--no-strict-parameters",
+            default=False,
+            help="Refuse REST requests with unknown parameters instead of ignoring those.",
+        ),
+        _option(
             "--log-level",
             type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
             default="info",
@@ -207,7 +216,8 @@ def _options() -> list[Callable[[F], F]]:
 
 
 def _option(flag: str, **attributes: Any) -> Callable[[F], F]:  # noqa: ANN401  click's own
-    environment = ENVIRONMENT_PREFIX + flag.removeprefix("--").replace("-", "_").upper()
+    name = flag.partition("/")[0].removeprefix("--")
+    environment = ENVIRONMENT_PREFIX + name.replace("-", "_").upper()
     return click.option(flag, envvar=environment, show_envvar=True, show_default=True, **attributes)
 
 
@@ -224,8 +234,10 @@ def _read_defaults(
     for key, value in table.items():
         if key not in known.keys() - {"config", "model"}:
             raise click.BadParameter(f"{path}: [server] has no option {key!r}", context, parameter)
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            message = f"{path}: [server] {key} must be a string or a number, got {value!r}"
+        switch = known[key] is click.BOOL
+        if isinstance(value, bool) != switch or not isinstance(value, str | int | float):
+            expected = "true or false" if switch else "a string or a number"
+            message = f"{path}: [server] {key} must be {expected}, got {value!r}"
             raise click.BadParameter(message, context, parameter)
         if isinstance(known[key], click.Path):
             table[key] = str(path.parent / str(value))

@@ -117,6 +117,7 @@ class CreateChatCompletionRequest(_message.Message):
     INCLUDE_STOP_STR_IN_OUTPUT_FIELD_NUMBER: _builtins.int
     SKIP_SPECIAL_TOKENS_FIELD_NUMBER: _builtins.int
     TRUNCATE_PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    TRUNCATION_SIDE_FIELD_NUMBER: _builtins.int
     TEMPERATURE_FIELD_NUMBER: _builtins.int
     TOP_P_FIELD_NUMBER: _builtins.int
     TOP_K_FIELD_NUMBER: _builtins.int
@@ -175,15 +176,19 @@ class CreateChatCompletionRequest(_message.Message):
     max_tokens: _builtins.int
     """The older name of max_completion_tokens."""
     min_tokens: _builtins.int
-    """Suppress the end of the answer before this many tokens. Not served yet."""
+    """Nothing ends the answer before so many tokens; at most max_completion_tokens. Default 0."""
     ignore_eos: _builtins.bool
-    """Go on past the model's end token. Not served yet."""
+    """Go on past the model's end token, to max_completion_tokens. Default false."""
     include_stop_str_in_output: _builtins.bool
-    """Keep the matched stop text in the answer. Default false. Not served yet."""
+    """Keep the stop text or token that ended the answer in it. Default false."""
     skip_special_tokens: _builtins.bool
-    """Leave control tokens out of the text. Default true; false is not served yet."""
+    """Leave control tokens out of the text. Default true."""
     truncate_prompt_tokens: _builtins.int
-    """Keep only the last so many tokens of the prompt. Not served yet."""
+    """Keep only the last so many tokens of the prompt; -1: as many as the context has room for.
+    Default: a prompt that is too long is refused.
+    """
+    truncation_side: _builtins.str
+    """Which end truncate_prompt_tokens cuts off: "left" or "right". Default "left"."""
     temperature: _builtins.float
     """--- Sampling ---
 
@@ -194,11 +199,13 @@ class CreateChatCompletionRequest(_message.Message):
     top_k: _builtins.int
     """Sample from so many most likely tokens; -1 and 0 turn it off. Default 40 (as OVMS)."""
     min_p: _builtins.float
-    """Drop tokens less likely than this share of the most likely one; [0, 1). Not served yet."""
+    """Drop tokens less likely than this share of the most likely one; [0, 1). Default 0."""
     seed: _builtins.int
-    """Makes sampling repeatable; 0 to 2^32 - 1. Default: a random one for every request."""
+    """Makes sampling repeatable. Default: a random one for every request. Choice i takes
+    seed + i, so the choices differ and are the same again for the same request.
+    """
     repetition_penalty: _builtins.float
-    """> 1 makes tokens that were already seen less likely. Default 1. Not served yet."""
+    """Above 1 makes tokens that were already seen less likely, below 1 more; (0, 100]. Default 1."""
     presence_penalty: _builtins.float
     """-2 to 2. Default 0. Not served yet."""
     frequency_penalty: _builtins.float
@@ -206,21 +213,25 @@ class CreateChatCompletionRequest(_message.Message):
     n: _builtins.int
     """--- Choices ---
 
-    How many answers to give; >= 1. Default 1; more is not served yet.
+    How many answers to give; 1 to 128. Default 1. Sampled, each with a seed of its own.
     """
     best_of: _builtins.int
-    """Generate so many and return the n best (beam search). Not served yet."""
+    """Search with so many beams and return the n best; n to 20. Default: no search.
+    A search takes no samples: temperature, top_p, top_k, min_p and seed have no effect.
+    """
     use_beam_search: _builtins.bool
-    """Search by beams instead of sampling. Not served yet."""
+    """Search by beams instead of sampling, with best_of, or else n, beams. Default false."""
     length_penalty: _builtins.float
-    """Beam search: > 1 favours longer answers. Default 1. Not served yet."""
+    """Beam search: above 0 favours longer answers, below 0 shorter ones; -100 to 100. Default 1."""
     logprobs: _builtins.bool
     """--- Log probabilities ---
 
-    Report the log probability of every generated token. Not served yet.
+    Report the log probability of every token of the answer. Default false.
     """
     top_logprobs: _builtins.int
-    """Report so many alternatives for every token; 0 to 20; needs logprobs. Not served yet."""
+    """Report so many alternatives for every token; needs logprobs. 1 names the chosen token
+    itself; more are not served yet.
+    """
     prompt_logprobs: _builtins.int
     """Report log probabilities of the prompt's tokens. Not served yet."""
     parallel_tool_calls: _builtins.bool
@@ -244,13 +255,15 @@ class CreateChatCompletionRequest(_message.Message):
     {"enable_thinking": false}. The names that ovchat sets itself are refused.
     """
     add_generation_prompt: _builtins.bool
-    """End the prompt with the opening of an assistant turn. Default true; false is not
-    served yet.
+    """End the prompt with the opening of an assistant turn. Default true, but with
+    continue_final_message.
     """
     continue_final_message: _builtins.bool
-    """Go on with the last message instead of opening a turn. Not served yet."""
+    """Go on with the last message instead of opening a turn. Default false."""
     echo: _builtins.bool
-    """Return the last message's text before the answer. Not served yet."""
+    """Return the last message's text before the answer that goes on with it (vLLM): an
+    assistant's, or any where no turn was opened. Default false.
+    """
     num_assistant_tokens: _builtins.int
     """--- Speculation (OVMS) ---
 
@@ -296,7 +309,7 @@ class CreateChatCompletionRequest(_message.Message):
 
     @_builtins.property
     def stop_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """End the answer at any of these tokens. Not served yet."""
+        """End the answer at any of these tokens; each in the model's vocabulary, at most 1,024."""
 
     @_builtins.property
     def logit_bias(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
@@ -333,7 +346,7 @@ class CreateChatCompletionRequest(_message.Message):
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Documents for templates that know retrieval, each a JSON object as text. Not served yet."""
+        """Documents for templates that know retrieval, each a JSON object as text."""
 
     @_builtins.property
     def stream_options(self) -> Global___StreamOptions:
@@ -367,6 +380,7 @@ class CreateChatCompletionRequest(_message.Message):
         include_stop_str_in_output: _builtins.bool | None = ...,
         skip_special_tokens: _builtins.bool | None = ...,
         truncate_prompt_tokens: _builtins.int | None = ...,
+        truncation_side: _builtins.str | None = ...,
         temperature: _builtins.float | None = ...,
         top_p: _builtins.float | None = ...,
         top_k: _builtins.int | None = ...,
@@ -415,9 +429,9 @@ class CreateChatCompletionRequest(_message.Message):
         prompt_cache_retention: _builtins.str | None = ...,
         modalities: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_agent_format", b"_agent_format", "_assistant_confidence_threshold", b"_assistant_confidence_threshold", "_best_of", b"_best_of", "_chat_template_kwargs", b"_chat_template_kwargs", "_continue_final_message", b"_continue_final_message", "_echo", b"_echo", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_reasoning", b"_include_reasoning", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_length_penalty", b"_length_penalty", "_logprobs", b"_logprobs", "_max_completion_tokens", b"_max_completion_tokens", "_max_ngram_size", b"_max_ngram_size", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_n", b"_n", "_num_assistant_tokens", b"_num_assistant_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_prediction", b"_prediction", "_presence_penalty", b"_presence_penalty", "_priority", b"_priority", "_prompt_cache_key", b"_prompt_cache_key", "_prompt_cache_retention", b"_prompt_cache_retention", "_prompt_logprobs", b"_prompt_logprobs", "_reasoning_effort", b"_reasoning_effort", "_repetition_penalty", b"_repetition_penalty", "_response_format", b"_response_format", "_safety_identifier", b"_safety_identifier", "_seed", b"_seed", "_service_tier", b"_service_tier", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_stream_options", b"_stream_options", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_thinking_token_budget", b"_thinking_token_budget", "_tool_choice", b"_tool_choice", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncate_prompt_tokens", b"_truncate_prompt_tokens", "_use_beam_search", b"_use_beam_search", "_user", b"_user", "_verbosity", b"_verbosity", "add_generation_prompt", b"add_generation_prompt", "agent_format", b"agent_format", "assistant_confidence_threshold", b"assistant_confidence_threshold", "best_of", b"best_of", "chat_template_kwargs", b"chat_template_kwargs", "continue_final_message", b"continue_final_message", "echo", b"echo", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_reasoning", b"include_reasoning", "include_stop_str_in_output", b"include_stop_str_in_output", "length_penalty", b"length_penalty", "logprobs", b"logprobs", "max_completion_tokens", b"max_completion_tokens", "max_ngram_size", b"max_ngram_size", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "n", b"n", "num_assistant_tokens", b"num_assistant_tokens", "parallel_tool_calls", b"parallel_tool_calls", "prediction", b"prediction", "presence_penalty", b"presence_penalty", "priority", b"priority", "prompt_cache_key", b"prompt_cache_key", "prompt_cache_retention", b"prompt_cache_retention", "prompt_logprobs", b"prompt_logprobs", "reasoning_effort", b"reasoning_effort", "repetition_penalty", b"repetition_penalty", "response_format", b"response_format", "safety_identifier", b"safety_identifier", "seed", b"seed", "service_tier", b"service_tier", "skip_special_tokens", b"skip_special_tokens", "store", b"store", "stream_options", b"stream_options", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "thinking_token_budget", b"thinking_token_budget", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncate_prompt_tokens", b"truncate_prompt_tokens", "use_beam_search", b"use_beam_search", "user", b"user", "verbosity", b"verbosity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_agent_format", b"_agent_format", "_assistant_confidence_threshold", b"_assistant_confidence_threshold", "_best_of", b"_best_of", "_chat_template_kwargs", b"_chat_template_kwargs", "_continue_final_message", b"_continue_final_message", "_echo", b"_echo", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_reasoning", b"_include_reasoning", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_length_penalty", b"_length_penalty", "_logprobs", b"_logprobs", "_max_completion_tokens", b"_max_completion_tokens", "_max_ngram_size", b"_max_ngram_size", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_n", b"_n", "_num_assistant_tokens", b"_num_assistant_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_prediction", b"_prediction", "_presence_penalty", b"_presence_penalty", "_priority", b"_priority", "_prompt_cache_key", b"_prompt_cache_key", "_prompt_cache_retention", b"_prompt_cache_retention", "_prompt_logprobs", b"_prompt_logprobs", "_reasoning_effort", b"_reasoning_effort", "_repetition_penalty", b"_repetition_penalty", "_response_format", b"_response_format", "_safety_identifier", b"_safety_identifier", "_seed", b"_seed", "_service_tier", b"_service_tier", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_stream_options", b"_stream_options", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_thinking_token_budget", b"_thinking_token_budget", "_tool_choice", b"_tool_choice", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncate_prompt_tokens", b"_truncate_prompt_tokens", "_truncation_side", b"_truncation_side", "_use_beam_search", b"_use_beam_search", "_user", b"_user", "_verbosity", b"_verbosity", "add_generation_prompt", b"add_generation_prompt", "agent_format", b"agent_format", "assistant_confidence_threshold", b"assistant_confidence_threshold", "best_of", b"best_of", "chat_template_kwargs", b"chat_template_kwargs", "continue_final_message", b"continue_final_message", "echo", b"echo", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_reasoning", b"include_reasoning", "include_stop_str_in_output", b"include_stop_str_in_output", "length_penalty", b"length_penalty", "logprobs", b"logprobs", "max_completion_tokens", b"max_completion_tokens", "max_ngram_size", b"max_ngram_size", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "n", b"n", "num_assistant_tokens", b"num_assistant_tokens", "parallel_tool_calls", b"parallel_tool_calls", "prediction", b"prediction", "presence_penalty", b"presence_penalty", "priority", b"priority", "prompt_cache_key", b"prompt_cache_key", "prompt_cache_retention", b"prompt_cache_retention", "prompt_logprobs", b"prompt_logprobs", "reasoning_effort", b"reasoning_effort", "repetition_penalty", b"repetition_penalty", "response_format", b"response_format", "safety_identifier", b"safety_identifier", "seed", b"seed", "service_tier", b"service_tier", "skip_special_tokens", b"skip_special_tokens", "store", b"store", "stream_options", b"stream_options", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "thinking_token_budget", b"thinking_token_budget", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncate_prompt_tokens", b"truncate_prompt_tokens", "truncation_side", b"truncation_side", "use_beam_search", b"use_beam_search", "user", b"user", "verbosity", b"verbosity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_agent_format", b"_agent_format", "_assistant_confidence_threshold", b"_assistant_confidence_threshold", "_best_of", b"_best_of", "_chat_template_kwargs", b"_chat_template_kwargs", "_continue_final_message", b"_continue_final_message", "_echo", b"_echo", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_reasoning", b"_include_reasoning", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_length_penalty", b"_length_penalty", "_logprobs", b"_logprobs", "_max_completion_tokens", b"_max_completion_tokens", "_max_ngram_size", b"_max_ngram_size", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_n", b"_n", "_num_assistant_tokens", b"_num_assistant_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_prediction", b"_prediction", "_presence_penalty", b"_presence_penalty", "_priority", b"_priority", "_prompt_cache_key", b"_prompt_cache_key", "_prompt_cache_retention", b"_prompt_cache_retention", "_prompt_logprobs", b"_prompt_logprobs", "_reasoning_effort", b"_reasoning_effort", "_repetition_penalty", b"_repetition_penalty", "_response_format", b"_response_format", "_safety_identifier", b"_safety_identifier", "_seed", b"_seed", "_service_tier", b"_service_tier", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_stream_options", b"_stream_options", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_thinking_token_budget", b"_thinking_token_budget", "_tool_choice", b"_tool_choice", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncate_prompt_tokens", b"_truncate_prompt_tokens", "_use_beam_search", b"_use_beam_search", "_user", b"_user", "_verbosity", b"_verbosity", "add_generation_prompt", b"add_generation_prompt", "agent_format", b"agent_format", "allowed_token_ids", b"allowed_token_ids", "assistant_confidence_threshold", b"assistant_confidence_threshold", "bad_words", b"bad_words", "best_of", b"best_of", "chat_template_kwargs", b"chat_template_kwargs", "continue_final_message", b"continue_final_message", "documents", b"documents", "echo", b"echo", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_reasoning", b"include_reasoning", "include_stop_str_in_output", b"include_stop_str_in_output", "length_penalty", b"length_penalty", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_completion_tokens", b"max_completion_tokens", "max_ngram_size", b"max_ngram_size", "max_tokens", b"max_tokens", "messages", b"messages", "metadata", b"metadata", "min_p", b"min_p", "min_tokens", b"min_tokens", "modalities", b"modalities", "model", b"model", "n", b"n", "num_assistant_tokens", b"num_assistant_tokens", "parallel_tool_calls", b"parallel_tool_calls", "prediction", b"prediction", "presence_penalty", b"presence_penalty", "priority", b"priority", "prompt_cache_key", b"prompt_cache_key", "prompt_cache_retention", b"prompt_cache_retention", "prompt_logprobs", b"prompt_logprobs", "reasoning_effort", b"reasoning_effort", "repetition_penalty", b"repetition_penalty", "response_format", b"response_format", "safety_identifier", b"safety_identifier", "seed", b"seed", "service_tier", b"service_tier", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "store", b"store", "stream_options", b"stream_options", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "thinking_token_budget", b"thinking_token_budget", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncate_prompt_tokens", b"truncate_prompt_tokens", "use_beam_search", b"use_beam_search", "user", b"user", "verbosity", b"verbosity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_agent_format", b"_agent_format", "_assistant_confidence_threshold", b"_assistant_confidence_threshold", "_best_of", b"_best_of", "_chat_template_kwargs", b"_chat_template_kwargs", "_continue_final_message", b"_continue_final_message", "_echo", b"_echo", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_reasoning", b"_include_reasoning", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_length_penalty", b"_length_penalty", "_logprobs", b"_logprobs", "_max_completion_tokens", b"_max_completion_tokens", "_max_ngram_size", b"_max_ngram_size", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_n", b"_n", "_num_assistant_tokens", b"_num_assistant_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_prediction", b"_prediction", "_presence_penalty", b"_presence_penalty", "_priority", b"_priority", "_prompt_cache_key", b"_prompt_cache_key", "_prompt_cache_retention", b"_prompt_cache_retention", "_prompt_logprobs", b"_prompt_logprobs", "_reasoning_effort", b"_reasoning_effort", "_repetition_penalty", b"_repetition_penalty", "_response_format", b"_response_format", "_safety_identifier", b"_safety_identifier", "_seed", b"_seed", "_service_tier", b"_service_tier", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_stream_options", b"_stream_options", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_thinking_token_budget", b"_thinking_token_budget", "_tool_choice", b"_tool_choice", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncate_prompt_tokens", b"_truncate_prompt_tokens", "_truncation_side", b"_truncation_side", "_use_beam_search", b"_use_beam_search", "_user", b"_user", "_verbosity", b"_verbosity", "add_generation_prompt", b"add_generation_prompt", "agent_format", b"agent_format", "allowed_token_ids", b"allowed_token_ids", "assistant_confidence_threshold", b"assistant_confidence_threshold", "bad_words", b"bad_words", "best_of", b"best_of", "chat_template_kwargs", b"chat_template_kwargs", "continue_final_message", b"continue_final_message", "documents", b"documents", "echo", b"echo", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_reasoning", b"include_reasoning", "include_stop_str_in_output", b"include_stop_str_in_output", "length_penalty", b"length_penalty", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_completion_tokens", b"max_completion_tokens", "max_ngram_size", b"max_ngram_size", "max_tokens", b"max_tokens", "messages", b"messages", "metadata", b"metadata", "min_p", b"min_p", "min_tokens", b"min_tokens", "modalities", b"modalities", "model", b"model", "n", b"n", "num_assistant_tokens", b"num_assistant_tokens", "parallel_tool_calls", b"parallel_tool_calls", "prediction", b"prediction", "presence_penalty", b"presence_penalty", "priority", b"priority", "prompt_cache_key", b"prompt_cache_key", "prompt_cache_retention", b"prompt_cache_retention", "prompt_logprobs", b"prompt_logprobs", "reasoning_effort", b"reasoning_effort", "repetition_penalty", b"repetition_penalty", "response_format", b"response_format", "safety_identifier", b"safety_identifier", "seed", b"seed", "service_tier", b"service_tier", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "store", b"store", "stream_options", b"stream_options", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "thinking_token_budget", b"thinking_token_budget", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncate_prompt_tokens", b"truncate_prompt_tokens", "truncation_side", b"truncation_side", "use_beam_search", b"use_beam_search", "user", b"user", "verbosity", b"verbosity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__add_generation_prompt: _TypeAlias = _typing.Literal["add_generation_prompt"]  # noqa: Y015
     _WhichOneofArgType__add_generation_prompt: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt"]  # noqa: Y015
@@ -507,6 +521,8 @@ class CreateChatCompletionRequest(_message.Message):
     _WhichOneofArgType__top_p: _TypeAlias = _typing.Literal["_top_p", b"_top_p"]  # noqa: Y015
     _WhichOneofReturnType__truncate_prompt_tokens: _TypeAlias = _typing.Literal["truncate_prompt_tokens"]  # noqa: Y015
     _WhichOneofArgType__truncate_prompt_tokens: _TypeAlias = _typing.Literal["_truncate_prompt_tokens", b"_truncate_prompt_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__truncation_side: _TypeAlias = _typing.Literal["truncation_side"]  # noqa: Y015
+    _WhichOneofArgType__truncation_side: _TypeAlias = _typing.Literal["_truncation_side", b"_truncation_side"]  # noqa: Y015
     _WhichOneofReturnType__use_beam_search: _TypeAlias = _typing.Literal["use_beam_search"]  # noqa: Y015
     _WhichOneofArgType__use_beam_search: _TypeAlias = _typing.Literal["_use_beam_search", b"_use_beam_search"]  # noqa: Y015
     _WhichOneofReturnType__user: _TypeAlias = _typing.Literal["user"]  # noqa: Y015
@@ -602,6 +618,8 @@ class CreateChatCompletionRequest(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__truncate_prompt_tokens) -> _WhichOneofReturnType__truncate_prompt_tokens | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__truncation_side) -> _WhichOneofReturnType__truncation_side | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__use_beam_search) -> _WhichOneofReturnType__use_beam_search | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__user) -> _WhichOneofReturnType__user | None: ...
@@ -622,7 +640,7 @@ class StreamOptions(_message.Message):
     include_usage: _builtins.bool
     """Send one more chunk before the end, with no choices and the whole usage. Default false."""
     continuous_usage_stats: _builtins.bool
-    """Put the usage so far on every chunk (vLLM). Default false. Not served yet."""
+    """Put the usage so far on every chunk (vLLM). Default false."""
     include_obfuscation: _builtins.bool
     """OpenAI's padding against traffic analysis. No effect."""
     def __init__(
@@ -714,12 +732,15 @@ class Choice(_message.Message):
     FINISH_REASON_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     STOP_REASON_FIELD_NUMBER: _builtins.int
+    STOP_TOKEN_ID_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """0 to n - 1."""
     finish_reason: Global___FinishReason.ValueType
     """Why it ended."""
     stop_reason: _builtins.str
     """The stop text that matched, where one did (vLLM)."""
+    stop_token_id: _builtins.int
+    """The one of stop_token_ids that ended it, where one did (vLLM)."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The answer, of role ROLE_ASSISTANT. Its content is empty when only tools were called."""
@@ -736,10 +757,11 @@ class Choice(_message.Message):
         finish_reason: Global___FinishReason.ValueType = ...,
         logprobs: Global___Logprobs | None = ...,
         stop_reason: _builtins.str | None = ...,
+        stop_token_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "index", b"index", "logprobs", b"logprobs", "message", b"message", "stop_reason", b"stop_reason"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "_stop_token_id", b"_stop_token_id", "index", b"index", "logprobs", b"logprobs", "message", b"message", "stop_reason", b"stop_reason", "stop_token_id", b"stop_token_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "message", b"message", "stop_reason", b"stop_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "_stop_token_id", b"_stop_token_id", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "message", b"message", "stop_reason", b"stop_reason", "stop_token_id", b"stop_token_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
     _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
@@ -747,12 +769,16 @@ class Choice(_message.Message):
     _WhichOneofArgType__logprobs: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs"]  # noqa: Y015
     _WhichOneofReturnType__stop_reason: _TypeAlias = _typing.Literal["stop_reason"]  # noqa: Y015
     _WhichOneofArgType__stop_reason: _TypeAlias = _typing.Literal["_stop_reason", b"_stop_reason"]  # noqa: Y015
+    _WhichOneofReturnType__stop_token_id: _TypeAlias = _typing.Literal["stop_token_id"]  # noqa: Y015
+    _WhichOneofArgType__stop_token_id: _TypeAlias = _typing.Literal["_stop_token_id", b"_stop_token_id"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprobs) -> _WhichOneofReturnType__logprobs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_reason) -> _WhichOneofReturnType__stop_reason | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_token_id) -> _WhichOneofReturnType__stop_token_id | None: ...
 
 Global___Choice: _TypeAlias = Choice  # noqa: Y015
 
@@ -782,7 +808,9 @@ class ChatCompletionChunk(_message.Message):
 
     @_builtins.property
     def usage(self) -> Global___Usage:
-        """On the last chunk, where stream_options.include_usage asked for it."""
+        """On the last chunk, where stream_options.include_usage asked for it; on every chunk the
+        usage so far, where continuous_usage_stats did.
+        """
 
     def __init__(
         self,
@@ -815,12 +843,15 @@ class ChunkChoice(_message.Message):
     FINISH_REASON_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     STOP_REASON_FIELD_NUMBER: _builtins.int
+    STOP_TOKEN_ID_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """0 to n - 1."""
     finish_reason: Global___FinishReason.ValueType
     """Set on the answer's last chunk only."""
     stop_reason: _builtins.str
     """Choice.stop_reason, on the last chunk."""
+    stop_token_id: _builtins.int
+    """Choice.stop_token_id, on the last chunk."""
     @_builtins.property
     def delta(self) -> Global___Delta:
         """What is new."""
@@ -837,10 +868,11 @@ class ChunkChoice(_message.Message):
         finish_reason: Global___FinishReason.ValueType = ...,
         logprobs: Global___Logprobs | None = ...,
         stop_reason: _builtins.str | None = ...,
+        stop_token_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "delta", b"delta", "index", b"index", "logprobs", b"logprobs", "stop_reason", b"stop_reason"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "_stop_token_id", b"_stop_token_id", "delta", b"delta", "index", b"index", "logprobs", b"logprobs", "stop_reason", b"stop_reason", "stop_token_id", b"stop_token_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "delta", b"delta", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "stop_reason", b"stop_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "_stop_token_id", b"_stop_token_id", "delta", b"delta", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "stop_reason", b"stop_reason", "stop_token_id", b"stop_token_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
     _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
@@ -848,12 +880,16 @@ class ChunkChoice(_message.Message):
     _WhichOneofArgType__logprobs: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs"]  # noqa: Y015
     _WhichOneofReturnType__stop_reason: _TypeAlias = _typing.Literal["stop_reason"]  # noqa: Y015
     _WhichOneofArgType__stop_reason: _TypeAlias = _typing.Literal["_stop_reason", b"_stop_reason"]  # noqa: Y015
+    _WhichOneofReturnType__stop_token_id: _TypeAlias = _typing.Literal["stop_token_id"]  # noqa: Y015
+    _WhichOneofArgType__stop_token_id: _TypeAlias = _typing.Literal["_stop_token_id", b"_stop_token_id"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprobs) -> _WhichOneofReturnType__logprobs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_reason) -> _WhichOneofReturnType__stop_reason | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_token_id) -> _WhichOneofReturnType__stop_token_id | None: ...
 
 Global___ChunkChoice: _TypeAlias = ChunkChoice  # noqa: Y015
 
@@ -1005,7 +1041,7 @@ class TokenLogprob(_message.Message):
     """Its bytes."""
     @_builtins.property
     def top_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopLogprob]:
-        """The most likely tokens in its place."""
+        """The most likely tokens in its place, as far as top_logprobs asked for them."""
 
     def __init__(
         self,

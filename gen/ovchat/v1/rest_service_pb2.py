@@ -26,7 +26,7 @@ from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import httpbody_pb2 as google_dot_api_dot_httpbody__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1covchat/v1/rest_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\"\x1e\n\x1cRestServiceListModelsRequest\"(\n\x1aRestServiceGetModelRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1f\n\x1dRestServiceGetLivenessRequest\" \n\x1eRestServiceGetReadinessRequest2\xd8\x04\n\x0bRestService\x12\x80\x01\n\x14\x43reateChatCompletion\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\":\x82\xd3\xe4\x93\x02\x34\"\x14/v3/chat/completions:\x01*Z\x19\"\x14/v1/chat/completions:\x01*0\x01\x12m\n\nListModels\x12\'.ovchat.v1.RestServiceListModelsRequest\x1a\x14.google.api.HttpBody\" \x82\xd3\xe4\x93\x02\x1a\x12\n/v3/modelsZ\x0c\x12\n/v1/models\x12y\n\x08GetModel\x12%.ovchat.v1.RestServiceGetModelRequest\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02*\x12\x12/v3/models/{id=**}Z\x14\x12\x12/v1/models/{id=**}\x12\x66\n\x0bGetLiveness\x12(.ovchat.v1.RestServiceGetLivenessRequest\x1a\x14.google.api.HttpBody\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v2/health/live\x12t\n\x0cGetReadiness\x12).ovchat.v1.RestServiceGetReadinessRequest\x1a\x14.google.api.HttpBody\"#\x82\xd3\xe4\x93\x02\x1d\x12\x10/v2/health/readyZ\t\x12\x07/healthb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1covchat/v1/rest_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\"\x1e\n\x1cRestServiceListModelsRequest\"(\n\x1aRestServiceGetModelRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1f\n\x1dRestServiceGetLivenessRequest\" \n\x1eRestServiceGetReadinessRequest2\xcc\x05\n\x0bRestService\x12\x80\x01\n\x14\x43reateChatCompletion\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\":\x82\xd3\xe4\x93\x02\x34\"\x14/v3/chat/completions:\x01*Z\x19\"\x14/v1/chat/completions:\x01*0\x01\x12r\n\x10\x43reateCompletion\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02*\"\x0f/v3/completions:\x01*Z\x14\"\x0f/v1/completions:\x01*0\x01\x12m\n\nListModels\x12\'.ovchat.v1.RestServiceListModelsRequest\x1a\x14.google.api.HttpBody\" \x82\xd3\xe4\x93\x02\x1a\x12\n/v3/modelsZ\x0c\x12\n/v1/models\x12y\n\x08GetModel\x12%.ovchat.v1.RestServiceGetModelRequest\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02*\x12\x12/v3/models/{id=**}Z\x14\x12\x12/v1/models/{id=**}\x12\x66\n\x0bGetLiveness\x12(.ovchat.v1.RestServiceGetLivenessRequest\x1a\x14.google.api.HttpBody\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v2/health/live\x12t\n\x0cGetReadiness\x12).ovchat.v1.RestServiceGetReadinessRequest\x1a\x14.google.api.HttpBody\"#\x82\xd3\xe4\x93\x02\x1d\x12\x10/v2/health/readyZ\t\x12\x07/healthb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RESTSERVICE'].methods_by_name['CreateChatCompletion']._loaded_options = None
   _globals['_RESTSERVICE'].methods_by_name['CreateChatCompletion']._serialized_options = b'\202\323\344\223\0024\"\024/v3/chat/completions:\001*Z\031\"\024/v1/chat/completions:\001*'
+  _globals['_RESTSERVICE'].methods_by_name['CreateCompletion']._loaded_options = None
+  _globals['_RESTSERVICE'].methods_by_name['CreateCompletion']._serialized_options = b'\202\323\344\223\002*\"\017/v3/completions:\001*Z\024\"\017/v1/completions:\001*'
   _globals['_RESTSERVICE'].methods_by_name['ListModels']._loaded_options = None
   _globals['_RESTSERVICE'].methods_by_name['ListModels']._serialized_options = b'\202\323\344\223\002\032\022\n/v3/modelsZ\014\022\n/v1/models'
   _globals['_RESTSERVICE'].methods_by_name['GetModel']._loaded_options = None
@@ -52,5 +54,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESTSERVICEGETREADINESSREQUEST']._serialized_start=207
   _globals['_RESTSERVICEGETREADINESSREQUEST']._serialized_end=239
   _globals['_RESTSERVICE']._serialized_start=242
-  _globals['_RESTSERVICE']._serialized_end=842
+  _globals['_RESTSERVICE']._serialized_end=958
 # @@protoc_insertion_point(module_scope)

@@ -45,6 +45,11 @@ class RestServiceStub:
                 request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
+        self.CreateCompletion = channel.unary_stream(
+                '/ovchat.v1.RestService/CreateCompletion',
+                request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/ovchat.v1.RestService/ListModels',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListModelsRequest.SerializeToString,
@@ -78,6 +83,16 @@ class RestServiceServicer:
     def CreateChatCompletion(self, request, context):
         """POST a chat completion. One message of application/json, or the frames of a
         text/event-stream where the body says "stream": true.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateCompletion(self, request, context):
+        """POST a text completion, answered as a chat completion is.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -127,6 +142,11 @@ def add_RestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'CreateChatCompletion': grpc.unary_stream_rpc_method_handler(
                     servicer.CreateChatCompletion,
+                    request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'CreateCompletion': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateCompletion,
                     request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
@@ -181,6 +201,33 @@ class RestService:
             request,
             target,
             '/ovchat.v1.RestService/CreateChatCompletion',
+            google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateCompletion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CreateCompletion',
             google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
             options,

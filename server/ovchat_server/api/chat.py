@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.generation import GenerationParams
+
 if TYPE_CHECKING:
+    from ovchat_server.api.generation import StreamOptions
     from ovchat_server.api.json_value import JsonObject
 
 
@@ -72,21 +75,18 @@ class Tool:
     strict: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingParams:
-    """How tokens are chosen. None: the model's default.
+class PromptEnding(StrEnum):
+    """What a prompt ends with, where the template knows the difference.
 
     Attributes:
-        temperature: 0 to 2; below 1e-5 is greedy.
-        top_p: (0, 1].
-        top_k: -1 and 0 turn it off.
-        seed: 0 to 2^32 - 1.
+        ASSISTANT_TURN: The opening of an assistant's turn: add_generation_prompt.
+        NOTHING: The last message's turn, closed.
+        FINAL_MESSAGE: The last message itself, for the model to go on with.
     """
 
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    seed: int | None = None
+    ASSISTANT_TURN = "assistant_turn"
+    NOTHING = "nothing"
+    FINAL_MESSAGE = "final_message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +94,21 @@ class ChatRequest:
     """What to answer, and how.
 
     Attributes:
-        max_tokens: Most tokens to generate. None: until the model ends or the context is full.
-        stop: Texts that end the answer.
         template_arguments: Variables for the chat template.
-        include_usage: A stream's last chunk carries the usage.
+        documents: For templates that know retrieval.
+        echo: The answer starts with the text of the message that it goes on with.
+        stream: None: the whole answer at once.
         ignored: Names of the fields that are unknown here.
     """
 
     model: str
     messages: tuple[Message, ...]
-    sampling: SamplingParams = SamplingParams()
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
+    generation: GenerationParams = field(default_factory=GenerationParams)
     tools: tuple[Tool, ...] = ()
     tool_mode: ToolMode = ToolMode.AUTO
     template_arguments: JsonObject = field(default_factory=dict)
-    stream: bool = False
-    include_usage: bool = False
+    documents: tuple[JsonObject, ...] = ()
+    prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN
+    echo: bool = False
+    stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""An answer, whole or in parts."""
+"""An answer, whole or in parts: of a chat, or of a text completion."""
 
 from __future__ import annotations
 
@@ -36,12 +36,35 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The new part of an answer. Appending every field in order gives the whole."""
+    """The new part of an answer. Appending every field in order gives the whole.
+
+    Attributes:
+        content: Of a text completion: its text.
+    """
 
     role: Role | None = None
     content: str | None = None
     reasoning_content: str | None = None
     tool_calls: tuple[ToolCallDelta, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """How likely the model found a token of the answer.
+
+    Attributes:
+        text: U+FFFD where the token's bytes alone are no text.
+        logprob: Natural logarithm of the model's own probability, before temperature,
+            filters and penalties (OpenAI).
+        offset: Where the token begins in the answer, in characters.
+        alternatives: At most the token itself: the engine does not report others.
+    """
+
+    text: str
+    logprob: float
+    bytes: bytes
+    offset: int
+    alternatives: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +88,23 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkChoice:
-    """What is new in one choice. `finish_reason` is on its last chunk only."""
+    """What is new in one choice.
+
+    Attributes:
+        finish_reason: On the choice's last chunk only.
+        stop_reason: On the last chunk: the stop text or token that ended it (vLLM).
+        logprobs: Of the tokens that are new. None: not asked for.
+        token_ids: The tokens that are new. None: not asked for.
+        prompt_token_ids: On the choice's first chunk, where asked for.
+    """
 
     index: int
     delta: Delta
     finish_reason: FinishReason | None = None
-    stop_reason: str | None = None
+    stop_reason: str | int | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    token_ids: tuple[int, ...] | None = None
+    prompt_token_ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +122,11 @@ class CompletionInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatChunk:
-    """A part of an answer. The last one has no choices, and the usage."""
+class Chunk:
+    """A part of an answer. `usage` is that of all so far, where it was asked for.
+
+    The chunk with the whole usage is the last and has no choices.
+    """
 
     info: CompletionInfo
     choices: tuple[ChunkChoice, ...]
@@ -101,17 +138,21 @@ class Choice:
     """One whole answer.
 
     Attributes:
-        stop_reason: The stop text that matched, where one did (vLLM).
+        message: Of a text completion: its text as content.
+        stop_reason: See ChunkChoice; so `logprobs` and the token ids.
     """
 
     index: int
     message: Message
     finish_reason: FinishReason
-    stop_reason: str | None = None
+    stop_reason: str | int | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    token_ids: tuple[int, ...] | None = None
+    prompt_token_ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ChatCompletion:
+class Completion:
     """A whole answer."""
 
     info: CompletionInfo

@@ -97,22 +97,24 @@ class ContextLengthExceededError(InvalidRequestError):
     code = "context_length_exceeded"
 
     @classmethod
-    def of_messages(cls, tokens: int, context_length: int) -> ContextLengthExceededError:
-        """The error for a prompt of at least `tokens` tokens."""
+    def of_prompt(cls, field: str, tokens: int, context_length: int) -> ContextLengthExceededError:
+        """The error for a prompt, given as `field`, of at least `tokens` tokens."""
         message = (
-            f"The messages take {tokens} tokens or more, but the model's context has "
+            f"{field} takes {tokens} tokens or more, but the model's context has "
             f"{context_length} for prompt and answer together."
         )
-        return cls(message, violations=[Violation("messages", message, cls.code)])
+        return cls(message, violations=[Violation(field, message, cls.code)])
 
     @classmethod
-    def of_answer(cls, asked: int, used: int, context_length: int) -> ContextLengthExceededError:
-        """The error for a prompt that leaves no room for the answer asked for."""
+    def of_answer(
+        cls, field: str, asked: int, used: int, context_length: int
+    ) -> ContextLengthExceededError:
+        """The error for a prompt that leaves no room for the answer `field` asks for."""
         message = (
-            f"max_tokens asks for {asked} tokens besides the {used} of the messages, "
+            f"{field} asks for {asked} tokens besides the {used} of the prompt, "
             f"but the model's context has {context_length} for both together."
         )
-        return cls(message, violations=[Violation("max_tokens", message, cls.code)])
+        return cls(message, violations=[Violation(field, message, cls.code)])
 
 
 class MalformedBodyError(InvalidRequestError):

@@ -1,13 +1,16 @@
-"""Every parameter of a chat request that we know, and what becomes of it.
+"""Every parameter that we know, and what becomes of it.
 
 A parameter is served, accepted without effect, or refused by name where it would change
 the answer. Any other key is unknown: ignored, and named to the caller. The names are
-those of OpenAI, OVMS (May 2026) and vLLM.
+those of OpenAI, OVMS (May 2026) and vLLM; docs/parameters.md tells callers the same.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,30 +18,122 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.api.reader import Reader
 
-SERVED = frozenset(
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of an endpoint.
+
+    Attributes:
+        served: They do what their API says.
+        accepted: They never change the answer: bookkeeping, hints about caching and cost.
+        refused: Refused, but for the values given, which ask for what happens anyway.
+    """
+
+    served: frozenset[str]
+    accepted: frozenset[str]
+    refused: Mapping[str, tuple[JsonValue, ...]]
+
+    def check(self, reader: Reader, *, strict: bool) -> tuple[str, ...]:
+        """Note what cannot be honoured in the reader; the unknown keys, in the caller's order.
+
+        Args:
+            reader: The request.
+            strict: Unknown keys are violations, too.
+        """
+        for name, neutral in self.refused.items():
+            if reader.present(name) and not any(
+                _same(reader.fields[name], item) for item in neutral
+            ):
+                complaint = "is not supported; leave it out"
+                if neutral:
+                    complaint = "is only supported as " + _shown(neutral[0])
+                reader.refuse(name, complaint, "unsupported_parameter")
+        known = self.served | self.accepted | self.refused.keys()
+        unknown = tuple(name for name in reader.fields if name not in known)
+        if strict:
+            for name in unknown:
+                reader.refuse(shortened(name), "is not a known parameter", "unknown_parameter")
+        return unknown
+
+
+_GENERATION_SERVED = frozenset(
     {
         "model",
-        "messages",
-        "max_completion_tokens",
         "max_tokens",
+        "min_tokens",
+        "ignore_eos",
         "stop",
+        "stop_token_ids",
+        "include_stop_str_in_output",
+        "skip_special_tokens",
+        "truncate_prompt_tokens",
+        "truncation_side",
         "temperature",
         "top_p",
         "top_k",
+        "min_p",
+        "repetition_penalty",
         "seed",
-        "tools",
-        "tool_choice",
-        "reasoning_effort",
-        "chat_template_kwargs",
+        "n",
+        "best_of",
+        "use_beam_search",
+        "length_penalty",
+        "logprobs",
+        "echo",
         "stream",
         "stream_options",
     }
 )
 
-# They never change the answer: bookkeeping, hints about caching and cost.
-ACCEPTED = frozenset(
-    {
-        "user",
+_GENERATION_ACCEPTED = frozenset({"user", "request_id", "session_id"})
+
+_GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
+    # Sampling
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "logit_bias": ({},),
+    "allowed_token_ids": ([],),
+    "bad_words": ([],),
+    "watermarking": (False,),
+    "repetition_detection": (),
+    # Log probabilities and token ids
+    "prompt_logprobs": (),
+    "logprob_token_ids": ([],),
+    "return_tokens_as_token_ids": (False,),
+    "return_token_offsets": (False,),
+    # The form of the answer
+    "spaces_between_special_tokens": (True,),
+    "response_format": ({"type": "text"},),
+    "structured_outputs": (),
+    "guided_json": (),
+    "guided_regex": (),
+    "guided_choice": (),
+    "guided_grammar": (),
+    "structural_tag": (),
+    # Scheduling, caching and speculation
+    "priority": (0,),
+    "cache_salt": (),
+    "num_assistant_tokens": (),
+    "assistant_confidence_threshold": (),
+    "max_ngram_size": (),
+}
+
+CHAT = Parameters(
+    served=_GENERATION_SERVED
+    | {
+        "messages",
+        "max_completion_tokens",
+        "top_logprobs",
+        "tools",
+        "tool_choice",
+        "reasoning_effort",
+        "chat_template_kwargs",
+        "documents",
+        "add_generation_prompt",
+        "continue_final_message",
+    },
+    accepted=_GENERATION_ACCEPTED
+    | {
         "metadata",
         "store",
         "service_tier",
@@ -48,100 +143,37 @@ ACCEPTED = frozenset(
         "prompt_cache_retention",
         "verbosity",
         "prediction",
-        "request_id",
-        "session_id",
-    }
+    },
+    refused={
+        **_GENERATION_REFUSED,
+        # Token ids
+        "return_token_ids": (False,),
+        "return_prompt_text": (False,),
+        # Tools and reasoning
+        "parallel_tool_calls": (True,),
+        "functions": ([],),
+        "function_call": ("none", "auto"),
+        "agent_format": ("openai", "auto"),
+        "include_reasoning": (True,),
+        "thinking_token_budget": (-1,),
+        # Prompt
+        "chat_template": (),
+        "add_special_tokens": (False,),
+        "mm_processor_kwargs": ({},),
+        "media_io_kwargs": ({},),
+        # Other modalities and services
+        "modalities": (["text"], []),
+        "audio": (),
+        "moderation": (),
+        "web_search_options": (),
+    },
 )
 
-# Refused, but for the values given, which ask for what happens anyway.
-UNSUPPORTED: Mapping[str, tuple[JsonValue, ...]] = {
-    # Length
-    "min_tokens": (0,),
-    "ignore_eos": (False,),
-    "stop_token_ids": ([],),
-    "include_stop_str_in_output": (False,),
-    "skip_special_tokens": (True,),
-    "spaces_between_special_tokens": (True,),
-    "truncate_prompt_tokens": (),
-    "truncation_side": (),
-    # Sampling
-    "min_p": (0,),
-    "repetition_penalty": (1,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "logit_bias": ({},),
-    "allowed_token_ids": ([],),
-    "bad_words": ([],),
-    "watermarking": (False,),
-    "repetition_detection": (),
-    # Choices
-    "n": (1,),
-    "best_of": (1,),
-    "use_beam_search": (False,),
-    "length_penalty": (1,),
-    # Log probabilities and token ids
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "prompt_logprobs": (),
-    "logprob_token_ids": ([],),
-    "return_token_ids": (False,),
-    "return_tokens_as_token_ids": (False,),
-    "return_prompt_text": (False,),
-    "return_token_offsets": (False,),
-    # Tools and form of the answer
-    "parallel_tool_calls": (True,),
-    "functions": ([],),
-    "function_call": ("none", "auto"),
-    "response_format": ({"type": "text"},),
-    "structured_outputs": (),
-    "guided_json": (),
-    "guided_regex": (),
-    "guided_choice": (),
-    "guided_grammar": (),
-    "structural_tag": (),
-    "agent_format": ("openai", "auto"),
-    "include_reasoning": (True,),
-    "thinking_token_budget": (-1,),
-    # Prompt
-    "chat_template": (),
-    "add_generation_prompt": (True,),
-    "add_special_tokens": (False,),
-    "continue_final_message": (False,),
-    "echo": (False,),
-    "documents": ([],),
-    "mm_processor_kwargs": ({},),
-    "media_io_kwargs": ({},),
-    "cache_salt": (),
-    # Scheduling and speculation
-    "priority": (0,),
-    "num_assistant_tokens": (),
-    "assistant_confidence_threshold": (),
-    "max_ngram_size": (),
-    # Other modalities and services
-    "modalities": (["text"], []),
-    "audio": (),
-    "moderation": (),
-    "web_search_options": (),
-}
-
-
-def refuse_unsupported(reader: Reader) -> None:
-    """Note a violation for every parameter that we know but cannot honour."""
-    for name, neutral in UNSUPPORTED.items():
-        if reader.present(name) and not any(_same(reader.fields[name], item) for item in neutral):
-            complaint = "is not supported; leave it out"
-            if neutral:
-                complaint = "is only supported as " + _shown(neutral[0])
-            reader.refuse(name, complaint, "unsupported_parameter")
-
-
-def unknown(fields: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    """The keys that no API we follow defines, in the caller's order."""
-    return tuple(
-        name
-        for name in fields
-        if name not in SERVED and name not in ACCEPTED and name not in UNSUPPORTED
-    )
+TEXT = Parameters(
+    served=_GENERATION_SERVED | {"prompt", "add_special_tokens", "return_token_ids"},
+    accepted=_GENERATION_ACCEPTED,
+    refused={**_GENERATION_REFUSED, "suffix": ("",), "prompt_embeds": ()},
+)
 
 
 def _same(value: JsonValue, other: JsonValue) -> bool:

@@ -67,24 +67,29 @@ class Reader:
         def complaint(value: int) -> str | None:
             if minimum <= value <= maximum:
                 return None
-            return f"must be between {minimum} and {maximum}, got {shortened(str(value))}"
+            return _out_of_range(value, minimum, maximum)
 
         return self._read(name, "an integer", _as_integer, complaint)
 
     def number(
-        self, name: str, minimum: float, maximum: float, *, above_minimum: bool = False
+        self,
+        name: str,
+        minimum: float,
+        maximum: float,
+        *,
+        above_minimum: bool = False,
+        below_maximum: bool = False,
     ) -> float | None:
-        """A number in `minimum` to `maximum`; `above_minimum` leaves the minimum out."""
+        """A number in `minimum` to `maximum`; the flags leave the bounds themselves out."""
+        least = "greater than" if above_minimum else "at least"
+        most = "less than" if below_maximum else "at most"
 
         def complaint(value: float) -> str | None:
-            if minimum <= value <= maximum and not (above_minimum and value == minimum):
+            above = value > minimum if above_minimum else value >= minimum
+            below = value < maximum if below_maximum else value <= maximum
+            if above and below:
                 return None
-            bounds = (
-                f"greater than {minimum:g} and at most {maximum:g}"
-                if above_minimum
-                else f"between {minimum:g} and {maximum:g}"
-            )
-            return f"must be {bounds}, got {value:g}"
+            return f"must be {least} {minimum:g} and {most} {maximum:g}, got {value:g}"
 
         return self._read(name, "a number", _as_number, complaint)
 
@@ -120,6 +125,25 @@ class Reader:
         """An array as it is."""
         return self._read(name, "an array", _as_array)
 
+    def integers(
+        self, name: str, minimum: int, maximum: int, at_most: int | None = None
+    ) -> tuple[int, ...]:
+        """The integers in an array, each in `minimum` to `maximum`; none where it is absent."""
+        values = self.array(name) or []
+        if at_most is not None and len(values) > at_most:
+            self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
+            return ()
+        integers: list[int] = []
+        for index, value in enumerate(values):
+            if not isinstance(value, int) or isinstance(value, bool):
+                complaint = f"must be an integer, not {_kind(value)}"
+                self.refuse(f"{name}[{index}]", complaint, "invalid_type")
+            elif not minimum <= value <= maximum:
+                self.refuse(f"{name}[{index}]", _out_of_range(value, minimum, maximum))
+            else:
+                integers.append(value)
+        return tuple(integers)
+
     def objects(self, name: str, at_most: int | None = None) -> list[Reader]:
         """Readers of the objects in an array; none where the array is absent or wrong."""
         readers: list[Reader] = []
@@ -154,6 +178,10 @@ class Reader:
             self.refuse(name, problem)
             return None
         return value
+
+
+def _out_of_range(value: int, minimum: int, maximum: int) -> str:
+    return f"must be between {minimum} and {maximum}, got {shortened(str(value))}"
 
 
 def _as_integer(value: JsonValue) -> int | None:

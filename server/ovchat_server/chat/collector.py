@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import Message, Role, ToolCall
 from ovchat_server.api.completion import Choice, ChunkChoice, FinishReason
+
+if TYPE_CHECKING:
+    from ovchat_server.api.completion import TokenLogprob
 
 
 @dataclass(slots=True)
@@ -25,7 +29,10 @@ class ChoiceCollector:
         self._reasoning: list[str] = []
         self._calls: dict[int, _Call] = {}
         self._finish_reason = FinishReason.STOP
-        self._stop_reason: str | None = None
+        self._stop_reason: str | int | None = None
+        self._logprobs: list[TokenLogprob] | None = None
+        self._token_ids: list[int] | None = None
+        self._prompt_token_ids: tuple[int, ...] | None = None
 
     def add(self, chunk: ChunkChoice) -> None:
         """Append a chunk."""
@@ -39,6 +46,14 @@ class ChoiceCollector:
             if call.index not in self._calls:
                 self._calls[call.index] = _Call(call.id or "", call.name or "")
             self._calls[call.index].arguments.append(call.arguments or "")
+        if chunk.logprobs is not None:
+            self._logprobs = self._logprobs or []
+            self._logprobs += chunk.logprobs
+        if chunk.token_ids is not None:
+            self._token_ids = self._token_ids or []
+            self._token_ids += chunk.token_ids
+        if chunk.prompt_token_ids is not None:
+            self._prompt_token_ids = chunk.prompt_token_ids
         if chunk.finish_reason is not None:
             self._finish_reason = chunk.finish_reason
             self._stop_reason = chunk.stop_reason
@@ -54,4 +69,12 @@ class ChoiceCollector:
             tool_calls=calls,
             reasoning_content="".join(self._reasoning) or None,
         )
-        return Choice(self._index, message, self._finish_reason, self._stop_reason)
+        return Choice(
+            index=self._index,
+            message=message,
+            finish_reason=self._finish_reason,
+            stop_reason=self._stop_reason,
+            logprobs=None if self._logprobs is None else tuple(self._logprobs),
+            token_ids=None if self._token_ids is None else tuple(self._token_ids),
+            prompt_token_ids=self._prompt_token_ids,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -17,8 +18,17 @@ MAX_WINDOW = 16
 class TokenDecoder(Protocol):
     """What a detokenizer needs of a tokenizer."""
 
-    def decode(self, tokens: Sequence[int]) -> str:
-        """The text of `tokens`; bytes that are not UTF-8 as U+FFFD."""
+    def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
+        """The text of `tokens`; bytes that are not UTF-8 as U+FFFD.
+
+        Args:
+            tokens: Of the vocabulary.
+            special_tokens: Control tokens are part of the text.
+        """
+        ...
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token stands for: not always text by themselves."""
         ...
 
 
@@ -32,9 +42,9 @@ class Detokenizer:
     out as replacements.
     """
 
-    def __init__(self, decoder: TokenDecoder) -> None:
-        """Start an empty sequence."""
-        self._decoder = decoder
+    def __init__(self, decoder: TokenDecoder, *, special_tokens: bool = False) -> None:
+        """Start an empty sequence; `special_tokens` are part of the text or not."""
+        self._decode = partial(decoder.decode, special_tokens=special_tokens)
         # The tokens of the last piece, then those that came since.
         self._window: list[int] = []
         self._new = 0
@@ -45,7 +55,7 @@ class Detokenizer:
         """The text that is whole now that `token` came; often none."""
         self._window.append(token)
         self._new += 1
-        text = self._decoder.decode(self._window)
+        text = self._decode(self._window)
         if not text.endswith(REPLACEMENT):
             piece = text[self._passed :]
             if piece:
@@ -63,16 +73,16 @@ class Detokenizer:
 
     def flush(self) -> str:
         """What was held back, at the end of the sequence."""
-        piece = self._decoder.decode(self._window)[self._passed :]
+        piece = self._decode(self._window)[self._passed :]
         self._passed += len(piece)
         return piece
 
     def _forget(self, keep: int, held: int) -> None:
         """Drop all but the last `keep` tokens, of whose text `held` is yet to hand out."""
         self._window = self._window[-keep:]
-        self._passed = len(self._decoder.decode(self._window)) - held
+        self._passed = len(self._decode(self._window)) - held
 
     def _decodes_to_replacements(self) -> bool:
         """Whether the last tokens alone show where the last replacement begins."""
-        tail = self._decoder.decode(self._window[-MAX_TOKENS_A_CHARACTER:])
+        tail = self._decode(self._window[-MAX_TOKENS_A_CHARACTER:])
         return tail.endswith(2 * REPLACEMENT)

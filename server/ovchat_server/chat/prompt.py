@@ -11,20 +11,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from ovchat_server.api.chat import Role
+from ovchat_server.api.chat import PromptEnding, Role
 from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
 from ovchat_server.chat.arguments import parse_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ovchat_server.api.chat import Message, Tool, ToolCall
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.chat.template import ChatTemplate
 
 # Unicode's noncharacters: never part of text that is meant to be exchanged.
@@ -61,6 +60,24 @@ class Prompt:
     tokens: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What to render.
+
+    Attributes:
+        tools: What the model may call.
+        arguments: Further variables of the template.
+        documents: For templates that know retrieval.
+        ending: What the prompt ends with.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[Tool] = ()
+    arguments: JsonObject = field(default_factory=dict)
+    documents: Sequence[JsonObject] = ()
+    ending: PromptEnding = PromptEnding.ASSISTANT_TURN
+
+
 class PromptRenderer:
     """Renders conversations for one model."""
 
@@ -72,19 +89,11 @@ class PromptRenderer:
         self._control = _pattern(control)
         self._all = _pattern(control | set(tokenizer.markup_tokens))
 
-    def render(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool] = (),
-        arguments: Mapping[str, JsonValue] | None = None,
-        most_tokens: int = sys.maxsize,
-    ) -> Prompt:
+    def render(self, conversation: Conversation, most_tokens: int | None = None) -> Prompt:
         """The prompt of a conversation.
 
         Args:
-            messages: The conversation.
-            tools: What the model may call.
-            arguments: Further variables of the template.
+            conversation: What to render.
             most_tokens: A text that surely has more is not tokenised.
 
         Raises:
@@ -92,36 +101,42 @@ class PromptRenderer:
             InvalidRequestError: The template refuses it, or it is nested too deeply.
         """
         try:
-            pieces = self._render(messages, tools, arguments or {})
+            pieces = self._render(conversation)
         except RecursionError as error:
             complaint = "messages, tools or chat_template_kwargs are nested too deeply."
             raise InvalidRequestError.of([Violation("tools", complaint)]) from error
         fewest = sum(map(self._tokenizer.fewest_tokens, pieces))
-        if fewest > most_tokens:
-            raise ContextLengthExceededError.of_messages(fewest, most_tokens)
+        if most_tokens is not None and fewest > most_tokens:
+            raise ContextLengthExceededError.of_prompt("messages", fewest, most_tokens)
         tokens = (token for piece in pieces for token in self._tokenizer.encode(piece))
         return Prompt("".join(pieces), tuple(tokens))
 
-    def _render(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Tool],
-        arguments: Mapping[str, JsonValue],
-    ) -> list[str]:
+    def _render(self, conversation: Conversation) -> list[str]:
         """The text of the prompt, cut where a caller wrote a control token."""
-        strings = list(_strings(messages, tools, arguments))
+        strings = list(_strings(conversation))
         if not any(self._all.search(text) for text in strings):
-            return [self._template.render(messages, tools, arguments)]
+            return [self._apply_template(conversation)]
         mark = next((mark for mark in MARKS if not any(mark in text for text in strings)), None)
         if mark is None:
             complaint = "messages hold control tokens and every Unicode noncharacter."
             raise InvalidRequestError.of([Violation("messages", complaint)])
-        text = self._template.render(
-            [self._disarm_message(message, mark) for message in messages],
-            [self._disarm_tool(tool, mark) for tool in tools],
-            {name: self._disarm_json(value, mark) for name, value in arguments.items()},
+        disarmed = Conversation(
+            [self._disarm_message(message, mark) for message in conversation.messages],
+            [self._disarm_tool(tool, mark) for tool in conversation.tools],
+            self._disarm_object(conversation.arguments, mark),
+            [self._disarm_object(document, mark) for document in conversation.documents],
+            conversation.ending,
         )
-        return text.split(mark)
+        return self._apply_template(disarmed).split(mark)
+
+    def _apply_template(self, conversation: Conversation) -> str:
+        return self._template.render(
+            conversation.messages,
+            conversation.tools,
+            conversation.arguments,
+            documents=conversation.documents,
+            ending=conversation.ending,
+        )
 
     def _disarm_message(self, message: Message, mark: str) -> Message:
         # An assistant's turn is the model's own text, where markup is what it was.
@@ -148,12 +163,18 @@ class PromptRenderer:
         )
 
     def _disarm_tool(self, tool: Tool, mark: str) -> Tool:
-        parameters = self._disarm_json(tool.parameters, mark)
+        parameters = tool.parameters
         return dataclasses.replace(
             tool,
             description=_split(tool.description, self._all, mark),
-            parameters=parameters if isinstance(parameters, dict) else None,
+            parameters=None if parameters is None else self._disarm_object(parameters, mark),
         )
+
+    def _disarm_object(self, value: JsonObject, mark: str) -> JsonObject:
+        return {
+            self._all.sub(partial(_with_mark, mark), key): self._disarm_json(item, mark)
+            for key, item in value.items()
+        }
 
     def _disarm_json(self, value: JsonValue, mark: str) -> JsonValue:
         match value:
@@ -162,10 +183,7 @@ class PromptRenderer:
             case list():
                 return [self._disarm_json(item, mark) for item in value]
             case dict():
-                return {
-                    self._all.sub(partial(_with_mark, mark), key): self._disarm_json(item, mark)
-                    for key, item in value.items()
-                }
+                return self._disarm_object(value, mark)
         return value
 
 
@@ -184,16 +202,16 @@ def _split(text: str | None, pattern: re.Pattern[str], mark: str) -> str | None:
     return None if text is None else pattern.sub(partial(_with_mark, mark), text)
 
 
-def _strings(
-    messages: Sequence[Message], tools: Sequence[Tool], arguments: Mapping[str, JsonValue]
-) -> Iterator[str]:
+def _strings(conversation: Conversation) -> Iterator[str]:
     """All text that comes from the caller."""
-    for message in messages:
+    for message in conversation.messages:
         yield from _strings_of_message(message)
-    for tool in tools:
+    for tool in conversation.tools:
         yield tool.description or ""
         yield from _strings_of_json(tool.parameters)
-    yield from _strings_of_json(dict(arguments))
+    yield from _strings_of_json(conversation.arguments)
+    for document in conversation.documents:
+        yield from _strings_of_json(document)
 
 
 def _strings_of_message(message: Message) -> Iterator[str]:

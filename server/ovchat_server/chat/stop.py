@@ -17,9 +17,10 @@ class StopMatcher:
     of an answer does not wait for the longest stop string (the engine's own matching does).
     """
 
-    def __init__(self, stops: Sequence[str]) -> None:
-        """Match any of `stops`, none of them empty."""
+    def __init__(self, stops: Sequence[str], *, include: bool = False) -> None:
+        """Match any of `stops`, none of them empty; `include` lets the match itself pass."""
         self._stops = tuple(stops)
+        self._include = include
         self._held = ""
         self.matched: str | None = None
 
@@ -33,7 +34,8 @@ class StopMatcher:
             # The match that is whole first, as if the text came one character at a time: so
             # the pieces' borders change nothing. Of several that end together, the longest.
             at, self.matched = min(found, key=lambda match: (match[0] + len(match[1]), match[0]))
-            passed, self._held = self._held[:at], ""
+            end = at + len(self.matched) if self._include else at
+            passed, self._held = self._held[:end], ""
             return passed
         keep = max((overlap(self._held, stop) for stop in self._stops), default=0)
         passed = self._held[: len(self._held) - keep]

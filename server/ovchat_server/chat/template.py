@@ -10,7 +10,7 @@ import jinja2
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ovchat_server.api.chat import Role
+from ovchat_server.api.chat import PromptEnding, Role
 from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
 from ovchat_server.chat.arguments import parse_arguments
 
@@ -61,6 +61,9 @@ class ChatTemplate:
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
         arguments: Mapping[str, object] | None = None,
+        *,
+        documents: Sequence[JsonObject] = (),
+        ending: PromptEnding = PromptEnding.ASSISTANT_TURN,
     ) -> str:
         """The prompt, ending in the opening of an assistant's turn.
 
@@ -68,6 +71,8 @@ class ChatTemplate:
             messages: The conversation.
             tools: What the model may call; none leaves the template's `tools` unset.
             arguments: Further variables (`chat_template_kwargs`).
+            documents: For templates that know retrieval.
+            ending: What the prompt ends with.
 
         Raises:
             InvalidRequestError: The template refuses the conversation, with its own words.
@@ -77,8 +82,8 @@ class ChatTemplate:
             **(arguments or {}),
             "messages": [self._message(message) for message in messages],
             "tools": [_tool(tool) for tool in tools] or None,
-            "documents": None,
-            "add_generation_prompt": True,
+            "documents": list(documents) or None,
+            "add_generation_prompt": ending is PromptEnding.ASSISTANT_TURN,
         }
         try:
             return self._template.render(variables)

@@ -7,7 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Self
 
     from ovchat_server.api.models import EngineLoad, ModelState
 
@@ -24,39 +26,81 @@ class Sampling:
     """How each token is chosen; every value is set.
 
     Attributes:
-        temperature: 0 is greedy: the most likely token, whatever the others say.
+        temperature: 0 is greedy: the most likely token, whatever the filters say.
         top_p: (0, 1].
         top_k: 0 turns it off.
+        min_p: [0, 1); 0 turns it off.
+        repetition_penalty: Above 0; 1 turns it off.
         seed: 0 to 2^32 - 1: the engine's generator takes no more bits.
     """
 
-    temperature: float
-    top_p: float
-    top_k: int
-    seed: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Beam search: the likeliest whole sequences.
+
+    Attributes:
+        width: Sequences followed at once, at least 2.
+        returned: How many of them to return, the best first; at most `width`.
+        length_penalty: Above 0 favours longer sequences.
+    """
+
+    width: int
+    returned: int
+    length_penalty: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One sequence to generate.
+    """Sequences to generate from one prompt: one by sampling, or some by beam search.
 
     Attributes:
         prompt: Tokens of the model's vocabulary, at least one.
         max_tokens: Most tokens to generate, at least one; with the prompt no more than the
             engine's context length.
+        min_tokens: No end token before so many; at most `max_tokens`. Not in a search.
+        ignore_eos: No end token ends the sequence, nor does one of `stop_tokens`. Not in a
+            search.
+        stop_tokens: Tokens of the vocabulary that end it, besides the model's own.
+        logprobs: Report the log probability of every token.
     """
 
     prompt: tuple[int, ...]
     max_tokens: int
-    sampling: Sampling
+    sampling: Sampling = Sampling()
+    search: Search | None = None
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    stop_tokens: tuple[int, ...] = ()
+    logprobs: bool = False
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences come of it."""
+        return self.search.returned if self.search else 1
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedTokens:
-    """Tokens that came since the last time; the end token is one of them."""
+    """Tokens of one sequence that came since the last time; the end token is one of them.
 
+    Attributes:
+        index: Which sequence: counted through all requests of the generation.
+        logprobs: One for every token where asked for, else none. Natural logarithms of the
+            model's own probabilities, before temperature, filters and penalties.
+    """
+
+    index: int
     tokens: tuple[int, ...]
     finish: TokenFinish | None = None
+    logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +109,52 @@ class EngineStatus:
 
     Attributes:
         context_length: Most tokens of prompt and answer together; 0 until loaded once.
+        search_lengths: The same for each sequence of a beam search: of width 1, 2 and so on.
         reason: Why it does not answer, for an operator; "" where it does.
         load: None while there is no engine.
     """
 
     state: ModelState
     context_length: int
+    search_lengths: tuple[int, ...] = ()
     reason: str = ""
     load: EngineLoad | None = None
+
+
+class Generation(Protocol):
+    """Sequences under way. Leaving the context frees all of them within one step."""
+
+    def __enter__(self) -> Self:
+        """Nothing more: the sequences run already."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give up what has not ended."""
+        ...
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        ...
+
+    async def __anext__(self) -> GeneratedTokens:
+        """What came since the last time: a slow reader gets fewer, larger pieces.
+
+        The last piece of each sequence says why it ended.
+
+        Raises:
+            StopAsyncIteration: All sequences have ended.
+            UnavailableError: The engine died.
+        """
+        ...
+
+    def end(self, index: int) -> None:
+        """Give up one sequence; the others go on. Nothing more comes of it."""
+        ...
 
 
 class Engine(Protocol):
@@ -83,14 +165,10 @@ class Engine(Protocol):
         """How the engine is doing now."""
         ...
 
-    def generate(self, request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
-        """Generate one sequence.
-
-        Yields what came since the last time, so a slow reader gets fewer, larger pieces; the
-        last one says why it ended. Closing the generator, or cancelling the task that waits
-        in it, frees the sequence within one step of the engine.
+    def generate(self, requests: Sequence[GenerationRequest]) -> Generation:
+        """Start generating the sequences of `requests`.
 
         Raises:
-            UnavailableError: There is no engine now, or it died under the request.
+            UnavailableError: There is no engine now.
         """
         ...

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.errors import InternalError, UnavailableError
 from ovchat_server.api.models import EngineLoad
-from ovchat_server.engine.base import GeneratedTokens, TokenFinish
+from ovchat_server.engine.generation import EngineGeneration
 from ovchat_server.engine.messages import (
-    REFUSED,
     Add,
     Cancel,
     Command,
@@ -30,7 +28,7 @@ from ovchat_server.engine.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import Sequence
 
     from ovchat_server.engine.base import GenerationRequest
     from ovchat_server.engine.spec import EngineSpec
@@ -58,8 +56,8 @@ class EngineClient:
         self._process = process
         self._connection = connection
         self._reader = asyncio.create_task(self._read())
-        self._ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._mailboxes: dict[int, _Mailbox] = {}
+        self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
+        self._generations: dict[int, EngineGeneration] = {}
         self._next_id = 0
         self._unsent = bytearray()
         self._failure = ""
@@ -87,8 +85,8 @@ class EngineClient:
         client._write(encode(spec))
         return client
 
-    async def ready(self) -> int:
-        """Wait until the model is loaded; its context length.
+    async def ready(self) -> Ready:
+        """Wait until the model is loaded; what it can hold.
 
         Raises:
             EngineDiedError: It could not be loaded.
@@ -102,36 +100,23 @@ class EngineClient:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return self._failure or f"its engine process ended with {how}"
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
+    def generate(self, requests: Sequence[GenerationRequest]) -> EngineGeneration:
         """See engine.base.Engine.generate."""
-        self._next_id += 1
-        identifier = self._next_id
-        mailbox = self._mailboxes[identifier] = _Mailbox()
+        sequences: dict[int, range] = {}
+        index = 0
+        for request in requests:
+            self._next_id += 1
+            sequences[self._next_id] = range(index, index + request.sequences)
+            index += request.sequences
+        generation = EngineGeneration(
+            sequences, lambda identifier: self._send(Cancel(identifier)), self._forget
+        )
         if self._reader.done():
-            mailbox.fail()
-        sampling = request.sampling
-        finished = False
-        try:
-            self._send(
-                Add(
-                    id=identifier,
-                    prompt=request.prompt,
-                    max_tokens=request.max_tokens,
-                    temperature=sampling.temperature,
-                    top_p=sampling.top_p,
-                    top_k=sampling.top_k,
-                    seed=sampling.seed,
-                )
-            )
-            while not finished:
-                piece = await mailbox.take()
-                finished = piece.finish is not None
-                yield piece
-        finally:
-            # Also when the task is cancelled, or the caller closes the generator.
-            del self._mailboxes[identifier]
-            if not finished:
-                self._send(Cancel(identifier))
+            generation.fail()
+        for identifier, request in zip(sequences, requests, strict=True):
+            self._generations[identifier] = generation
+            self._send(_add(identifier, request))
+        return generation
 
     async def close(self) -> None:
         """End the process and wait for it. May be called again."""
@@ -152,6 +137,9 @@ class EngineClient:
         """End the process at once; `died` tells of it."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
+
+    def _forget(self, identifier: int) -> None:
+        del self._generations[identifier]
 
     def _send(self, command: Command) -> None:
         if not self._reader.done():
@@ -195,8 +183,8 @@ class EngineClient:
         finally:
             loop.remove_writer(self._connection)
             self.load = None
-            for mailbox in self._mailboxes.values():
-                mailbox.fail()
+            for generation in self._generations.values():
+                generation.fail()
             if not self._ready.done():
                 self._ready.set_exception(EngineDiedError(self._failure or "it ended at start"))
                 # Nobody may be waiting for it.
@@ -214,11 +202,11 @@ class EngineClient:
                 self.load = _engine_load(load)
                 for item in news:
                     # Unknown: cancelled while the news was on its way.
-                    if mailbox := self._mailboxes.get(item.id):
-                        mailbox.put(item.tokens, item.finish)
-            case Ready(context_length=context_length, load=load):
+                    if generation := self._generations.get(item.id):
+                        generation.put(item)
+            case Ready(load=load):
                 self.load = _engine_load(load)
-                self._ready.set_result(context_length)
+                self._ready.set_result(event)
             case Failed(reason=reason):
                 # The engine's own words hold paths and C++: for the log, not for callers.
                 logger.error("engine failed", extra={"pid": self._process.pid, "reason": reason})
@@ -229,39 +217,23 @@ def _engine_load(load: Load) -> EngineLoad:
     return msgspec.convert(load, EngineLoad, from_attributes=True)
 
 
-class _Mailbox:
-    """News of one sequence that its reader has not taken yet.
-
-    Merged: a slow reader finds one larger piece, never a queue. What it can hold is bounded
-    by the sequence's own length.
-    """
-
-    def __init__(self) -> None:
-        self._tokens: list[int] = []
-        self._finish: str | None = None
-        self._failed = False
-        self._arrived = asyncio.Event()
-
-    def put(self, tokens: list[int], finish: str | None) -> None:
-        self._tokens += tokens
-        self._finish = finish
-        self._arrived.set()
-
-    def fail(self) -> None:
-        self._failed = True
-        self._arrived.set()
-
-    async def take(self) -> GeneratedTokens:
-        await self._arrived.wait()
-        if not self._tokens and self._finish is None:
-            message = "The model's engine stopped; it is being restarted. Try again shortly."
-            raise UnavailableError(message, retry_after=1)
-        if self._finish == REFUSED:
-            raise InternalError(
-                "The model's engine refused the request; the server's log says why."
-            )
-        finish = TokenFinish(self._finish) if self._finish else None
-        tokens, self._tokens = tuple(self._tokens), []
-        if not self._failed:
-            self._arrived.clear()
-        return GeneratedTokens(tokens, finish)
+def _add(identifier: int, request: GenerationRequest) -> Add:
+    sampling, search = request.sampling, request.search
+    return Add(
+        id=identifier,
+        prompt=request.prompt,
+        max_tokens=request.max_tokens,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
+        min_p=sampling.min_p,
+        repetition_penalty=sampling.repetition_penalty,
+        seed=sampling.seed,
+        beams=search.width if search else 1,
+        returned=request.sequences,
+        length_penalty=search.length_penalty if search else 1.0,
+        min_tokens=request.min_tokens,
+        ignore_eos=request.ignore_eos,
+        stop_tokens=request.stop_tokens,
+        logprobs=request.logprobs,
+    )

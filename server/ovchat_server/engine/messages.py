@@ -19,15 +19,27 @@ REFUSED = "refused"
 
 
 class Add(msgspec.Struct, frozen=True, tag="add"):
-    """Generate a sequence. Ids come from a counter and are never used again."""
+    """Generate; see engine.base.GenerationRequest.
+
+    Ids come from a counter and are never used again. `beams` of 1 is no search.
+    """
 
     id: int
     prompt: tuple[int, ...]
     max_tokens: int
-    temperature: float
-    top_p: float
-    top_k: int
-    seed: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
+    beams: int = 1
+    returned: int = 1
+    length_penalty: float = 1.0
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    stop_tokens: tuple[int, ...] = ()
+    logprobs: bool = False
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
@@ -52,9 +64,10 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The model is loaded. `context_length` is what its KV cache and the model allow."""
+    """The model is loaded; see engine.base.EngineStatus."""
 
     context_length: int
+    search_lengths: tuple[int, ...]
     load: Load
 
 
@@ -65,10 +78,15 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class News(msgspec.Struct, frozen=True, array_like=True):
-    """Of one sequence. `finish` is "stop", "length" or REFUSED on the last news of it."""
+    """Of one sequence. `finish` is "stop", "length" or REFUSED on the last news of it.
+
+    `index` tells the sequences of a search apart; all others have 0.
+    """
 
     id: int
+    index: int
     tokens: list[int]
+    logprobs: list[float]
     finish: str | None
 
 

@@ -12,6 +12,8 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
+from ovchat_server.engine.scheduler import Output
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -35,16 +37,18 @@ class GenaiHandle:
         """Wrap a handle. It must be kept: genai ends a sequence whose handle is dropped."""
         self._handle = handle
 
-    def take(self) -> tuple[list[int], str | None]:
-        """Tokens since the last time, and "stop" or "length" where it ended."""
+    def take(self) -> list[Output]:
+        """What came since the last time."""
         tokens: list[int] = []
+        logprobs: list[float] = []
         finish = None
         # read() on an empty queue blocks for ever, holding the GIL.
         while self._handle.can_read():
             for output in self._handle.read().values():
                 tokens += output.generated_ids
+                logprobs += output.generated_log_probs
                 finish = FINISH.get(output.finish_reason, finish)
-        return tokens, finish
+        return [Output(tokens, logprobs, finish)] if tokens or finish else []
 
     def dropped(self) -> bool:
         """Whether the pipeline gave the sequence up by itself."""
@@ -53,6 +57,24 @@ class GenaiHandle:
     def cancel(self) -> None:
         """Give it up: its blocks are free after the next step."""
         self._handle.cancel()
+
+
+class GenaiSearchHandle(GenaiHandle):
+    """A beam search inside the pipeline. It tells nothing before it ends."""
+
+    def take(self) -> list[Output]:
+        """All sequences, the best first, once they have ended."""
+        if self._handle.get_status() != genai.GenerationStatus.FINISHED:
+            return []
+        # Sorted, and without the beams that were not asked for, unlike read().
+        return [
+            Output(
+                list(output.generated_ids),
+                list(output.generated_log_probs),
+                FINISH[output.finish_reason],
+            )
+            for output in self._handle.read_all()
+        ]
 
 
 class GenaiPipeline:
@@ -71,9 +93,11 @@ class GenaiPipeline:
         self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
         self.total_blocks = self._measure_blocks()
 
-    def add(self, request: Add, prompt: Sequence[int], max_tokens: int, seed: int) -> GenaiHandle:
+    def add(self, request: Add) -> GenaiHandle:
         """Take a sequence in; it runs from the next step on."""
-        return self._add(request.id, prompt, self._generation_config(request, max_tokens, seed))
+        config = self._generation_config(request)
+        handle = GenaiHandle if request.beams == 1 else GenaiSearchHandle
+        return handle(self._add(request.id, request.prompt, config))
 
     def step(self) -> None:
         """Run the model once over all sequences."""
@@ -81,22 +105,33 @@ class GenaiPipeline:
 
     def _add(
         self, identifier: int, prompt: Sequence[int], config: genai.GenerationConfig
-    ) -> GenaiHandle:
+    ) -> genai.GenerationHandle:
         tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
-        return GenaiHandle(self._pipeline.add_request(identifier, tokens, config))
+        return self._pipeline.add_request(identifier, tokens, config)
 
-    def _generation_config(
-        self, request: Add, max_tokens: int, seed: int
-    ) -> genai.GenerationConfig:
+    def _generation_config(self, request: Add) -> genai.GenerationConfig:
         config = genai.GenerationConfig()
-        config.max_new_tokens = max_tokens
-        if self._end_tokens:
-            config.stop_token_ids = self._end_tokens
+        config.max_new_tokens = request.max_tokens
+        config.min_new_tokens = request.min_tokens
+        config.ignore_eos = request.ignore_eos
+        # A list of one's own stands for the model's, which genai would take otherwise.
+        if end_tokens := self._end_tokens.union(request.stop_tokens):
+            config.stop_token_ids = end_tokens
+        if request.logprobs:
+            # More than one changes nothing, and costs. One gives the model's own.
+            config.logprobs = 1
+        if request.beams > 1:
+            config.num_beams = request.beams
+            config.num_return_sequences = request.returned
+            config.length_penalty = request.length_penalty
+            return config
+        config.repetition_penalty = request.repetition_penalty
         if request.temperature > 0:
             config.do_sample = True
             config.temperature = request.temperature
             config.top_p = request.top_p
-            config.rng_seed = seed
+            config.min_p = request.min_p
+            config.rng_seed = request.seed
             if request.top_k > 0:
                 config.top_k = request.top_k
         return config
@@ -107,7 +142,7 @@ class GenaiPipeline:
         config.max_new_tokens = 2
         config.ignore_eos = True
         # Ids of requests count from 1.
-        handle = self._add(0, [0], config)
+        handle = GenaiHandle(self._add(0, [0], config))
         self._pipeline.step()
         share = self._pipeline.get_metrics().cache_usage
         while self._pipeline.has_non_finished_requests():

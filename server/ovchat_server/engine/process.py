@@ -30,6 +30,7 @@ from ovchat_server.engine.scheduler import Scheduler
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 20
+MAX_SEARCH_WIDTH = 32
 
 
 class Channel:
@@ -116,7 +117,11 @@ def main() -> int:
         pipeline = GenaiPipeline(spec)
         scheduler = Scheduler(pipeline, pipeline.total_blocks, pipeline.block_size)
         context_length = min(spec.context_length, scheduler.context_length)
-        channel.send(Ready(context_length, scheduler.load()))
+        search_lengths = tuple(
+            min(spec.context_length, scheduler.search_length(width))
+            for width in range(1, MAX_SEARCH_WIDTH + 1)
+        )
+        channel.send(Ready(context_length, search_lengths, scheduler.load()))
         serve(channel, scheduler)
     except Exception as error:  # noqa: BLE001  whatever it is, the server must learn of it
         channel.send(Failed(f"{type(error).__name__}: {error}"))

@@ -9,15 +9,15 @@ comes back later as prompt + tokens so far; its caller sees a pause.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+import msgspec
 
 from ovchat_server.engine.messages import REFUSED, Add, Load, News, Report
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # A sequence may grow by one token in a step, and the one after it must have a place too.
 LOOK_AHEAD_TOKENS = 2
@@ -25,11 +25,20 @@ LOOK_AHEAD_TOKENS = 2
 MAX_DROPS = 3
 
 
-class Handle(Protocol):
-    """A sequence inside the pipeline."""
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Tokens of a sequence, and "stop" or "length" where it ended."""
 
-    def take(self) -> tuple[list[int], str | None]:
-        """Tokens since the last time, and "stop" or "length" where it ended."""
+    tokens: list[int]
+    logprobs: list[float]
+    finish: str | None = None
+
+
+class Handle(Protocol):
+    """A sequence inside the pipeline, or a search for several."""
+
+    def take(self) -> list[Output]:
+        """What came since the last time; of a search all at once, when it ends."""
         ...
 
     def dropped(self) -> bool:
@@ -44,7 +53,7 @@ class Handle(Protocol):
 class Pipeline(Protocol):
     """What a scheduler steps. Driven by one thread."""
 
-    def add(self, request: Add, prompt: Sequence[int], max_tokens: int, seed: int) -> Handle:
+    def add(self, request: Add) -> Handle:
         """Take a sequence in; it runs from the next step on."""
         ...
 
@@ -59,14 +68,33 @@ class DroppedError(Exception):
 
 @dataclass(slots=True)
 class _Sequence:
+    """One sequence, or the beams of a search, which run and are given up together."""
+
     request: Add
     tokens: list[int] = field(default_factory=list)
     handle: Handle | None = None
     drops: int = 0
+    # A search does not tell its length: it grows by a token a step at most.
+    steps: int = 0
 
     @property
     def length(self) -> int:
-        return len(self.request.prompt) + len(self.tokens)
+        grown = len(self.tokens) if self.request.beams == 1 else self.steps
+        return len(self.request.prompt) + grown
+
+    def remaining(self) -> Add:
+        """What is still to generate: with what there is as a prompt. A search starts anew."""
+        done = len(self.tokens)
+        if done == 0:
+            return self.request
+        return msgspec.structs.replace(
+            self.request,
+            prompt=(*self.request.prompt, *self.tokens),
+            max_tokens=self.request.max_tokens - done,
+            min_tokens=max(self.request.min_tokens - done, 0),
+            # It must not draw the same random numbers again.
+            seed=(self.request.seed + done) % 2**32,
+        )
 
 
 class Scheduler:
@@ -90,7 +118,11 @@ class Scheduler:
     @property
     def context_length(self) -> int:
         """Most tokens of prompt and answer that the pool holds for a sequence on its own."""
-        return (self._total - 1) * self._block_size - LOOK_AHEAD_TOKENS
+        return self.search_length(1)
+
+    def search_length(self, width: int) -> int:
+        """The same for each of the `width` beams of a search, should they share nothing."""
+        return max((self._total - 1) // width * self._block_size - LOOK_AHEAD_TOKENS, 0)
 
     @property
     def busy(self) -> bool:
@@ -124,9 +156,9 @@ class Scheduler:
         self._leaving = 0
         # The youngest first: so of several that were dropped the oldest is the next again.
         refused, self._refused = self._refused, []
-        news = [item for sequence in self._running[::-1] if (item := self._collect(sequence))]
-        self._peak_batch_size = max(self._peak_batch_size, len(news))
-        return Report(refused + news, self.load())
+        collected = [news for item in self._running[::-1] if (news := self._collect(item))]
+        self._peak_batch_size = max(self._peak_batch_size, len(collected))
+        return Report([*refused, *itertools.chain(*collected)], self.load())
 
     def load(self) -> Load:
         """How full the engine is."""
@@ -141,13 +173,14 @@ class Scheduler:
             preemptions=self._preemptions,
         )
 
-    def _blocks(self, tokens: int) -> int:
-        return -(-tokens // self._block_size)
+    def _blocks(self, sequence: _Sequence) -> int:
+        """Blocks that a sequence has or may take in the next step."""
+        tokens = sequence.length + LOOK_AHEAD_TOKENS
+        return -(-tokens // self._block_size) * sequence.request.beams
 
     def _held(self) -> int:
         """Blocks that the running and leaving sequences have or may take in the next step."""
-        running = sum(self._blocks(item.length + LOOK_AHEAD_TOKENS) for item in self._running)
-        return running + self._leaving
+        return sum(map(self._blocks, self._running)) + self._leaving
 
     def _preempt(self) -> None:
         while len(self._running) > 1 and self._held() - self._leaving > self._total:
@@ -160,22 +193,16 @@ class Scheduler:
         while self._waiting:
             sequence = self._waiting[0]
             # One block more than needed now, or the newcomer is the next to be preempted.
-            needed = self._blocks(sequence.length + LOOK_AHEAD_TOKENS) + 1
+            needed = self._blocks(sequence) + 1
             if self._running and self._held() + needed > self._total:
                 return
             self._waiting.popleft()
             request = sequence.request
             try:
-                sequence.handle = self._pipeline.add(
-                    request,
-                    [*request.prompt, *sequence.tokens],
-                    request.max_tokens - len(sequence.tokens),
-                    # A resumed sequence must not draw the same random numbers again.
-                    (request.seed + len(sequence.tokens)) % 2**32,
-                )
+                sequence.handle = self._pipeline.add(sequence.remaining())
             except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
                 sys.stderr.write(f"the pipeline refused sequence {request.id}: {error}\n")
-                self._refused.append(News(request.id, [], REFUSED))
+                self._refused.append(News(request.id, 0, [], [], REFUSED))
             else:
                 self._running.append(sequence)
 
@@ -185,26 +212,38 @@ class Scheduler:
             sequence.handle.cancel()
             sequence.handle = None
         self._running.remove(sequence)
-        self._leaving += self._blocks(sequence.length + LOOK_AHEAD_TOKENS)
+        self._leaving += self._blocks(sequence)
+        sequence.steps = 0
 
-    def _collect(self, sequence: _Sequence) -> News | None:
+    def _collect(self, sequence: _Sequence) -> list[News]:
         if sequence.handle is None:
-            return None
-        tokens, finish = sequence.handle.take()
-        sequence.tokens += tokens
-        self._generated_tokens += len(tokens)
-        if finish is not None:
+            return []
+        sequence.steps += 1
+        outputs = sequence.handle.take()
+        for output in outputs:
+            self._generated_tokens += len(output.tokens)
+            sequence.tokens += output.tokens
+        if outputs and outputs[0].finish is not None:
             self._running.remove(sequence)
         elif sequence.handle.dropped():
             self._offer_again(sequence)
-        if tokens or finish:
-            return News(sequence.request.id, tokens, finish)
-        return None
+        logprobs = sequence.request.logprobs
+        return [
+            News(
+                sequence.request.id,
+                index,
+                output.tokens,
+                output.logprobs if logprobs else [],
+                output.finish,
+            )
+            for index, output in enumerate(outputs)
+        ]
 
     def _offer_again(self, sequence: _Sequence) -> None:
         sequence.drops += 1
         if sequence.drops > MAX_DROPS:
             raise DroppedError(f"the pipeline dropped a sequence {sequence.drops} times")
         sequence.handle = None
+        sequence.steps = 0
         self._running.remove(sequence)
         self._waiting.appendleft(sequence)

@@ -12,9 +12,9 @@ from ovchat_server.engine.base import EngineStatus
 from ovchat_server.engine.client import EngineClient, EngineDiedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable, Sequence
 
-    from ovchat_server.engine.base import GeneratedTokens, GenerationRequest
+    from ovchat_server.engine.base import Generation, GenerationRequest
     from ovchat_server.engine.spec import EngineSpec
 
 # Seconds between a death and the next start: doubled every time, back to the first once
@@ -38,6 +38,7 @@ class EngineSupervisor:
         self._state = ModelState.LOADING
         self._reason = "it is being loaded"
         self._context_length = 0
+        self._search_lengths: tuple[int, ...] = ()
         self._client: EngineClient | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -66,9 +67,11 @@ class EngineSupervisor:
     def status(self) -> EngineStatus:
         """How the engine is doing now."""
         load = self._client.load if self._client else None
-        return EngineStatus(self._state, self._context_length, self._reason, load)
+        return EngineStatus(
+            self._state, self._context_length, self._search_lengths, self._reason, load
+        )
 
-    def generate(self, request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
+    def generate(self, requests: Sequence[GenerationRequest]) -> Generation:
         """See engine.base.Engine.generate."""
         client = self._client
         if client is None or self._state is not ModelState.READY:
@@ -77,7 +80,7 @@ class EngineSupervisor:
                 "Try again shortly.",
                 retry_after=1,
             )
-        return client.generate(request)
+        return client.generate(requests)
 
     async def _run(self) -> None:
         delay = FIRST_DELAY
@@ -105,7 +108,9 @@ class EngineSupervisor:
         client = await EngineClient.start(self._spec)
         self._client = client
         try:
-            self._context_length = await client.ready()
+            ready = await client.ready()
+            self._context_length = ready.context_length
+            self._search_lengths = ready.search_lengths
             if not self._started.done():
                 self._started.set_result(None)
             self._change(ModelState.READY, "")

@@ -48,16 +48,25 @@ class Tokenizer:
         """The id of a single token, None where there is none of that text."""
         return self._tokenizer.token_to_id(text)
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, *, special_tokens: bool = False) -> list[int]:
         """The tokens of `text`, nothing added: a template writes its own control tokens."""
         # Unlike `encode`, the batch form leaves the GIL: 8 MB of text take seconds.
-        [encoding] = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
+        [encoding] = self._tokenizer.encode_batch_fast([text], add_special_tokens=special_tokens)
         return encoding.ids
 
     def fewest_tokens(self, text: str) -> int:
         """How many tokens `text` has at the least, known without tokenising it."""
         return len(text) // self._longest_token
 
-    def decode(self, tokens: Sequence[int]) -> str:
+    def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
         """The text of `tokens` without control tokens; bytes that are no UTF-8 as U+FFFD."""
-        return self._tokenizer.decode(tokens, skip_special_tokens=True)
+        return self._tokenizer.decode(tokens, skip_special_tokens=not special_tokens)
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of a token."""
+        return self._tokenizer.decode([token], skip_special_tokens=False).encode()
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The number of ids."""
+        return self._tokenizer.get_vocab_size(with_added_tokens=True)

@@ -3,61 +3,80 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ovchat.v1 import rest_service_pb2_grpc
 from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import ApiError, InternalError, UnavailableError
+from ovchat_server.api.errors import UnavailableError
+from ovchat_server.api.text_request import read_text_request
 from ovchat_server.rest import wire
-from ovchat_server.rest.body import (
-    ascii_json,
-    end_of_events,
-    event,
-    header_list,
-    json_body,
-    read_json_object,
-)
+from ovchat_server.rest.answers import answer_body, answer_events, naming_ignored
+from ovchat_server.rest.body import ascii_json, json_body, read_json_object
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncIterator
 
     import grpc.aio
     from google.api import httpbody_pb2
 
     from ovchat.v1 import rest_service_pb2
-    from ovchat_server.api.chat import ChatRequest
+    from ovchat_server.api.errors import ApiError
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.text import TextCompletions
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-
-logger = logging.getLogger(__name__)
 
 
 class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
     """ovchat.v1.RestService."""
 
-    def __init__(self, chat: ChatCompletions, models: ModelRegistry) -> None:
-        """Answer with `chat`, tell of `models`."""
+    def __init__(
+        self,
+        chat: ChatCompletions,
+        texts: TextCompletions,
+        models: ModelRegistry,
+        *,
+        strict_parameters: bool,
+    ) -> None:
+        """Answer with `chat` and `texts`, tell of `models`.
+
+        With `strict_parameters` a key that is unknown here is refused.
+        """
         self._chat = chat
+        self._texts = texts
         self._models = models
+        self._strict = strict_parameters
 
     async def CreateChatCompletion(
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a chat completion, whole or streamed as the body says."""
-        chat_request = read_chat_request(read_json_object(request))
-        bodies = self._stream(chat_request) if chat_request.stream else self._create(chat_request)
+        read = read_chat_request(read_json_object(request), strict=self._strict)
+        answer = await self._chat.answer(read)
+        bodies = (
+            answer_events(answer, read.stream, wire.chat_chunk)
+            if read.stream
+            else answer_body(answer, wire.chat_completion)
+        )
         async with contextlib.aclosing(bodies):
-            first = True
-            async for body in bodies:
-                if first and chat_request.ignored:
-                    # Not before there is an answer: an error's status needs untouched headers.
-                    ignored = header_list(chat_request.ignored)
-                    await context.send_initial_metadata((("x-ignored-parameters", ignored),))
-                first = False
+            async for body in naming_ignored(bodies, read.ignored, context):
+                yield body
+
+    async def CreateCompletion(
+        self, request: httpbody_pb2.HttpBody, context: Context
+    ) -> AsyncIterator[httpbody_pb2.HttpBody]:
+        """POST a text completion, whole or streamed as the body says."""
+        read = read_text_request(read_json_object(request), strict=self._strict)
+        answer = await self._texts.answer(read)
+        bodies = (
+            answer_events(answer, read.stream, wire.text_chunk)
+            if read.stream
+            else answer_body(answer, wire.text_completion)
+        )
+        async with contextlib.aclosing(bodies):
+            async for body in naming_ignored(bodies, read.ignored, context):
                 yield body
 
     async def ListModels(
@@ -95,35 +114,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
             raise UnavailableError(f"Not ready: {unready}.", retry_after=1)
         return json_body({"status": "ok"})
 
-    async def _create(self, request: ChatRequest) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
-        yield json_body(wire.chat_completion(await self._chat.create(request)))
-
-    async def _stream(self, request: ChatRequest) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
-        """The events of an answer. Once it began, an error is an event of its own.
-
-        The SDKs take a stream that just ends for a whole answer, so a broken one must say so.
-        """
-        began = False
-        chunks = self._chat.stream(request)
-        async with contextlib.aclosing(chunks):
-            try:
-                async for chunk in chunks:
-                    began = True
-                    yield event(wire.chat_chunk(chunk, include_usage=request.include_usage))
-            except Exception as error:
-                if not began:
-                    raise
-                yield event(wire.error(_told(error)))
-        yield end_of_events()
-
 
 def rest_error(error: ApiError) -> str:
     """The body of an error, as text that a header can carry."""
     return ascii_json(wire.error(error))
-
-
-def _told(error: Exception) -> ApiError:
-    if isinstance(error, ApiError):
-        return error
-    logger.error("a stream failed", exc_info=error)
-    return InternalError("The server met an internal error.")

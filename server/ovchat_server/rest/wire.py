@@ -5,24 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ovchat_server.api.chat import Message
     from ovchat_server.api.completion import (
-        ChatChunk,
-        ChatCompletion,
         Choice,
+        Chunk,
         ChunkChoice,
+        Completion,
         CompletionInfo,
         Delta,
+        TokenLogprob,
         ToolCallDelta,
         Usage,
     )
     from ovchat_server.api.errors import ApiError
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.generation import StreamOptions
+    from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.models import ModelStatus
 
 
-def chat_completion(completion: ChatCompletion) -> JsonObject:
-    """A whole answer."""
+def chat_completion(completion: Completion) -> JsonObject:
+    """A whole answer to a chat."""
     return {
         **_info(completion.info, "chat.completion"),
         "choices": [_choice(choice) for choice in completion.choices],
@@ -30,15 +34,33 @@ def chat_completion(completion: ChatCompletion) -> JsonObject:
     }
 
 
-def chat_chunk(chunk: ChatChunk, *, include_usage: bool) -> JsonObject:
-    """A part of an answer; where usage was asked for, every chunk has the key."""
-    fields: JsonObject = {
+def chat_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
+    """A part of an answer to a chat."""
+    return {
         **_info(chunk.info, "chat.completion.chunk"),
         "choices": [_chunk_choice(choice) for choice in chunk.choices],
+        **_chunk_usage(chunk, options),
     }
-    if include_usage:
-        fields["usage"] = None if chunk.usage is None else _usage(chunk.usage)
-    return fields
+
+
+def text_completion(completion: Completion) -> JsonObject:
+    """A whole text completion."""
+    return {
+        **_info(completion.info, "text_completion"),
+        "choices": [
+            _text_choice(choice, choice.message.content or "") for choice in completion.choices
+        ],
+        "usage": _usage(completion.usage),
+    }
+
+
+def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
+    """A part of a text completion: of the same kind as the whole (OpenAI)."""
+    return {
+        **_info(chunk.info, "text_completion"),
+        "choices": [_text_choice(choice, choice.delta.content or "") for choice in chunk.choices],
+        **_chunk_usage(chunk, options),
+    }
 
 
 def model(status: ModelStatus) -> JsonObject:
@@ -81,7 +103,7 @@ def _choice(choice: Choice) -> JsonObject:
     return {
         "index": choice.index,
         "message": _message(choice.message),
-        "logprobs": None,
+        "logprobs": _logprobs(choice.logprobs),
         "finish_reason": choice.finish_reason,
         "stop_reason": choice.stop_reason,
     }
@@ -111,12 +133,64 @@ def _chunk_choice(choice: ChunkChoice) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
         "delta": _delta(choice.delta),
-        "logprobs": None,
+        "logprobs": _logprobs(choice.logprobs),
         "finish_reason": choice.finish_reason,
     }
     if choice.finish_reason is not None:
         fields["stop_reason"] = choice.stop_reason
     return fields
+
+
+def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
+    # A chunk that brings no tokens has nothing to say of them.
+    if not logprobs:
+        return None
+    content: list[JsonValue] = [
+        {**_logprob(item), "top_logprobs": [_logprob(top) for top in item.alternatives]}
+        for item in logprobs
+    ]
+    return {"content": content, "refusal": None}
+
+
+def _logprob(item: TokenLogprob) -> JsonObject:
+    return {"token": item.text, "logprob": item.logprob, "bytes": list(item.bytes)}
+
+
+def _text_choice(choice: Choice | ChunkChoice, text: str) -> JsonObject:
+    fields: JsonObject = {
+        "index": choice.index,
+        "text": text,
+        "logprobs": _text_logprobs(choice.logprobs),
+        "finish_reason": choice.finish_reason,
+        "stop_reason": choice.stop_reason,
+    }
+    if choice.token_ids is not None:
+        fields["token_ids"] = list(choice.token_ids)
+    if choice.prompt_token_ids is not None:
+        fields["prompt_token_ids"] = list(choice.prompt_token_ids)
+    return fields
+
+
+def _text_logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
+    """The older form: a list for each kind of fact."""
+    if not logprobs:
+        return None
+    alternatives: list[JsonValue] = [
+        {top.text: top.logprob for top in item.alternatives} or None for item in logprobs
+    ]
+    return {
+        "text_offset": [item.offset for item in logprobs],
+        "token_logprobs": [item.logprob for item in logprobs],
+        "tokens": [item.text for item in logprobs],
+        "top_logprobs": alternatives,
+    }
+
+
+def _chunk_usage(chunk: Chunk, options: StreamOptions) -> JsonObject:
+    """Where usage was asked for, every chunk has the key."""
+    if not (options.include_usage or options.continuous_usage):
+        return {}
+    return {"usage": None if chunk.usage is None else _usage(chunk.usage)}
 
 
 def _delta(delta: Delta) -> JsonObject:

@@ -1,4 +1,4 @@
-"""From a request message to plain fields, in the shape of OpenAI's request object.
+"""From a request message to the domain, by way of OpenAI's request object.
 
 The rules live in `api`, once for both doors; here only the shapes differ. A field that is
 not set is absent. Fields keep their names, so the path in an error is the path here.
@@ -6,34 +6,82 @@ not set is absent. Fields keep their names, so the path in an error is the path 
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat.v1 import chat_pb2, format_pb2, message_pb2, tool_pb2
+from ovchat.v1 import chat_pb2, completion_pb2, format_pb2, message_pb2, tool_pb2
+from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.text_request import read_text_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+    from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
     from google.protobuf.message import Message
 
+    from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.api.text import TextRequest
 
 
-def chat_request_fields(request: chat_pb2.CreateChatCompletionRequest) -> JsonObject:
-    """The set fields of a chat request.
+def chat_request(request: chat_pb2.CreateChatCompletionRequest, *, stream: bool) -> ChatRequest:
+    """The chat request in a message.
 
     Raises:
-        InvalidRequestError: A field that holds JSON as text does not.
+        InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _fields(request, "")
     if request.HasField("chat_template_kwargs"):
         fields["chat_template_kwargs"] = _parsed(
             request.chat_template_kwargs, "chat_template_kwargs"
         )
-    return fields
+    if request.documents:
+        fields["documents"] = [
+            _parsed(text, f"documents[{index}]") for index, text in enumerate(request.documents)
+        ]
+    with _contract_paths(request.DESCRIPTOR):
+        return read_chat_request({**fields, "stream": stream})
+
+
+def text_request(request: completion_pb2.CreateCompletionRequest, *, stream: bool) -> TextRequest:
+    """The text completion request in a message.
+
+    Raises:
+        InvalidRequestError: With every fault found, and the contract's paths.
+    """
+    fields = _fields(request, "")
+    with _contract_paths(request.DESCRIPTOR):
+        return read_text_request({**fields, "stream": stream})
+
+
+@contextlib.contextmanager
+def _contract_paths(descriptor: Descriptor) -> Iterator[None]:
+    """Name faults by the fields of the contract: the part of a path that is one."""
+    try:
+        yield
+    except InvalidRequestError as error:
+        violations = [
+            dataclasses.replace(violation, field=_contract_path(violation.field, descriptor))
+            for violation in error.violations
+        ]
+        translated = InvalidRequestError(error.message, violations=violations)
+        translated.code = error.code
+        raise translated from error
+
+
+def _contract_path(path: str, descriptor: Descriptor | None) -> str:
+    known: list[str] = []
+    for segment in path.split("."):
+        field = descriptor.fields_by_name.get(segment.partition("[")[0]) if descriptor else None
+        if field is None:
+            break
+        known.append(segment)
+        descriptor = field.message_type
+    return ".".join(known)
 
 
 def _fields(message: Message, path: str) -> JsonObject:
@@ -79,35 +127,50 @@ def _parsed(text: str, path: str) -> JsonValue:
     return value
 
 
+def _which(message: Message, oneof: str, path: str) -> str:
+    """Which field of a oneof is set.
+
+    Raises:
+        InvalidRequestError: None is.
+    """
+    kind = message.WhichOneof(oneof)
+    if kind is None:
+        names = ", ".join(field.name for field in message.DESCRIPTOR.oneofs_by_name[oneof].fields)
+        complaint = f"{path} needs one of: {names}."
+        raise InvalidRequestError.of([Violation(path, complaint, "missing_required_parameter")])
+    return str(kind)
+
+
 def _content_part(part: message_pb2.ContentPart, path: str) -> JsonObject:
-    kind = part.WhichOneof("part")
-    return {} if kind is None else {"type": kind, **_fields(part, path)}
+    return {"type": _which(part, "part", path), **_fields(part, path)}
+
+
+def _prompt(prompt: completion_pb2.Prompt, path: str) -> JsonValue:
+    if _which(prompt, "prompt", path) == "text":
+        return prompt.text
+    return list(prompt.token_ids.values)
 
 
 def _tool(tool: tool_pb2.Tool, path: str) -> JsonObject:
-    kind = tool.WhichOneof("tool")
+    kind = _which(tool, "tool", path)
     fields = _fields(tool, path)
     function = fields.get("function")
     if isinstance(function, dict) and tool.function.HasField("parameters"):
         function["parameters"] = _parsed(tool.function.parameters, f"{path}.function.parameters")
-    return {} if kind is None else {"type": kind, **fields}
+    return {"type": kind, **fields}
 
 
 def _tool_choice(choice: tool_pb2.ToolChoice, path: str) -> JsonValue:
-    match choice.WhichOneof("choice"):
+    match _which(choice, "choice", path):
         case "mode":
             return _enum_name(tool_pb2.ToolChoiceMode.DESCRIPTOR, choice.mode)
         case "function_name":
             return {"type": "function", "function": {"name": choice.function_name}}
-        case "allowed_tools":
-            return {"type": "allowed_tools", "allowed_tools": _fields(choice, path)}
-    return {}
+    return {"type": "allowed_tools", "allowed_tools": _fields(choice, path)}
 
 
 def _response_format(form: format_pb2.ResponseFormat, path: str) -> JsonObject:
-    kind = form.WhichOneof("format")
-    if kind is None:
-        return {}
+    kind = _which(form, "format", path)
     # Text and any JSON have nothing to say beyond their type.
     fields = _fields(form, path)
     return {"type": kind, **({} if kind in {"text", "json_object"} else fields)}
@@ -115,6 +178,7 @@ def _response_format(form: format_pb2.ResponseFormat, path: str) -> JsonObject:
 
 _CONVERTERS: dict[str, Callable[..., JsonValue]] = {
     message_pb2.ContentPart.DESCRIPTOR.full_name: _content_part,
+    completion_pb2.Prompt.DESCRIPTOR.full_name: _prompt,
     tool_pb2.Tool.DESCRIPTOR.full_name: _tool,
     tool_pb2.ToolChoice.DESCRIPTOR.full_name: _tool_choice,
     format_pb2.ResponseFormat.DESCRIPTOR.full_name: _response_format,

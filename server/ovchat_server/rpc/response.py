@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from ovchat.v1 import chat_pb2, message_pb2, model_service_pb2
+from ovchat.v1 import chat_pb2, completion_pb2, message_pb2, model_service_pb2
 from ovchat_server.api.chat import Role
 from ovchat_server.api.completion import FinishReason
 from ovchat_server.api.models import Capability, ModelState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ovchat_server.api.chat import Message
     from ovchat_server.api.completion import (
-        ChatChunk,
-        ChatCompletion,
         Choice,
+        Chunk,
         ChunkChoice,
+        Completion,
+        CompletionInfo,
         Delta,
+        TokenLogprob,
         Usage,
     )
     from ovchat_server.api.models import ModelStatus
@@ -45,26 +49,52 @@ CAPABILITIES = {
 }
 
 
-def chat_completion(completion: ChatCompletion) -> chat_pb2.ChatCompletion:
-    """A whole answer."""
+class _Info(TypedDict):
+    id: str
+    created: int
+    model: str
+    system_fingerprint: str
+
+
+class _StopReason(TypedDict, total=False):
+    stop_reason: str
+    stop_token_id: int
+
+
+def chat_completion(completion: Completion) -> chat_pb2.ChatCompletion:
+    """A whole answer to a chat."""
     return chat_pb2.ChatCompletion(
-        id=completion.info.id,
-        created=completion.info.created,
-        model=completion.info.model,
-        system_fingerprint=completion.info.system_fingerprint,
+        **_info(completion.info),
         choices=[_choice(choice) for choice in completion.choices],
         usage=_usage(completion.usage),
     )
 
 
-def chat_chunk(chunk: ChatChunk) -> chat_pb2.ChatCompletionChunk:
-    """A part of an answer."""
+def chat_chunk(chunk: Chunk) -> chat_pb2.ChatCompletionChunk:
+    """A part of an answer to a chat."""
     return chat_pb2.ChatCompletionChunk(
-        id=chunk.info.id,
-        created=chunk.info.created,
-        model=chunk.info.model,
-        system_fingerprint=chunk.info.system_fingerprint,
+        **_info(chunk.info),
         choices=[_chunk_choice(choice) for choice in chunk.choices],
+        usage=None if chunk.usage is None else _usage(chunk.usage),
+    )
+
+
+def completion(completion: Completion) -> completion_pb2.Completion:
+    """A whole text completion."""
+    return completion_pb2.Completion(
+        **_info(completion.info),
+        choices=[
+            _text_choice(choice, choice.message.content or "") for choice in completion.choices
+        ],
+        usage=_usage(completion.usage),
+    )
+
+
+def completion_chunk(chunk: Chunk) -> completion_pb2.CompletionChunk:
+    """A part of a text completion."""
+    return completion_pb2.CompletionChunk(
+        **_info(chunk.info),
+        choices=[_text_choice(choice, choice.delta.content or "") for choice in chunk.choices],
         usage=None if chunk.usage is None else _usage(chunk.usage),
     )
 
@@ -93,12 +123,63 @@ def model(status: ModelStatus) -> model_service_pb2.Model:
     )
 
 
+def _info(info: CompletionInfo) -> _Info:
+    return {
+        "id": info.id,
+        "created": info.created,
+        "model": info.model,
+        "system_fingerprint": info.system_fingerprint,
+    }
+
+
 def _choice(choice: Choice) -> chat_pb2.Choice:
     return chat_pb2.Choice(
         index=choice.index,
         message=_message(choice.message),
         finish_reason=FINISH_REASONS[choice.finish_reason],
-        stop_reason=choice.stop_reason,
+        logprobs=_logprobs(choice.logprobs),
+        **_stop_reason(choice.stop_reason),
+    )
+
+
+def _text_choice(choice: Choice | ChunkChoice, text: str) -> completion_pb2.TextChoice:
+    reason = choice.finish_reason
+    return completion_pb2.TextChoice(
+        index=choice.index,
+        text=text,
+        finish_reason=FINISH_REASONS[reason] if reason else chat_pb2.FINISH_REASON_UNSPECIFIED,
+        logprobs=_logprobs(choice.logprobs),
+        token_ids=choice.token_ids,
+        prompt_token_ids=choice.prompt_token_ids,
+        **_stop_reason(choice.stop_reason),
+    )
+
+
+def _stop_reason(reason: str | int | None) -> _StopReason:
+    match reason:
+        case str():
+            return {"stop_reason": reason}
+        case int():
+            return {"stop_token_id": reason}
+    return {}
+
+
+def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> chat_pb2.Logprobs | None:
+    if logprobs is None:
+        return None
+    return chat_pb2.Logprobs(
+        content=[
+            chat_pb2.TokenLogprob(
+                token=item.text,
+                logprob=item.logprob,
+                bytes=item.bytes,
+                top_logprobs=[
+                    chat_pb2.TopLogprob(token=top.text, logprob=top.logprob, bytes=top.bytes)
+                    for top in item.alternatives
+                ],
+            )
+            for item in logprobs
+        ]
     )
 
 
@@ -123,7 +204,8 @@ def _chunk_choice(choice: ChunkChoice) -> chat_pb2.ChunkChoice:
         index=choice.index,
         delta=_delta(choice.delta),
         finish_reason=FINISH_REASONS[reason] if reason else chat_pb2.FINISH_REASON_UNSPECIFIED,
-        stop_reason=choice.stop_reason,
+        logprobs=_logprobs(choice.logprobs),
+        **_stop_reason(choice.stop_reason),
     )
 
 

@@ -12,6 +12,8 @@ from grpc_reflection.v1alpha import reflection
 from ovchat.v1 import (
     chat_service_pb2,
     chat_service_pb2_grpc,
+    completion_service_pb2,
+    completion_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
     rest_service_pb2,
@@ -19,7 +21,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.rpc.access import identify, log_access
 from ovchat_server.rpc.errors import error_translation
-from ovchat_server.rpc.servicers import ChatServicer, ModelServicer
+from ovchat_server.rpc.servicers import ChatServicer, CompletionServicer, ModelServicer
 from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
     from ovchat_server.api.errors import ApiError
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.text import TextCompletions
 
 CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
+COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
+    "CompletionService"
+].full_name
 MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
 
@@ -47,6 +53,7 @@ class Services:
     """
 
     chat: ChatCompletions
+    texts: TextCompletions
     models: ModelRegistry
     rest: rest_service_pb2_grpc.RestServiceServicer
     rest_error: Callable[[ApiError], str]
@@ -74,12 +81,15 @@ def create_server(
         ],
     )
     chat_service_pb2_grpc.add_ChatServiceServicer_to_server(ChatServicer(services.chat), server)
+    completion_service_pb2_grpc.add_CompletionServiceServicer_to_server(
+        CompletionServicer(services.texts), server
+    )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(
         ModelServicer(services.models), server
     )
     rest_service_pb2_grpc.add_RestServiceServicer_to_server(services.rest, server)
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    names = (CHAT_SERVICE, MODEL_SERVICE, REST_SERVICE, health.SERVICE_NAME)
+    names = (CHAT_SERVICE, COMPLETION_SERVICE, MODEL_SERVICE, REST_SERVICE, health.SERVICE_NAME)
     reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
     return server
 
@@ -95,7 +105,8 @@ async def publish_health(health_servicer: health.aio.HealthServicer, models: Mod
     await health_servicer.set(MODEL_SERVICE, serving)
     for status in models.statuses():
         ready = status.state == "ready"
-        name = f"{CHAT_SERVICE}/{status.id}"
-        await health_servicer.set(name, serving if ready else not_serving)
-    for name in ("", CHAT_SERVICE, REST_SERVICE):
+        for service in (CHAT_SERVICE, COMPLETION_SERVICE):
+            name = f"{service}/{status.id}"
+            await health_servicer.set(name, serving if ready else not_serving)
+    for name in ("", CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE):
         await health_servicer.set(name, overall)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ovchat.v1 import chat_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
-from ovchat_server.api.chat_request import read_chat_request
+from ovchat.v1 import (
+    chat_service_pb2_grpc,
+    completion_service_pb2_grpc,
+    model_service_pb2,
+    model_service_pb2_grpc,
+)
+from ovchat_server.api.generation import StreamOptions
 from ovchat_server.rpc import response
-from ovchat_server.rpc.request import chat_request_fields
+from ovchat_server.rpc.request import chat_request, text_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     import grpc.aio
 
-    from ovchat.v1 import chat_pb2
+    from ovchat.v1 import chat_pb2, completion_pb2
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.text import TextCompletions
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -33,18 +39,43 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """The whole answer at once."""
-        fields = chat_request_fields(request)
-        return response.chat_completion(await self._chat.create(read_chat_request(fields)))
+        answer = await self._chat.answer(chat_request(request, stream=False))
+        return response.chat_completion(await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """The answer as it is generated."""
-        fields = chat_request_fields(request)
-        chunks = self._chat.stream(read_chat_request({**fields, "stream": True}))
-        async with contextlib.aclosing(chunks):
+        read = chat_request(request, stream=True)
+        answer = await self._chat.answer(read)
+        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 yield response.chat_chunk(chunk)
+
+
+class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
+    """ovchat.v1.CompletionService."""
+
+    def __init__(self, texts: TextCompletions) -> None:
+        """Answer with `texts`."""
+        self._texts = texts
+
+    async def CreateCompletion(
+        self, request: completion_pb2.CreateCompletionRequest, context: Context
+    ) -> completion_pb2.Completion:
+        """The whole answer at once."""
+        answer = await self._texts.answer(text_request(request, stream=False))
+        return response.completion(await answer.whole())
+
+    async def StreamCompletion(
+        self, request: completion_pb2.CreateCompletionRequest, context: Context
+    ) -> AsyncIterator[completion_pb2.CompletionChunk]:
+        """The answer as it is generated."""
+        read = text_request(request, stream=True)
+        answer = await self._texts.answer(read)
+        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
+            async for chunk in chunks:
+                yield response.completion_chunk(chunk)
 
 
 class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):

@@ -3,182 +3,92 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import secrets
-import time
-import uuid
-from typing import TYPE_CHECKING, TypeVar
+import dataclasses
+from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import Role, ToolMode
-from ovchat_server.api.completion import (
-    ChatChunk,
-    ChatCompletion,
-    ChunkChoice,
-    CompletionInfo,
-    Delta,
-    FinishReason,
-    Usage,
-)
-from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
-from ovchat_server.chat.assembler import AssemblyOptions, ChoiceAssembler
-from ovchat_server.chat.collector import ChoiceCollector
-from ovchat_server.engine.base import GenerationRequest, Sampling
+from ovchat_server.api.chat import PromptEnding, Role, ToolMode
+from ovchat_server.api.completion import ChunkChoice, Delta
+from ovchat_server.chat.assembler import ChoiceAssembler
+from ovchat_server.chat.prompt import Conversation
+from ovchat_server.serving.answer import Answer, assembly_options, completion_info
+from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import Iterator
 
-    from ovchat_server.api.chat import ChatRequest, SamplingParams
+    from ovchat_server.api.chat import ChatRequest
+    from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.chat.prompt import Prompt
-    from ovchat_server.serving.model_files import SamplingDefaults
     from ovchat_server.serving.models import ModelRegistry, ServedModel
-
-T = TypeVar("T")
-
-# vLLM's border: below it the engine's own sampling turns into random tokens.
-GREEDY_BELOW = 1e-5
-# OVMS's default: a top_p over a whole vocabulary costs 100 ms a step.
-DEFAULT_TOP_K = 40
 
 
 class ChatCompletions:
-    """Answers chat requests, whole or as they are generated."""
+    """Answers chat requests."""
 
     def __init__(self, models: ModelRegistry) -> None:
         """Answer with `models`."""
         self._models = models
 
-    async def create(self, request: ChatRequest) -> ChatCompletion:
-        """The whole answer.
+    async def answer(self, request: ChatRequest) -> Answer:
+        """The answer to a request, not begun yet.
 
         Raises:
-            ApiError: There is none; see the subclasses.
+            ApiError: It cannot be answered; see the subclasses.
         """
-        collector = ChoiceCollector()
-        async with contextlib.aclosing(self._generate(request)) as chunks:
-            async for chunk in chunks:
-                for choice in chunk.choices:
-                    collector.add(choice)
-                info, usage = chunk.info, chunk.usage
-        if usage is None:
-            raise AssertionError("the last chunk carries the usage")
-        return ChatCompletion(info, (collector.choice(),), usage)
-
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatChunk, None]:
-        """The answer as it is generated. Closing the generator frees the engine.
-
-        Raises:
-            ApiError: As `create`; most before the first chunk, a dying engine after it.
-        """
-        async with contextlib.aclosing(self._generate(request)) as chunks:
-            async for chunk in chunks:
-                if chunk.choices or request.include_usage:
-                    yield chunk
-
-    async def _generate(self, request: ChatRequest) -> AsyncGenerator[ChatChunk, None]:
-        """All chunks of one answer; the last one has no choices, and the usage."""
         model = self._models.get(request.model)
+        params = request.generation
         # A long conversation takes a while to render and tokenise; others go on meanwhile.
-        prompt = await asyncio.to_thread(
-            model.renderer.render,
-            request.messages,
-            request.tools if request.tool_mode is ToolMode.AUTO else (),
-            request.template_arguments,
-            model.files.context_length,
+        prompt = await asyncio.to_thread(_render, model, request)
+        tokens = truncated(model, params, prompt.tokens)
+        requests = generation_requests(model, params, [PromptTokens("messages", tokens)])
+        options = _assembly(model, request, prompt)
+        return Answer(
+            model,
+            completion_info(model, "chatcmpl"),
+            requests,
+            len(tokens),
+            [ChoiceAssembler(index, model.files.tokenizer, options) for index in range(params.n)],
+            tuple(_opening(request)),
         )
-        info = CompletionInfo(
-            id=f"chatcmpl-{uuid.uuid4().hex}",
-            created=int(time.time()),
-            model=request.model,
-            system_fingerprint=model.fingerprint,
-        )
-        assembler = ChoiceAssembler(model.files.tokenizer, _assembly(model, request, prompt))
-        choices = self._choice(model, request, prompt, assembler)
-        async with contextlib.aclosing(choices):
-            async for choice in choices:
-                yield ChatChunk(info, (choice,))
-        usage = Usage(
-            prompt_tokens=len(prompt.tokens),
-            completion_tokens=assembler.completion_tokens,
-            reasoning_tokens=assembler.reasoning_tokens if assembler.reasons else None,
-        )
-        yield ChatChunk(info, (), usage)
 
-    async def _choice(
-        self, model: ServedModel, request: ChatRequest, prompt: Prompt, assembler: ChoiceAssembler
-    ) -> AsyncGenerator[ChunkChoice, None]:
-        """The chunks of one choice: its role, what it says, why it ended."""
-        reason = FinishReason.STOP
-        generation = _generation_request(model, request, prompt)
-        async with contextlib.aclosing(model.engine.generate(generation)) as pieces:
-            role: Role | None = Role.ASSISTANT
-            async for piece in pieces:
-                if role:
-                    # As soon as there is a token: callers measure their TTFT by it.
-                    yield ChunkChoice(0, Delta(role=role))
-                    role = None
-                if delta := assembler.feed(piece.tokens):
-                    yield ChunkChoice(0, delta)
-                if assembler.stopped_by is not None:
-                    break
-                if piece.finish is not None:
-                    reason = FinishReason(piece.finish)
-        delta, reason = assembler.finish(reason)
-        if delta:
-            yield ChunkChoice(0, delta)
-        yield ChunkChoice(0, Delta(), reason, assembler.stopped_by)
+
+def _render(model: ServedModel, request: ChatRequest) -> Prompt:
+    conversation = Conversation(
+        request.messages,
+        request.tools if request.tool_mode is ToolMode.AUTO else (),
+        request.template_arguments,
+        request.documents,
+        request.prompt_ending,
+    )
+    # What is cut anyway may be longer.
+    most = None if request.generation.truncation else model.files.context_length
+    return model.renderer.render(conversation, most)
 
 
 def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> AssemblyOptions:
-    return AssemblyOptions(
-        stop=request.stop,
-        reasoning=model.files.template.thinks,
-        reasoning_opened=prompt.text.rstrip().endswith("<think>"),
-        tool_calls=request.tool_mode is ToolMode.AUTO and model.files.template.calls_tools,
+    template = model.files.template
+    return dataclasses.replace(
+        assembly_options(model, request.generation),
+        reasoning=template.thinks,
+        reasoning_opened=_inside_reasoning(request, prompt),
+        tool_calls=request.tool_mode is ToolMode.AUTO and template.calls_tools,
     )
 
 
-def _generation_request(
-    model: ServedModel, request: ChatRequest, prompt: Prompt
-) -> GenerationRequest:
-    """What to ask the engine.
-
-    Raises:
-        ContextLengthExceededError: Prompt and answer do not fit. While the model loads, what
-            its engine can hold is unknown; then `generate` says that it does not answer yet.
-        InvalidRequestError: There is nothing to answer.
-    """
-    if not prompt.tokens:
-        # The engine takes none, and ends all it runs when it is given one.
-        complaint = "messages make an empty prompt in the model's chat template."
-        raise InvalidRequestError.of([Violation("messages", complaint)])
-    context = model.engine.status.context_length or model.files.context_length
-    used = len(prompt.tokens)
-    left = context - used
-    if left < 1:
-        raise ContextLengthExceededError.of_messages(used, context)
-    if request.max_tokens is not None and request.max_tokens > left:
-        raise ContextLengthExceededError.of_answer(request.max_tokens, used, context)
-    return GenerationRequest(
-        prompt=prompt.tokens,
-        max_tokens=request.max_tokens or left,
-        sampling=resolve_sampling(request.sampling, model.files.defaults),
-    )
+def _inside_reasoning(request: ChatRequest, prompt: Prompt) -> bool:
+    if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
+        content = request.messages[-1].content or ""
+        return content.rfind("<think>") > content.rfind("</think>")
+    return prompt.text.rstrip().endswith("<think>")
 
 
-def resolve_sampling(request: SamplingParams, defaults: SamplingDefaults) -> Sampling:
-    """How tokens are chosen: the request wins, then the model, then OpenAI's and OVMS's."""
-    temperature = _first(request.temperature, defaults.temperature, 1.0)
-    top_k = _first(request.top_k, defaults.top_k, DEFAULT_TOP_K)
-    return Sampling(
-        temperature=0.0 if temperature < GREEDY_BELOW else temperature,
-        top_p=_first(request.top_p, defaults.top_p, 1.0),
-        top_k=max(top_k, 0),
-        # The engine's own default is 0, the same for everyone.
-        seed=_first(request.seed, None, secrets.randbits(32)),
-    )
-
-
-def _first(request: T | None, default: T | None, last: T) -> T:
-    if request is not None:
-        return request
-    return last if default is None else default
+def _opening(request: ChatRequest) -> Iterator[ChunkChoice]:
+    """The role of every choice, and what it goes on with where that was asked for."""
+    last = request.messages[-1]
+    # As vLLM: where the answer is another's turn, it has no beginning to echo.
+    continues = request.prompt_ending is not PromptEnding.ASSISTANT_TURN
+    echo = request.echo and (continues or last.role is Role.ASSISTANT)
+    for index in range(request.generation.n):
+        yield ChunkChoice(index, Delta(role=Role.ASSISTANT))
+        if echo and last.content:
+            yield ChunkChoice(index, Delta(content=last.content))

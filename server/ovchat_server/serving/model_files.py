@@ -11,7 +11,7 @@ from ovchat_server.chat.template import ChatTemplate, ChatTemplateError, load_ch
 from ovchat_server.engine.tokenizer import Tokenizer, TokenizerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
@@ -34,12 +34,15 @@ class ModelFilesError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingDefaults:
-    """From `generation_config.json`; None where it is silent."""
+class GenerationDefaults:
+    """From `generation_config.json`: what vLLM takes from it. None where it is silent."""
 
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,15 @@ class ModelFiles:
         digest: Changes when a file changes that may change answers.
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer.
+        vocabulary_size: Tokens are less than this.
     """
 
     created: int
     digest: str
     context_length: int
     end_tokens: tuple[int, ...]
-    defaults: SamplingDefaults
+    vocabulary_size: int
+    defaults: GenerationDefaults
     template: ChatTemplate
     tokenizer: Tokenizer
 
@@ -79,32 +84,43 @@ def read_model_files(directory: Path) -> ModelFiles:
         template = load_chat_template(directory)
     except (TokenizerError, ChatTemplateError) as error:
         raise ModelFilesError(f"{error}, in {directory}") from error
+    config = _read_json(directory / "config.json")
     generation = _read_json(directory / "generation_config.json")
     return ModelFiles(
         created=int(model.stat().st_mtime),
         digest=_digest(directory),
-        context_length=_context_length(directory),
+        context_length=_context_length(config, directory),
         end_tokens=_end_tokens(generation, template, tokenizer),
-        defaults=SamplingDefaults(
+        vocabulary_size=_first_integer(config, ("vocab_size",)) or tokenizer.vocabulary_size,
+        defaults=GenerationDefaults(
             temperature=_number(generation, "temperature"),
             top_p=_number(generation, "top_p"),
             top_k=_integer(generation, "top_k"),
+            min_p=_number(generation, "min_p"),
+            repetition_penalty=_number(generation, "repetition_penalty"),
+            max_tokens=_integer(generation, "max_new_tokens"),
         ),
         template=template,
         tokenizer=tokenizer,
     )
 
 
-def _context_length(directory: Path) -> int:
-    config = _read_json(directory / "config.json")
+def _context_length(config: Mapping[str, Any], directory: Path) -> int:
+    length = _first_integer(config, CONTEXT_LENGTH_KEYS)
+    if length is None:
+        raise ModelFilesError(f"config.json does not say the context length, in {directory}")
+    return length
+
+
+def _first_integer(config: Mapping[str, Any], keys: Sequence[str]) -> int | None:
+    """The first of `keys` that a model's configuration has."""
     # Models that see keep their language part's configuration in a section of its own.
     for section in (config, config.get("text_config")):
         if isinstance(section, dict):
-            for key in CONTEXT_LENGTH_KEYS:
-                length = _integer(section, key)
-                if length:
-                    return length
-    raise ModelFilesError(f"config.json does not say the context length, in {directory}")
+            for key in keys:
+                if value := _integer(section, key):
+                    return value
+    return None
 
 
 def _end_tokens(

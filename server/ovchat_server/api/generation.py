@@ -1,0 +1,118 @@
+"""How an answer is generated: what chat and text completions have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How tokens are chosen. None: the model's default.
+
+    Attributes:
+        temperature: 0 to 2; below 1e-5 is greedy.
+        top_p: (0, 1].
+        top_k: -1 and 0 turn it off.
+        min_p: [0, 1): the share of the most likely token's probability that others need.
+        repetition_penalty: Above 0; above 1 makes tokens seen before less likely.
+        seed: 64 bits, signed (OpenAI).
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BeamSearch:
+    """The likeliest whole answers instead of sampled ones.
+
+    Attributes:
+        width: Answers that are followed at once, at least 2.
+        length_penalty: Above 0 favours longer answers, below 0 shorter ones.
+    """
+
+    width: int
+    length_penalty: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """When an answer ends.
+
+    Attributes:
+        max_tokens: Most tokens to generate. None: the model's default, or until it ends.
+        max_tokens_field: What the caller named it.
+        min_tokens: Neither the model nor a stop may end the answer before so many tokens.
+        ignore_eos: Go on past the model's end tokens.
+        stop: Texts that end the answer.
+        stop_token_ids: Tokens that end the answer.
+        include_stop: What ended the answer is part of it.
+    """
+
+    max_tokens: int | None = None
+    max_tokens_field: str = "max_tokens"
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    include_stop: bool = False
+
+
+class TruncationSide(StrEnum):
+    """Which end of a prompt is cut off."""
+
+    LEFT = "left"
+    RIGHT = "right"
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Cut a prompt that is too long.
+
+    Attributes:
+        tokens: How many to keep. None: as many as the model's context has room for.
+    """
+
+    tokens: int | None
+    side: TruncationSide = TruncationSide.LEFT
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationParams:
+    """What to generate from a prompt.
+
+    Attributes:
+        n: Choices for every prompt.
+        beams: None: sample.
+        logprobs: Report the log probability of every token.
+        top_logprobs: 0 or 1: whether the token stands in the list of alternatives, too.
+        skip_special_tokens: Leave control tokens out of the text.
+        truncation: None: a prompt that is too long is refused.
+    """
+
+    sampling: SamplingParams = SamplingParams()
+    ending: Ending = Ending()
+    n: int = 1
+    beams: BeamSearch | None = None
+    logprobs: bool = False
+    top_logprobs: int = 0
+    skip_special_tokens: bool = True
+    truncation: Truncation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What a stream carries besides deltas.
+
+    Attributes:
+        include_usage: One more chunk at the end, with the usage (OpenAI).
+        continuous_usage: The usage so far on every chunk (vLLM).
+    """
+
+    include_usage: bool = False
+    continuous_usage: bool = False

@@ -1,0 +1,174 @@
+"""Reading the parameters that chat and text completions have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.generation import (
+    BeamSearch,
+    Ending,
+    GenerationParams,
+    SamplingParams,
+    StreamOptions,
+    Truncation,
+    TruncationSide,
+)
+
+if TYPE_CHECKING:
+    from ovchat_server.api.reader import Reader
+
+MAX_UINT32 = 2**32 - 1
+# OpenAI's.
+MAX_CHOICES = 128
+# OVMS's default for best_of_limit.
+MAX_BEAMS = 20
+# OVMS's limit; OpenAI's is 4.
+MAX_STOP_STRINGS = 16
+MAX_STOP_TOKENS = 1024
+# OpenAI's range, of which more than one needs the sampling control that is not served.
+MAX_TOP_LOGPROBS = 20
+# Beyond these the engine's numbers overflow, or nothing changes any more.
+MAX_REPETITION_PENALTY = 100
+MAX_LENGTH_PENALTY = 100
+
+
+def read_generation(
+    reader: Reader, *, default_max_tokens: int | None = None, least_tokens: int = 1
+) -> GenerationParams:
+    """How to generate, but for the log probabilities; what is wrong is noted in the reader.
+
+    Args:
+        reader: The request.
+        default_max_tokens: What an absent max_tokens means.
+        least_tokens: The smallest max_tokens.
+    """
+    ending = _read_ending(reader, default_max_tokens, least_tokens)
+    n = reader.integer("n", 1, MAX_CHOICES) or 1
+    return GenerationParams(
+        sampling=_read_sampling(reader),
+        ending=ending,
+        n=n,
+        beams=_read_beams(reader, n),
+        skip_special_tokens=reader.boolean("skip_special_tokens") is not False,
+        truncation=_read_truncation(reader),
+    )
+
+
+def read_stream_options(reader: Reader) -> StreamOptions | None:
+    """What to stream; None where the whole answer is wanted at once."""
+    stream = reader.boolean("stream")
+    options = reader.object("stream_options")
+    if options is None:
+        return StreamOptions() if stream else None
+    if not stream:
+        reader.refuse("stream_options", "needs a stream; leave it out")
+    read = StreamOptions(
+        include_usage=options.boolean("include_usage") or False,
+        continuous_usage=options.boolean("continuous_usage_stats") or False,
+    )
+    return read if stream else None
+
+
+def refuse_more_logprobs(reader: Reader, name: str, asked: int | None) -> None:
+    """Note a violation where alternatives are asked for that the engine does not report."""
+    if asked is not None and asked > 1:
+        reader.refuse(name, "is only supported up to 1", "unsupported_parameter")
+
+
+def _read_sampling(reader: Reader) -> SamplingParams:
+    return SamplingParams(
+        temperature=reader.number("temperature", 0, 2),
+        top_p=reader.number("top_p", 0, 1, above_minimum=True),
+        top_k=reader.integer("top_k", -1, 2**31 - 1),
+        min_p=reader.number("min_p", 0, 1, below_maximum=True),
+        repetition_penalty=reader.number(
+            "repetition_penalty", 0, MAX_REPETITION_PENALTY, above_minimum=True
+        ),
+        seed=reader.integer("seed", -(2**63), 2**63 - 1),
+    )
+
+
+def _read_ending(reader: Reader, default_max_tokens: int | None, least_tokens: int) -> Ending:
+    field = "max_tokens"
+    max_tokens = reader.integer(field, least_tokens, MAX_UINT32)
+    # OpenAI's newer name, of chats only; it wins.
+    newer = reader.integer("max_completion_tokens", least_tokens, MAX_UINT32)
+    if newer is not None:
+        field, max_tokens = "max_completion_tokens", newer
+    if max_tokens is None:
+        max_tokens = default_max_tokens
+    min_tokens = reader.integer("min_tokens", 0, MAX_UINT32) or 0
+    if max_tokens is not None and min_tokens > max_tokens:
+        reader.refuse("min_tokens", f"must not be more than {field}, which is {max_tokens}")
+    return Ending(
+        max_tokens=max_tokens,
+        max_tokens_field=field,
+        min_tokens=min_tokens,
+        ignore_eos=reader.boolean("ignore_eos") or False,
+        stop=_read_stop(reader),
+        stop_token_ids=reader.integers("stop_token_ids", 0, MAX_UINT32, at_most=MAX_STOP_TOKENS),
+        include_stop=reader.boolean("include_stop_str_in_output") or False,
+    )
+
+
+def _read_stop(reader: Reader) -> tuple[str, ...]:
+    value = reader.fields.get("stop")
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list):
+        reader.refuse("stop", "must be a string or an array of strings", "invalid_type")
+        return ()
+    if len(value) > MAX_STOP_STRINGS:
+        reader.refuse("stop", f"must hold at most {MAX_STOP_STRINGS} strings, got {len(value)}")
+    strings = []
+    for index, item in enumerate(value):
+        name = "stop" if isinstance(reader.fields["stop"], str) else f"stop[{index}]"
+        if not isinstance(item, str):
+            reader.refuse(name, "must be a string", "invalid_type")
+        elif not item:
+            reader.refuse(name, "must not be empty")
+        else:
+            strings.append(item)
+    return tuple(strings)
+
+
+def _read_beams(reader: Reader, n: int) -> BeamSearch | None:
+    """Beam search, as OVMS (best_of) and vLLM (use_beam_search) ask for it."""
+    best_of = reader.integer("best_of", 1, MAX_BEAMS)
+    asked = reader.boolean("use_beam_search")
+    length_penalty = reader.number("length_penalty", -MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY)
+    width = n if best_of is None else best_of
+    if width < n:
+        reader.refuse("best_of", f"must be at least n, which is {n}")
+    elif asked and width > MAX_BEAMS:
+        reader.refuse("n", f"must be at most {MAX_BEAMS} with beam search")
+    elif width > 1 and (asked or best_of is not None):
+        if asked is False:
+            reader.refuse("use_beam_search", "must not be false where best_of is more than 1")
+        _refuse_with_beams(reader)
+        return BeamSearch(width, 1.0 if length_penalty is None else length_penalty)
+    if length_penalty not in (None, 1.0):
+        reader.refuse("length_penalty", "needs beam search: best_of of 2 or more")
+    return None
+
+
+def _refuse_with_beams(reader: Reader) -> None:
+    """What the engine's beam search does not heed; it takes no samples anyway."""
+    for name, neutral in (("min_tokens", 0), ("ignore_eos", False), ("repetition_penalty", 1)):
+        if reader.present(name) and reader.fields[name] != neutral:
+            reader.refuse(name, "is not supported with beam search", "unsupported_parameter")
+
+
+def _read_truncation(reader: Reader) -> Truncation | None:
+    tokens = reader.integer("truncate_prompt_tokens", -1, MAX_UINT32)
+    side = reader.choice("truncation_side", [*TruncationSide])
+    if tokens is None:
+        return None
+    if tokens == 0:
+        reader.refuse("truncate_prompt_tokens", "must be -1 or at least 1, got 0")
+    return Truncation(
+        tokens=None if tokens == -1 else tokens,
+        side=TruncationSide(side) if side else TruncationSide.LEFT,
+    )

@@ -1,0 +1,117 @@
+"""From untrusted fields to a text completion request: the rules, the same for both doors."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.generation_request import (
+    MAX_UINT32,
+    read_generation,
+    read_stream_options,
+    refuse_more_logprobs,
+)
+from ovchat_server.api.parameters import TEXT
+from ovchat_server.api.reader import Reader
+from ovchat_server.api.text import TextRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.api.text import TextPrompt
+
+# OpenAI's and vLLM's.
+DEFAULT_MAX_TOKENS = 16
+MAX_PROMPTS = 128
+# All of them are generated at once.
+MAX_TEXT_CHOICES = 1024
+# OpenAI's.
+MAX_LOGPROBS = 5
+
+
+def read_text_request(fields: Mapping[str, JsonValue], *, strict: bool = False) -> TextRequest:
+    """The request that `fields` make.
+
+    Args:
+        fields: OpenAI's request object, from JSON or from the set fields of a message.
+        strict: Refuse unknown fields instead of ignoring them.
+
+    Raises:
+        InvalidRequestError: With every fault found.
+    """
+    violations: list[Violation] = []
+    reader = Reader(fields, violations)
+    reader.require("model")
+    echo = reader.boolean("echo") or False
+    prompts = _read_prompts(reader)
+    generation = read_generation(
+        reader,
+        default_max_tokens=DEFAULT_MAX_TOKENS,
+        # Nothing but the prompt, echoed: of use with its log probabilities.
+        least_tokens=0 if echo else 1,
+    )
+    if len(prompts) * generation.n > MAX_TEXT_CHOICES:
+        reader.refuse("n", f"must be less: all prompts together make at most {MAX_TEXT_CHOICES}")
+    request = TextRequest(
+        model=reader.string("model") or "",
+        prompts=prompts,
+        generation=_read_logprobs(reader, generation, echo=echo),
+        special_tokens=reader.boolean("add_special_tokens") is not False,
+        echo=echo,
+        return_token_ids=reader.boolean("return_token_ids") or False,
+        stream=read_stream_options(reader),
+        ignored=TEXT.check(reader, strict=strict),
+    )
+    if violations:
+        raise InvalidRequestError.of(violations)
+    return request
+
+
+def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) -> GenerationParams:
+    alternatives = reader.integer("logprobs", 0, MAX_LOGPROBS)
+    refuse_more_logprobs(reader, "logprobs", alternatives)
+    if echo and alternatives is not None:
+        reader.refuse(
+            "logprobs",
+            "is not supported with echo: the prompt's log probabilities are not known",
+            "unsupported_parameter",
+        )
+    return dataclasses.replace(
+        generation, logprobs=alternatives is not None, top_logprobs=alternatives or 0
+    )
+
+
+def _read_prompts(reader: Reader) -> tuple[TextPrompt, ...]:
+    """A string, tokens, or a list of either; OpenAI's union."""
+    if not reader.require("prompt"):
+        return ()
+    value = reader.fields["prompt"]
+    if isinstance(value, list) and value and all(_is_integer(item) for item in value):
+        return (reader.integers("prompt", 0, MAX_UINT32),)
+    if isinstance(value, list):
+        if not value:
+            reader.refuse("prompt", "must not be empty")
+        if len(value) > MAX_PROMPTS:
+            reader.refuse("prompt", f"must hold at most {MAX_PROMPTS} prompts, got {len(value)}")
+            return ()
+        return tuple(_read_prompt(reader, f"prompt[{i}]", item) for i, item in enumerate(value))
+    return (_read_prompt(reader, "prompt", value),)
+
+
+def _read_prompt(reader: Reader, name: str, value: JsonValue) -> TextPrompt:
+    if value in ("", []):
+        reader.refuse(name, "must not be empty")
+    elif isinstance(value, str):
+        return value
+    elif isinstance(value, list):
+        return Reader({name: value}, reader.violations).integers(name, 0, MAX_UINT32)
+    else:
+        reader.refuse(name, "must be a string or an array of token ids", "invalid_type")
+    return ""
+
+
+def _is_integer(value: JsonValue) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

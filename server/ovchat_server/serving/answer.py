@@ -1,0 +1,126 @@
+"""The choices of one request, as they are generated."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.completion import Chunk, Completion, CompletionInfo, FinishReason, Usage
+from ovchat_server.chat.assembler import AssemblyOptions
+from ovchat_server.chat.collector import ChoiceCollector
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from ovchat_server.api.completion import ChunkChoice
+    from ovchat_server.api.generation import GenerationParams, StreamOptions
+    from ovchat_server.chat.assembler import ChoiceAssembler
+    from ovchat_server.engine.base import GenerationRequest
+    from ovchat_server.serving.models import ServedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One request being answered.
+
+    Attributes:
+        info: What stands on every chunk.
+        requests: What to ask the engine. None: the opening is all.
+        prompt_tokens: Of all prompts, each counted once.
+        assemblers: One for each sequence of `requests`, in their order.
+        opening: Chunks that come before the first token's, once it is there.
+    """
+
+    model: ServedModel
+    info: CompletionInfo
+    requests: Sequence[GenerationRequest]
+    prompt_tokens: int
+    assemblers: Sequence[ChoiceAssembler]
+    opening: Sequence[ChunkChoice]
+
+    async def whole(self) -> Completion:
+        """The whole answer: what a stream's reader would join.
+
+        Raises:
+            ApiError: There is none; see the subclasses.
+        """
+        collectors = [ChoiceCollector() for _ in self.assemblers]
+        async with contextlib.aclosing(self._choices()) as choices:
+            async for choice in choices:
+                collectors[choice.index].add(choice)
+        return Completion(
+            self.info, tuple(collector.choice() for collector in collectors), self._usage()
+        )
+
+    async def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]:
+        """The answer as it is generated. Closing the generator frees the engine.
+
+        Raises:
+            ApiError: As `whole`; most before the first chunk, a dying engine after it.
+        """
+        async with contextlib.aclosing(self._choices()) as choices:
+            async for choice in choices:
+                usage = self._usage() if options.continuous_usage else None
+                yield Chunk(self.info, (choice,), usage)
+        if options.include_usage:
+            yield Chunk(self.info, (), self._usage())
+
+    async def _choices(self) -> AsyncGenerator[ChunkChoice, None]:
+        if not self.requests:
+            for chunk in self.opening:
+                yield chunk
+            return
+        opened = False
+        with self.model.engine.generate(self.requests) as generation:
+            async for piece in generation:
+                if not opened:
+                    # As soon as there is a token: callers measure their TTFT by it. All
+                    # choices at once, because the SDKs take them in the order of their index.
+                    opened = True
+                    for chunk in self.opening:
+                        yield chunk
+                assembler = self.assemblers[piece.index]
+                finish = FinishReason(piece.finish) if piece.finish else None
+                for chunk in assembler.feed(piece.tokens, piece.logprobs, finish):
+                    yield chunk
+                if assembler.ended and not finish:
+                    generation.end(piece.index)
+
+    def _usage(self) -> Usage:
+        reasons = any(assembler.reasons for assembler in self.assemblers)
+        return Usage(
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=sum(item.completion_tokens for item in self.assemblers),
+            reasoning_tokens=sum(item.reasoning_tokens for item in self.assemblers)
+            if reasons
+            else None,
+        )
+
+
+def completion_info(model: ServedModel, kind: str) -> CompletionInfo:
+    """What stands on every chunk of a new answer; `kind` is OpenAI's prefix of its id."""
+    return CompletionInfo(
+        id=f"{kind}-{uuid.uuid4().hex}",
+        created=int(time.time()),
+        model=model.id,
+        system_fingerprint=model.fingerprint,
+    )
+
+
+def assembly_options(model: ServedModel, params: GenerationParams) -> AssemblyOptions:
+    """How to assemble choices, as far as chats and texts have it in common."""
+    ending = params.ending
+    stop_tokens = frozenset(ending.stop_token_ids)
+    return AssemblyOptions(
+        stop=ending.stop,
+        # As vLLM: the model's own end is no reason to tell, unless it was to be ignored.
+        stop_tokens=stop_tokens if ending.ignore_eos else stop_tokens - set(model.files.end_tokens),
+        include_stop=ending.include_stop,
+        min_tokens=ending.min_tokens,
+        special_tokens=not params.skip_special_tokens,
+        logprobs=params.logprobs,
+        alternatives=params.top_logprobs > 0,
+    )

@@ -1,0 +1,167 @@
+"""What to ask the engine: the request's wishes, the model's defaults, the context's room."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
+from ovchat_server.api.generation import TruncationSide
+from ovchat_server.engine.base import GenerationRequest, Sampling, Search
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.api.generation import GenerationParams, SamplingParams, Truncation
+    from ovchat_server.serving.model_files import GenerationDefaults
+    from ovchat_server.serving.models import ServedModel
+
+T = TypeVar("T")
+
+# vLLM's border: below it the engine's own sampling turns into random tokens.
+GREEDY_BELOW = 1e-5
+# OVMS's default: a top_p over a whole vocabulary costs 100 ms a step.
+DEFAULT_TOP_K = 40
+SEEDS = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """A prompt, and what the caller named it."""
+
+    field: str
+    tokens: tuple[int, ...]
+
+
+def generation_requests(
+    model: ServedModel, params: GenerationParams, prompts: Sequence[PromptTokens]
+) -> list[GenerationRequest]:
+    """What to ask the engine for `params.n` choices of each prompt, in their order.
+
+    Raises:
+        ContextLengthExceededError: Prompt and answer do not fit. While the model loads, what
+            its engine can hold is unknown; then `generate` says that it does not answer yet.
+        InvalidRequestError: There is nothing to answer, or a token is none of the model's.
+    """
+    _check_tokens(model, "stop_token_ids", params.ending.stop_token_ids)
+    requests = [_request(model, params, prompt) for prompt in prompts]
+    if params.beams:
+        return requests
+    return [
+        # A seed of its own for every choice, or all would say the same.
+        _with_seed(request, prompt * params.n + choice)
+        for prompt, request in enumerate(requests)
+        for choice in range(params.n)
+    ]
+
+
+def resolve_sampling(request: SamplingParams, defaults: GenerationDefaults) -> Sampling:
+    """How tokens are chosen: the request wins, then the model, then OpenAI's and OVMS's."""
+    temperature = _first(request.temperature, defaults.temperature, 1.0)
+    top_k = _first(request.top_k, defaults.top_k, DEFAULT_TOP_K)
+    return Sampling(
+        temperature=0.0 if temperature < GREEDY_BELOW else temperature,
+        top_p=_first(request.top_p, defaults.top_p, 1.0),
+        top_k=max(top_k, 0),
+        min_p=_first(request.min_p, defaults.min_p, 0.0),
+        repetition_penalty=_first(request.repetition_penalty, defaults.repetition_penalty, 1.0),
+        # The engine's own default is 0, the same for everyone.
+        seed=secrets.randbits(32) if request.seed is None else _folded(request.seed),
+    )
+
+
+def truncated(
+    model: ServedModel, params: GenerationParams, tokens: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The tokens of a prompt, cut as the caller asked for."""
+    truncation = params.truncation
+    if truncation is None:
+        return tokens
+    keep = _kept(model, params, truncation)
+    if len(tokens) <= keep:
+        return tokens
+    return tokens[-keep:] if truncation.side is TruncationSide.LEFT else tokens[:keep]
+
+
+def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) -> int:
+    if truncation.tokens is not None:
+        return truncation.tokens
+    return max(_context_length(model, params) - (params.ending.max_tokens or 1), 1)
+
+
+def _request(
+    model: ServedModel, params: GenerationParams, prompt: PromptTokens
+) -> GenerationRequest:
+    if not prompt.tokens:
+        # The engine takes none, and ends all it runs when it is given one.
+        complaint = f"{prompt.field} makes an empty prompt."
+        raise InvalidRequestError.of([Violation(prompt.field, complaint)])
+    _check_tokens(model, prompt.field, prompt.tokens)
+    ending, beams = params.ending, params.beams
+    return GenerationRequest(
+        prompt=prompt.tokens,
+        max_tokens=_max_tokens(model, params, prompt),
+        sampling=Sampling() if beams else resolve_sampling(params.sampling, model.files.defaults),
+        search=Search(beams.width, params.n, beams.length_penalty) if beams else None,
+        min_tokens=ending.min_tokens,
+        ignore_eos=ending.ignore_eos,
+        stop_tokens=ending.stop_token_ids,
+        logprobs=params.logprobs,
+    )
+
+
+def _max_tokens(model: ServedModel, params: GenerationParams, prompt: PromptTokens) -> int:
+    ending = params.ending
+    context = _context_length(model, params)
+    used = len(prompt.tokens)
+    left = context - used
+    if left < 1:
+        raise ContextLengthExceededError.of_prompt(prompt.field, used, context)
+    if ending.max_tokens is not None and ending.max_tokens > left:
+        raise ContextLengthExceededError.of_answer(
+            ending.max_tokens_field, ending.max_tokens, used, context
+        )
+    if ending.min_tokens > left:
+        raise ContextLengthExceededError.of_answer("min_tokens", ending.min_tokens, used, context)
+    if ending.max_tokens is not None:
+        return ending.max_tokens
+    # The model's own default is a wish, not a limit: it never makes a request impossible.
+    wished = max(model.files.defaults.max_tokens or left, ending.min_tokens)
+    return min(wished, left)
+
+
+def _context_length(model: ServedModel, params: GenerationParams) -> int:
+    status = model.engine.status
+    if not status.context_length:
+        return model.files.context_length
+    return status.search_lengths[params.beams.width - 1] if params.beams else status.context_length
+
+
+def _check_tokens(model: ServedModel, field: str, tokens: Sequence[int]) -> None:
+    """Refuse tokens that the model does not have: the engine would read past its tables."""
+    size = model.files.vocabulary_size
+    if not tokens or max(tokens) < size:
+        return
+    index = next(index for index, token in enumerate(tokens) if token >= size)
+    path = f"{field}[{index}]"
+    complaint = f"{path} is {tokens[index]}, but the model's vocabulary has {size} tokens."
+    raise InvalidRequestError.of([Violation(path, complaint)])
+
+
+def _with_seed(request: GenerationRequest, number: int) -> GenerationRequest:
+    seed = (request.sampling.seed + number) % SEEDS
+    return dataclasses.replace(request, sampling=dataclasses.replace(request.sampling, seed=seed))
+
+
+def _folded(seed: int) -> int:
+    """64 bits in the 32 that the engine's generator takes; those that fit stay as they are."""
+    bits = seed % 2**64
+    return (bits ^ (bits >> 32)) % SEEDS
+
+
+def _first(request: T | None, default: T | None, last: T) -> T:
+    if request is not None:
+        return request
+    return last if default is None else default
