@@ -22,6 +22,8 @@ from ovchat_server.rpc.server import Services, create_server, publish_health
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.serving.tokenization import Tokenization
+from ovchat_server.serving.versions import installed_versions
 from ovchat_server.settings import DEFAULT_KV_BLOCKS
 
 if TYPE_CHECKING:
@@ -51,8 +53,11 @@ class Server:
         self._models = ModelRegistry([self._served(model) for model in settings.models])
         self._health = health.aio.HealthServicer()
         chat = ChatCompletions(self._models)
+        tokenization = Tokenization(self._models)
+        versions = installed_versions()
+        rest = RestServicer(chat, self._models, tokenization, versions)
         self._server = create_server(
-            Services(chat, self._models, RestServicer(chat, self._models), rest_error),
+            Services(chat, self._models, tokenization, versions, rest, rest_error),
             self._health,
             settings.max_request_bytes,
         )

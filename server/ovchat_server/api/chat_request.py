@@ -62,7 +62,7 @@ def read_chat_request(fields: Mapping[str, JsonValue]) -> ChatRequest:
         stop=_read_stop(reader),
         tools=tools,
         tool_mode=read_tool_mode(reader, tools),
-        template_arguments=_read_template_arguments(reader),
+        template_arguments=read_template_arguments(reader),
         stream=stream,
         include_usage=_read_include_usage(reader, stream=stream),
         ignored=parameters.unknown(fields),
@@ -111,7 +111,8 @@ def _read_stop(reader: Reader) -> tuple[str, ...]:
     return tuple(strings)
 
 
-def _read_template_arguments(reader: Reader) -> JsonObject:
+def read_template_arguments(reader: Reader) -> JsonObject:
+    """Variables for the chat template; what is wrong with them is noted in the reader."""
     arguments = dict(reader.json_object("chat_template_kwargs") or {})
     for name in arguments.keys() & RESERVED_TEMPLATE_ARGUMENTS:
         reader.refuse(f"chat_template_kwargs.{name}", "is set by the server and cannot be given")

@@ -14,13 +14,14 @@ from ovchat_server.api.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ovchat_server.api.json_value import JsonObject
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 DONE = b"data: [DONE]\n\n"
+PIECE_BYTES = 1 << 20
 # A header has room for a hint, not for a list of everything.
 MAX_NAMED_PARAMETERS = 20
 MAX_NAME_CHARACTERS = 40
@@ -52,6 +53,14 @@ def read_json_object(body: httpbody_pb2.HttpBody) -> JsonObject:
 def json_body(value: JsonObject) -> httpbody_pb2.HttpBody:
     """A whole JSON answer."""
     return httpbody_pb2.HttpBody(content_type=JSON, data=msgspec.json.encode(value))
+
+
+def json_pieces(value: JsonObject) -> Iterator[httpbody_pb2.HttpBody]:
+    """A whole JSON answer of any length: Envoy refuses a message of 8 MiB and more."""
+    data = msgspec.json.encode(value)
+    for start in range(0, len(data), PIECE_BYTES):
+        piece = data[start : start + PIECE_BYTES]
+        yield httpbody_pb2.HttpBody(content_type=JSON, data=piece)
 
 
 def event(value: JsonObject) -> httpbody_pb2.HttpBody:

@@ -18,6 +18,7 @@ from ovchat_server.rest.body import (
     json_body,
     read_json_object,
 )
+from ovchat_server.rest.tokenization import detokenize, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.tokenization import Tokenization
+    from ovchat_server.serving.versions import Versions
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -39,10 +42,18 @@ logger = logging.getLogger(__name__)
 class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
     """ovchat.v1.RestService."""
 
-    def __init__(self, chat: ChatCompletions, models: ModelRegistry) -> None:
-        """Answer with `chat`, tell of `models`."""
+    def __init__(
+        self,
+        chat: ChatCompletions,
+        models: ModelRegistry,
+        tokenization: Tokenization,
+        versions: Versions,
+    ) -> None:
+        """Answer with `chat` and `tokenization`, tell of `models` and `versions`."""
         self._chat = chat
         self._models = models
+        self._tokenization = tokenization
+        self._versions = versions
 
     async def CreateChatCompletion(
         self, request: httpbody_pb2.HttpBody, context: Context
@@ -60,13 +71,31 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
                 first = False
                 yield body
 
+    async def Tokenize(
+        self, request: httpbody_pb2.HttpBody, context: Context
+    ) -> AsyncIterator[httpbody_pb2.HttpBody]:
+        """POST texts or a conversation, get their tokens."""
+        for body in await tokenize(self._tokenization, request, context):
+            yield body
+
+    async def Detokenize(
+        self, request: httpbody_pb2.HttpBody, context: Context
+    ) -> AsyncIterator[httpbody_pb2.HttpBody]:
+        """POST tokens, get their text."""
+        for body in await detokenize(self._tokenization, request, context):
+            yield body
+
     async def ListModels(
         self,
         request: rest_service_pb2.RestServiceListModelsRequest,
         context: Context,
     ) -> httpbody_pb2.HttpBody:
-        """All models."""
-        models: list[JsonValue] = [wire.model(status) for status in self._models.statuses()]
+        """The models, or those of a type and a provider."""
+        models: list[JsonValue] = [
+            wire.model(status)
+            for status in self._models.statuses()
+            if status.matches(request.type, request.provider)
+        ]
         return json_body({"object": "list", "data": models})
 
     async def GetModel(
@@ -94,6 +123,21 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         if unready := self._models.unready():
             raise UnavailableError(f"Not ready: {unready}.", retry_after=1)
         return json_body({"status": "ok"})
+
+    async def GetVersion(
+        self,
+        request: rest_service_pb2.RestServiceGetVersionRequest,
+        context: Context,
+    ) -> httpbody_pb2.HttpBody:
+        """Which versions run."""
+        versions = self._versions
+        return json_body(
+            {
+                "version": versions.ovchat,
+                "openvino": versions.openvino,
+                "openvino_genai": versions.openvino_genai,
+            }
+        )
 
     async def _create(self, request: ChatRequest) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
         yield json_body(wire.chat_completion(await self._chat.create(request)))

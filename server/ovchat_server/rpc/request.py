@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat.v1 import chat_pb2, format_pb2, message_pb2, tool_pb2
+from ovchat.v1 import chat_pb2, format_pb2, message_pb2, tokenizer_service_pb2, tool_pb2
 from ovchat_server.api.errors import InvalidRequestError, Violation
 
 if TYPE_CHECKING:
@@ -28,6 +28,21 @@ def chat_request_fields(request: chat_pb2.CreateChatCompletionRequest) -> JsonOb
     Raises:
         InvalidRequestError: A field that holds JSON as text does not.
     """
+    return _with_template_arguments(request)
+
+
+def tokenize_request_fields(request: tokenizer_service_pb2.TokenizeRequest) -> JsonObject:
+    """The set fields of a tokenize request.
+
+    Raises:
+        InvalidRequestError: A field that holds JSON as text does not.
+    """
+    return _with_template_arguments(request)
+
+
+def _with_template_arguments(
+    request: chat_pb2.CreateChatCompletionRequest | tokenizer_service_pb2.TokenizeRequest,
+) -> JsonObject:
     fields = _fields(request, "")
     if request.HasField("chat_template_kwargs"):
         fields["chat_template_kwargs"] = _parsed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import sys
 import time
 import uuid
 from typing import TYPE_CHECKING, TypeVar
@@ -78,13 +79,7 @@ class ChatCompletions:
         """All chunks of one answer; the last one has no choices, and the usage."""
         model = self._models.get(request.model)
         # A long conversation takes a while to render and tokenise; others go on meanwhile.
-        prompt = await asyncio.to_thread(
-            model.renderer.render,
-            request.messages,
-            request.tools if request.tool_mode is ToolMode.AUTO else (),
-            request.template_arguments,
-            model.files.context_length,
-        )
+        prompt = await asyncio.to_thread(render_prompt, model, request, model.files.context_length)
         info = CompletionInfo(
             id=f"chatcmpl-{uuid.uuid4().hex}",
             created=int(time.time()),
@@ -126,6 +121,23 @@ class ChatCompletions:
         if delta:
             yield ChunkChoice(0, delta)
         yield ChunkChoice(0, Delta(), reason, assembler.stopped_by)
+
+
+def render_prompt(
+    model: ServedModel, request: ChatRequest, most_tokens: int = sys.maxsize
+) -> Prompt:
+    """What the model is given for a request.
+
+    Raises:
+        ContextLengthExceededError: It surely has more than `most_tokens`.
+        InvalidRequestError: The template refuses the request.
+    """
+    return model.renderer.render(
+        request.messages,
+        request.tools if request.tool_mode is ToolMode.AUTO else (),
+        request.template_arguments,
+        most_tokens,
+    )
 
 
 def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> AssemblyOptions:
