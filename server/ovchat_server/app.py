@@ -17,12 +17,14 @@ from ovchat_server.engine.spec import EngineSpec
 from ovchat_server.engine.supervisor import EngineSupervisor
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
-from ovchat_server.rest.servicer import RestServicer, rest_error
+from ovchat_server.rest.servicer import RestServicer, RestServices, rest_error
 from ovchat_server.rpc.server import Services, create_server, publish_health
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
 from ovchat_server.serving.text import TextCompletions
+from ovchat_server.serving.tokenization import Tokenization
+from ovchat_server.serving.versions import installed_versions
 from ovchat_server.settings import DEFAULT_KV_BLOCKS
 
 if TYPE_CHECKING:
@@ -52,9 +54,14 @@ class Server:
         self._models = ModelRegistry([self._served(model) for model in settings.models])
         self._health = health.aio.HealthServicer()
         chat, texts = ChatCompletions(self._models), TextCompletions(self._models)
-        rest = RestServicer(chat, texts, self._models, strict_parameters=settings.strict_parameters)
+        tokenization = Tokenization(self._models)
+        versions = installed_versions()
+        rest = RestServicer(
+            RestServices(chat, texts, tokenization, self._models, versions),
+            strict_parameters=settings.strict_parameters,
+        )
         self._server = create_server(
-            Services(chat, texts, self._models, rest, rest_error),
+            Services(chat, texts, self._models, tokenization, versions, rest, rest_error),
             self._health,
             settings.max_request_bytes,
         )

@@ -7,7 +7,13 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from ovchat.v1 import chat_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from ovchat.v1 import (
+    chat_service_pb2_grpc,
+    model_service_pb2,
+    model_service_pb2_grpc,
+    server_service_pb2_grpc,
+    tokenizer_service_pb2_grpc,
+)
 from ovchat_server.app import Server
 
 if TYPE_CHECKING:
@@ -26,6 +32,8 @@ class Client:
     def __post_init__(self) -> None:
         self.chat = chat_service_pb2_grpc.ChatServiceStub(self.channel)
         self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
+        self.tokenizer = tokenizer_service_pb2_grpc.TokenizerServiceStub(self.channel)
+        self.server_service = server_service_pb2_grpc.ServerServiceStub(self.channel)
         self.health = health_pb2_grpc.HealthStub(self.channel)
 
     async def wait_for_health(self, status: str, service: str = "") -> None:

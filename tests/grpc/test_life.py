@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2
 
-from ovchat.v1 import model_service_pb2
+from ovchat.v1 import model_service_pb2, tokenizer_service_pb2
 from ovchat_server.app import Server, StartError, serve
 from ovchat_server.serving.model_files import ModelFilesError
 from ovchat_server.settings import ModelSettings
@@ -42,9 +42,16 @@ async def test_says_that_it_is_not_ready_until_the_model_is_loaded(
         model = await client.model("successor")
         assert health.status == health_pb2.HealthCheckResponse.NOT_SERVING
         assert model.state == model_service_pb2.MODEL_STATE_LOADING
+        for name in ("TokenizerService", "ServerService"):
+            check = health_pb2.HealthCheckRequest(service=f"ovchat.v1.{name}")
+            of_service = await client.health.Check(check)
+            assert of_service.status == health_pb2.HealthCheckResponse.SERVING
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await client.chat.CreateChatCompletion(ask_successor("a", 5))
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        # What needs no engine answers all the while.
+        request = tokenizer_service_pb2.TokenizeRequest(model="successor", prompt="ab")
+        assert (await client.tokenizer.Tokenize(request)).context_length == 4096
 
         await client.wait_for_health("SERVING")
 

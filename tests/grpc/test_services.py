@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sysconfig
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from ovchat.v1 import model_service_pb2
+from ovchat.v1 import model_service_pb2, server_service_pb2
 
 if TYPE_CHECKING:
     from tests.grpc.conftest import Client
@@ -31,6 +32,36 @@ async def test_lists_models_with_what_they_can_do(client: Client) -> None:
         model_service_pb2.CAPABILITY_REASONING,
     ]
     assert list(successor.capabilities) == [model_service_pb2.CAPABILITY_CHAT]
+    assert (demo.type, demo.provider) == ("text-generation", "openvino")
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"type": "text-generation"}, 2),
+        ({"provider": "openvino"}, 2),
+        ({"type": "text-generation", "provider": "openvino"}, 2),
+        ({"type": "", "provider": ""}, 2),
+        ({"type": "text-embedding"}, 0),
+        ({"provider": "ollama"}, 0),
+        ({"type": "text-generation", "provider": "ollama"}, 0),
+        ({"type": "text-embedding", "provider": "openvino"}, 0),
+    ],
+)
+async def test_models_are_chosen_by_type_and_provider(
+    client: Client, fields: dict[str, str], found: int
+) -> None:
+    response = await client.models.ListModels(model_service_pb2.ListModelsRequest(**fields))
+
+    assert len(response.models) == found
+
+
+async def test_versions_are_those_installed(client: Client) -> None:
+    version = await client.server_service.GetVersion(server_service_pb2.GetVersionRequest())
+
+    assert version.version == metadata.version("ovchat")
+    assert version.openvino == metadata.version("openvino")
+    assert version.openvino_genai == metadata.version("openvino-genai")
 
 
 @pytest.mark.parametrize(
@@ -40,6 +71,8 @@ async def test_lists_models_with_what_they_can_do(client: Client) -> None:
         "ovchat.v1.ChatService",
         "ovchat.v1.ModelService",
         "ovchat.v1.RestService",
+        "ovchat.v1.ServerService",
+        "ovchat.v1.TokenizerService",
         "ovchat.v1.ChatService/demo",
         "ovchat.v1.ChatService/successor",
     ],
@@ -70,6 +103,8 @@ async def test_reflection_lists_all_services(client: Client) -> None:
         "ovchat.v1.ChatService",
         "ovchat.v1.ModelService",
         "ovchat.v1.RestService",
+        "ovchat.v1.ServerService",
+        "ovchat.v1.TokenizerService",
     }
 
 

@@ -30,6 +30,8 @@ EXPECTED = [
     "1, 2, 3",
     "FINISH_REASON_STOP",
     "MODEL_STATE_READY",
+    '{"prompt":"Hello there"}',
+    '"openvino_genai":',
 ]
 
 

@@ -247,5 +247,7 @@ def test_a_model_is_listed_as_openai_and_vllm_do(context: int, shown: int | None
         "max_model_len": shown,
         "context_length": shown,
         "capabilities": ["chat", "tools"],
+        "type": "text-generation",
+        "provider": "openvino",
         "state": "ready",
     }

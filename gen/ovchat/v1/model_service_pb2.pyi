@@ -81,16 +81,25 @@ Global___Capability: _TypeAlias = Capability  # noqa: Y015
 
 @_typing.final
 class ListModelsRequest(_message.Message):
-    """Asks for all models."""
+    """Asks for all models, or for some."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    TYPE_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """Only models of this Model.type. Empty: of any."""
+    provider: _builtins.str
+    """Only models of this Model.provider. Empty: of any."""
     def __init__(
         self,
+        *,
+        type: _builtins.str = ...,
+        provider: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -98,7 +107,7 @@ Global___ListModelsRequest: _TypeAlias = ListModelsRequest  # noqa: Y015
 
 @_typing.final
 class ListModelsResponse(_message.Message):
-    """All models."""
+    """The models asked for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -179,6 +188,8 @@ class Model(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     STATE_REASON_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """What CreateChatCompletionRequest.model says."""
     created: _builtins.int
@@ -189,6 +200,10 @@ class Model(_message.Message):
     """Whether it answers now."""
     state_reason: _builtins.str
     """Why it does not, for an operator. Empty where it does."""
+    type: _builtins.str
+    """What it is for: "text-generation"."""
+    provider: _builtins.str
+    """What runs it: "openvino"."""
     @_builtins.property
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[Global___Capability.ValueType]:
         """What it can do."""
@@ -207,10 +222,12 @@ class Model(_message.Message):
         state: Global___ModelState.ValueType = ...,
         state_reason: _builtins.str = ...,
         load: Global___EngineLoad | None = ...,
+        type: _builtins.str = ...,
+        provider: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "capabilities", b"capabilities", "context_length", b"context_length", "created", b"created", "id", b"id", "load", b"load", "state", b"state", "state_reason", b"state_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "capabilities", b"capabilities", "context_length", b"context_length", "created", b"created", "id", b"id", "load", b"load", "provider", b"provider", "state", b"state", "state_reason", b"state_reason", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__load: _TypeAlias = _typing.Literal["load"]  # noqa: Y015
     _WhichOneofArgType__load: _TypeAlias = _typing.Literal["_load", b"_load"]  # noqa: Y015

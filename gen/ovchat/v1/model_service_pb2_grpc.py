@@ -52,7 +52,7 @@ class ModelServiceServicer:
     """
 
     def ListModels(self, request, context):
-        """All models, by id.
+        """The models, by id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

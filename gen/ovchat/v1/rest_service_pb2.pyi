@@ -22,12 +22,21 @@ class RestServiceListModelsRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    TYPE_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """Only models of this type, such as "text-generation", which all are. Empty: of any."""
+    provider: _builtins.str
+    """Only models of this provider: "openvino" for all. Empty: of any."""
     def __init__(
         self,
+        *,
+        type: _builtins.str = ...,
+        provider: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -88,3 +97,20 @@ class RestServiceGetReadinessRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RestServiceGetReadinessRequest: _TypeAlias = RestServiceGetReadinessRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceGetVersionRequest(_message.Message):
+    """Asks for the versions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetVersionRequest: _TypeAlias = RestServiceGetVersionRequest  # noqa: Y015

@@ -52,6 +52,19 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    Tokenize: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """POST texts or a conversation, get their tokens. One JSON body, in pieces: Envoy takes
+    the whole of a long answer for too large.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    Detokenize: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """POST tokens, get their text. One JSON body, in pieces as above.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     ListModels: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListModelsRequest, _httpbody_pb2.HttpBody]
     """The list of models.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -69,6 +82,11 @@ class RestServiceStub:
     """
     GetReadiness: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetReadinessRequest, _httpbody_pb2.HttpBody]
     """Whether every model answers: 200, or 503 with the reason.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetVersion: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetVersionRequest, _httpbody_pb2.HttpBody]
+    """Which versions run.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -96,6 +114,19 @@ class RestServiceAsyncStub(RestServiceStub):
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    Tokenize: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """POST texts or a conversation, get their tokens. One JSON body, in pieces: Envoy takes
+    the whole of a long answer for too large.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    Detokenize: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """POST tokens, get their text. One JSON body, in pieces as above.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     ListModels: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListModelsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """The list of models.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -113,6 +144,11 @@ class RestServiceAsyncStub(RestServiceStub):
     """
     GetReadiness: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetReadinessRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """Whether every model answers: 200, or 503 with the reason.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetVersion: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetVersionRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Which versions run.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -145,6 +181,31 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
         """POST a text completion, answered as a chat completion is.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def Tokenize(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """POST texts or a conversation, get their tokens. One JSON body, in pieces: Envoy takes
+        the whole of a long answer for too large.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def Detokenize(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """POST tokens, get their text. One JSON body, in pieces as above.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -190,6 +251,17 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
         """Whether every model answers: 200, or 503 with the reason.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def GetVersion(
+        self,
+        request: _rest_service_pb2.RestServiceGetVersionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Which versions run.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

@@ -66,11 +66,9 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         generation=_read_logprobs(reader, read_generation(reader)),
         tools=tools,
         tool_mode=read_tool_mode(reader, tools),
-        template_arguments=_read_template_arguments(reader),
-        documents=tuple(
-            dict(item.fields) for item in reader.objects("documents", at_most=MAX_DOCUMENTS)
-        ),
-        prompt_ending=_read_prompt_ending(reader),
+        template_arguments=read_template_arguments(reader),
+        documents=read_documents(reader),
+        prompt_ending=read_prompt_ending(reader),
         echo=reader.boolean("echo") or False,
         stream=read_stream_options(reader),
         ignored=CHAT.check(reader, strict=strict),
@@ -89,7 +87,13 @@ def _read_logprobs(reader: Reader, generation: GenerationParams) -> GenerationPa
     return dataclasses.replace(generation, logprobs=logprobs, top_logprobs=alternatives or 0)
 
 
-def _read_prompt_ending(reader: Reader) -> PromptEnding:
+def read_documents(reader: Reader) -> tuple[JsonObject, ...]:
+    """For templates that know retrieval; what is wrong with them is noted in the reader."""
+    return tuple(dict(item.fields) for item in reader.objects("documents", at_most=MAX_DOCUMENTS))
+
+
+def read_prompt_ending(reader: Reader) -> PromptEnding:
+    """What the prompt is to end with; what is wrong is noted in the reader."""
     opens = reader.boolean("add_generation_prompt")
     if reader.boolean("continue_final_message"):
         if opens:
@@ -98,7 +102,8 @@ def _read_prompt_ending(reader: Reader) -> PromptEnding:
     return PromptEnding.NOTHING if opens is False else PromptEnding.ASSISTANT_TURN
 
 
-def _read_template_arguments(reader: Reader) -> JsonObject:
+def read_template_arguments(reader: Reader) -> JsonObject:
+    """Variables for the chat template; what is wrong with them is noted in the reader."""
     arguments = dict(reader.json_object("chat_template_kwargs") or {})
     for name in arguments.keys() & RESERVED_TEMPLATE_ARGUMENTS:
         reader.refuse(f"chat_template_kwargs.{name}", "is set by the server and cannot be given")

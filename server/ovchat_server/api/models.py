@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+# AbstractCore's words, by which its callers choose among models: what ours are.
+MODEL_TYPE = "text-generation"
+PROVIDER = "openvino"
+
 
 class ModelState(StrEnum):
     """Whether a model answers."""
@@ -61,3 +65,9 @@ class ModelStatus:
     state: ModelState
     state_reason: str = ""
     load: EngineLoad | None = None
+    type: str = MODEL_TYPE
+    provider: str = PROVIDER
+
+    def matches(self, model_type: str, provider: str) -> bool:
+        """Whether it is of a type and a provider; "" asks for any."""
+        return model_type in ("", self.type) and provider in ("", self.provider)

@@ -118,6 +118,12 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "max_ngram_size": (),
 }
 
+_PROMPT_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
+    "chat_template": (),
+    "mm_processor_kwargs": ({},),
+    "media_io_kwargs": ({},),
+}
+
 CHAT = Parameters(
     served=_GENERATION_SERVED
     | {
@@ -157,10 +163,8 @@ CHAT = Parameters(
         "include_reasoning": (True,),
         "thinking_token_budget": (-1,),
         # Prompt
-        "chat_template": (),
+        **_PROMPT_REFUSED,
         "add_special_tokens": (False,),
-        "mm_processor_kwargs": ({},),
-        "media_io_kwargs": ({},),
         # Other modalities and services
         "modalities": (["text"], []),
         "audio": (),
@@ -174,6 +178,34 @@ TEXT = Parameters(
     accepted=_GENERATION_ACCEPTED,
     refused={**_GENERATION_REFUSED, "suffix": ("",), "prompt_embeds": ()},
 )
+
+
+TOKENIZE = Parameters(
+    served=frozenset(
+        {
+            "model",
+            "text",
+            "prompt",
+            "messages",
+            "add_special_tokens",
+            "return_token_strs",
+            "max_length",
+            "pad_to_max_length",
+            "padding_side",
+            "tools",
+            "tool_choice",
+            "reasoning_effort",
+            "chat_template_kwargs",
+            "add_generation_prompt",
+            "continue_final_message",
+            "documents",
+        }
+    ),
+    accepted=frozenset(),
+    refused=_PROMPT_REFUSED,
+)
+
+DETOKENIZE = Parameters(served=frozenset({"model", "tokens"}), accepted=frozenset(), refused={})
 
 
 def _same(value: JsonValue, other: JsonValue) -> bool:

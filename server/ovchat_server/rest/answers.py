@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ovchat_server.api.errors import ApiError, InternalError
 from ovchat_server.rest import wire
-from ovchat_server.rest.body import end_of_events, event, header_list, json_body
+from ovchat_server.rest.body import end_of_events, event, json_pieces, name_ignored
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -28,7 +28,8 @@ async def answer_body(
     answer: Answer, write: Callable[[Completion], JsonObject]
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
     """The whole answer in one body."""
-    yield json_body(write(await answer.whole()))
+    for piece in json_pieces(write(await answer.whole())):
+        yield piece
 
 
 async def answer_events(
@@ -58,12 +59,12 @@ async def naming_ignored(
     context: grpc.aio.ServicerContext[Any, Any],
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
     """The bodies, with the parameters that were ignored named in a header."""
+    first = True
     async for body in bodies:
-        if ignored:
+        if first:
             # Not before there is an answer: an error's status needs untouched headers.
-            names = header_list(ignored)
-            await context.send_initial_metadata((("x-ignored-parameters", names),))
-            ignored = ()
+            await name_ignored(ignored, context)
+            first = False
         yield body
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from google.api import httpbody_pb2
@@ -14,13 +14,16 @@ from ovchat_server.api.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    import grpc.aio
 
     from ovchat_server.api.json_value import JsonObject
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 DONE = b"data: [DONE]\n\n"
+PIECE_BYTES = 1 << 20
 # A header has room for a hint, not for a list of everything.
 MAX_NAMED_PARAMETERS = 20
 MAX_NAME_CHARACTERS = 40
@@ -54,6 +57,14 @@ def json_body(value: JsonObject) -> httpbody_pb2.HttpBody:
     return httpbody_pb2.HttpBody(content_type=JSON, data=msgspec.json.encode(value))
 
 
+def json_pieces(value: JsonObject) -> Iterator[httpbody_pb2.HttpBody]:
+    """A whole JSON answer of any length: Envoy refuses a message of 8 MiB and more."""
+    data = msgspec.json.encode(value)
+    for start in range(0, len(data), PIECE_BYTES):
+        piece = data[start : start + PIECE_BYTES]
+        yield httpbody_pb2.HttpBody(content_type=JSON, data=piece)
+
+
 def event(value: JsonObject) -> httpbody_pb2.HttpBody:
     """One server-sent event."""
     data = b"data: " + msgspec.json.encode(value) + b"\n\n"
@@ -70,6 +81,12 @@ def ascii_json(value: JsonObject) -> str:
     text = msgspec.json.encode(value).decode()
     # DEL is ASCII, but gRPC refuses to send it in a header.
     return "".join(char if " " <= char <= "~" else _escaped(char) for char in text)
+
+
+async def name_ignored(names: Sequence[str], context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    """Send a header that names the parameters that were ignored, where there are any."""
+    if names:
+        await context.send_initial_metadata((("x-ignored-parameters", header_list(names)),))
 
 
 def header_list(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ovchat.v1 import rest_service_pb2_grpc
@@ -12,6 +13,7 @@ from ovchat_server.api.text_request import read_text_request
 from ovchat_server.rest import wire
 from ovchat_server.rest.answers import answer_body, answer_events, naming_ignored
 from ovchat_server.rest.body import ascii_json, json_body, read_json_object
+from ovchat_server.rest.tokenization import detokenize, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,28 +27,29 @@ if TYPE_CHECKING:
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
+    from ovchat_server.serving.tokenization import Tokenization
+    from ovchat_server.serving.versions import Versions
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class RestServices:
+    """What the REST door offers."""
+
+    chat: ChatCompletions
+    texts: TextCompletions
+    tokenization: Tokenization
+    models: ModelRegistry
+    versions: Versions
 
 
 class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
     """ovchat.v1.RestService."""
 
-    def __init__(
-        self,
-        chat: ChatCompletions,
-        texts: TextCompletions,
-        models: ModelRegistry,
-        *,
-        strict_parameters: bool,
-    ) -> None:
-        """Answer with `chat` and `texts`, tell of `models`.
-
-        With `strict_parameters` a key that is unknown here is refused.
-        """
-        self._chat = chat
-        self._texts = texts
-        self._models = models
+    def __init__(self, services: RestServices, *, strict_parameters: bool) -> None:
+        """Offer `services`; with `strict_parameters` unknown keys are refused."""
+        self._services = services
         self._strict = strict_parameters
 
     async def CreateChatCompletion(
@@ -54,7 +57,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a chat completion, whole or streamed as the body says."""
         read = read_chat_request(read_json_object(request), strict=self._strict)
-        answer = await self._chat.answer(read)
+        answer = await self._services.chat.answer(read)
         bodies = (
             answer_events(answer, read.stream, wire.chat_chunk)
             if read.stream
@@ -69,7 +72,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a text completion, whole or streamed as the body says."""
         read = read_text_request(read_json_object(request), strict=self._strict)
-        answer = await self._texts.answer(read)
+        answer = await self._services.texts.answer(read)
         bodies = (
             answer_events(answer, read.stream, wire.text_chunk)
             if read.stream
@@ -79,13 +82,35 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
             async for body in naming_ignored(bodies, read.ignored, context):
                 yield body
 
+    async def Tokenize(
+        self, request: httpbody_pb2.HttpBody, context: Context
+    ) -> AsyncIterator[httpbody_pb2.HttpBody]:
+        """POST texts or a conversation, get their tokens."""
+        for body in await tokenize(
+            self._services.tokenization, request, context, strict=self._strict
+        ):
+            yield body
+
+    async def Detokenize(
+        self, request: httpbody_pb2.HttpBody, context: Context
+    ) -> AsyncIterator[httpbody_pb2.HttpBody]:
+        """POST tokens, get their text."""
+        for body in await detokenize(
+            self._services.tokenization, request, context, strict=self._strict
+        ):
+            yield body
+
     async def ListModels(
         self,
         request: rest_service_pb2.RestServiceListModelsRequest,
         context: Context,
     ) -> httpbody_pb2.HttpBody:
-        """All models."""
-        models: list[JsonValue] = [wire.model(status) for status in self._models.statuses()]
+        """The models, or those of a type and a provider."""
+        models: list[JsonValue] = [
+            wire.model(status)
+            for status in self._services.models.statuses()
+            if status.matches(request.type, request.provider)
+        ]
         return json_body({"object": "list", "data": models})
 
     async def GetModel(
@@ -94,7 +119,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         context: Context,
     ) -> httpbody_pb2.HttpBody:
         """One model."""
-        return json_body(wire.model(self._models.get(request.id).status))
+        return json_body(wire.model(self._services.models.get(request.id).status))
 
     async def GetLiveness(
         self,
@@ -110,9 +135,24 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         context: Context,
     ) -> httpbody_pb2.HttpBody:
         """Every model answers, or which does not."""
-        if unready := self._models.unready():
+        if unready := self._services.models.unready():
             raise UnavailableError(f"Not ready: {unready}.", retry_after=1)
         return json_body({"status": "ok"})
+
+    async def GetVersion(
+        self,
+        request: rest_service_pb2.RestServiceGetVersionRequest,
+        context: Context,
+    ) -> httpbody_pb2.HttpBody:
+        """Which versions run."""
+        versions = self._services.versions
+        return json_body(
+            {
+                "version": versions.ovchat,
+                "openvino": versions.openvino,
+                "openvino_genai": versions.openvino_genai,
+            }
+        )
 
 
 def rest_error(error: ApiError) -> str:

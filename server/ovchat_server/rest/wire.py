@@ -73,6 +73,8 @@ def model(status: ModelStatus) -> JsonObject:
         "max_model_len": status.context_length or None,
         "context_length": status.context_length or None,
         "capabilities": [str(capability) for capability in status.capabilities],
+        "type": status.type,
+        "provider": status.provider,
         "state": str(status.state),
     }
 

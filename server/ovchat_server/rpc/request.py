@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat.v1 import chat_pb2, completion_pb2, format_pb2, message_pb2, tool_pb2
+from ovchat.v1 import (
+    chat_pb2,
+    completion_pb2,
+    format_pb2,
+    message_pb2,
+    tokenizer_service_pb2,
+    tool_pb2,
+)
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.text_request import read_text_request
+from ovchat_server.api.tokenization_request import read_tokenize_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.text import TextRequest
+    from ovchat_server.api.tokenization import TokenizeRequest
 
 
 def chat_request(request: chat_pb2.CreateChatCompletionRequest, *, stream: bool) -> ChatRequest:
@@ -34,15 +43,7 @@ def chat_request(request: chat_pb2.CreateChatCompletionRequest, *, stream: bool)
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
-    fields = _fields(request, "")
-    if request.HasField("chat_template_kwargs"):
-        fields["chat_template_kwargs"] = _parsed(
-            request.chat_template_kwargs, "chat_template_kwargs"
-        )
-    if request.documents:
-        fields["documents"] = [
-            _parsed(text, f"documents[{index}]") for index, text in enumerate(request.documents)
-        ]
+    fields = _prompt_fields(request)
     with _contract_paths(request.DESCRIPTOR):
         return read_chat_request({**fields, "stream": stream})
 
@@ -56,6 +57,33 @@ def text_request(request: completion_pb2.CreateCompletionRequest, *, stream: boo
     fields = _fields(request, "")
     with _contract_paths(request.DESCRIPTOR):
         return read_text_request({**fields, "stream": stream})
+
+
+def tokenize_request(request: tokenizer_service_pb2.TokenizeRequest) -> TokenizeRequest:
+    """The tokenize request in a message.
+
+    Raises:
+        InvalidRequestError: With every fault found, and the contract's paths.
+    """
+    fields = _prompt_fields(request)
+    with _contract_paths(request.DESCRIPTOR):
+        return read_tokenize_request(fields)
+
+
+def _prompt_fields(
+    request: chat_pb2.CreateChatCompletionRequest | tokenizer_service_pb2.TokenizeRequest,
+) -> JsonObject:
+    """The set fields of a request that a chat template is rendered for."""
+    fields = _fields(request, "")
+    if request.HasField("chat_template_kwargs"):
+        fields["chat_template_kwargs"] = _parsed(
+            request.chat_template_kwargs, "chat_template_kwargs"
+        )
+    if request.documents:
+        fields["documents"] = [
+            _parsed(text, f"documents[{index}]") for index, text in enumerate(request.documents)
+        ]
+    return fields
 
 
 @contextlib.contextmanager

@@ -109,6 +109,8 @@ def model(status: ModelStatus) -> model_service_pb2.Model:
         capabilities=[CAPABILITIES[capability] for capability in status.capabilities],
         state=STATES[status.state],
         state_reason=status.state_reason,
+        type=status.type,
+        provider=status.provider,
         load=None
         if load is None
         else model_service_pb2.EngineLoad(

@@ -18,10 +18,16 @@ from ovchat.v1 import (
     model_service_pb2_grpc,
     rest_service_pb2,
     rest_service_pb2_grpc,
+    server_service_pb2,
+    server_service_pb2_grpc,
+    tokenizer_service_pb2,
+    tokenizer_service_pb2_grpc,
 )
 from ovchat_server.rpc.access import identify, log_access
 from ovchat_server.rpc.errors import error_translation
+from ovchat_server.rpc.server_servicer import ServerServicer
 from ovchat_server.rpc.servicers import ChatServicer, CompletionServicer, ModelServicer
+from ovchat_server.rpc.tokenizer_servicer import TokenizerServicer
 from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
+    from ovchat_server.serving.tokenization import Tokenization
+    from ovchat_server.serving.versions import Versions
 
 CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
 COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
@@ -38,6 +46,10 @@ COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
 ].full_name
 MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
+SERVER_SERVICE = server_service_pb2.DESCRIPTOR.services_by_name["ServerService"].full_name
+TOKENIZER_SERVICE = tokenizer_service_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
+# They answer whether or not an engine runs.
+ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
 
 # What a REST body may grow by on its way through Envoy, whose own limit is the body's.
 ENVELOPE_BYTES = 64 << 10
@@ -55,6 +67,8 @@ class Services:
     chat: ChatCompletions
     texts: TextCompletions
     models: ModelRegistry
+    tokenization: Tokenization
+    versions: Versions
     rest: rest_service_pb2_grpc.RestServiceServicer
     rest_error: Callable[[ApiError], str]
 
@@ -87,22 +101,35 @@ def create_server(
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(
         ModelServicer(services.models), server
     )
+    tokenizer_service_pb2_grpc.add_TokenizerServiceServicer_to_server(
+        TokenizerServicer(services.tokenization), server
+    )
+    server_service_pb2_grpc.add_ServerServiceServicer_to_server(
+        ServerServicer(services.versions), server
+    )
     rest_service_pb2_grpc.add_RestServiceServicer_to_server(services.rest, server)
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    names = (CHAT_SERVICE, COMPLETION_SERVICE, MODEL_SERVICE, REST_SERVICE, health.SERVICE_NAME)
+    names = (
+        CHAT_SERVICE,
+        COMPLETION_SERVICE,
+        REST_SERVICE,
+        *ENGINELESS_SERVICES,
+        health.SERVICE_NAME,
+    )
     reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
     return server
 
 
 async def publish_health(health_servicer: health.aio.HealthServicer, models: ModelRegistry) -> None:
-    """Say who can answer: the model service always, the others while every model does.
+    """Say who can answer: what needs no engine always, the others while every model does.
 
     Each model has a health of its own, as "ovchat.v1.ChatService/<id>".
     """
     serving = health_pb2.HealthCheckResponse.SERVING
     not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
     overall = not_serving if models.unready() else serving
-    await health_servicer.set(MODEL_SERVICE, serving)
+    for name in ENGINELESS_SERVICES:
+        await health_servicer.set(name, serving)
     for status in models.statuses():
         ready = status.state == "ready"
         for service in (CHAT_SERVICE, COMPLETION_SERVICE):

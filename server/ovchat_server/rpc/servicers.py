@@ -88,8 +88,12 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
     async def ListModels(
         self, request: model_service_pb2.ListModelsRequest, context: Context
     ) -> model_service_pb2.ListModelsResponse:
-        """All models."""
-        models = [response.model(status) for status in self._models.statuses()]
+        """The models, or those of a type and a provider."""
+        models = [
+            response.model(status)
+            for status in self._models.statuses()
+            if status.matches(request.type, request.provider)
+        ]
         return model_service_pb2.ListModelsResponse(models=models)
 
     async def GetModel(

@@ -38,7 +38,13 @@ class ChatCompletions:
         model = self._models.get(request.model)
         params = request.generation
         # A long conversation takes a while to render and tokenise; others go on meanwhile.
-        prompt = await asyncio.to_thread(_render, model, request)
+        prompt = await asyncio.to_thread(
+            # What is cut anyway may be longer.
+            render_prompt,
+            model,
+            request,
+            None if params.truncation else model.files.context_length,
+        )
         tokens = truncated(model, params, prompt.tokens)
         requests = generation_requests(model, params, [PromptTokens("messages", tokens)])
         options = _assembly(model, request, prompt)
@@ -52,7 +58,19 @@ class ChatCompletions:
         )
 
 
-def _render(model: ServedModel, request: ChatRequest) -> Prompt:
+def render_prompt(
+    model: ServedModel, request: ChatRequest, most_tokens: int | None = None
+) -> Prompt:
+    """The prompt that a request makes.
+
+    Args:
+        model: Whose template and tokenizer to use.
+        request: What of it shapes the prompt is used.
+        most_tokens: A text that surely has more is not tokenised.
+
+    Raises:
+        InvalidRequestError: See PromptRenderer.render.
+    """
     conversation = Conversation(
         request.messages,
         request.tools if request.tool_mode is ToolMode.AUTO else (),
@@ -60,9 +78,7 @@ def _render(model: ServedModel, request: ChatRequest) -> Prompt:
         request.documents,
         request.prompt_ending,
     )
-    # What is cut anyway may be longer.
-    most = None if request.generation.truncation else model.files.context_length
-    return model.renderer.render(conversation, most)
+    return model.renderer.render(conversation, most_tokens)
 
 
 def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> AssemblyOptions:

@@ -1,0 +1,185 @@
+"""From untrusted fields to tokenize and detokenize requests: the rules, for both doors.
+
+Three forms are one request here: OVMS's `text`, vLLM's `prompt`, and `messages`, where the
+fields of a chat request that shape its prompt mean what they mean there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.chat import ChatRequest
+from ovchat_server.api.chat_request import (
+    read_documents,
+    read_prompt_ending,
+    read_template_arguments,
+)
+from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.generation_request import MAX_UINT32
+from ovchat_server.api.messages import read_messages
+from ovchat_server.api.parameters import DETOKENIZE, TOKENIZE
+from ovchat_server.api.reader import Reader
+from ovchat_server.api.tokenization import (
+    DetokenizeRequest,
+    PaddingSide,
+    TextsInput,
+    TokenizeRequest,
+)
+from ovchat_server.api.tools import read_tool_mode, read_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ovchat_server.api.json_value import JsonValue
+
+# Reading more would keep others waiting.
+MAX_TEXTS = 2048
+MAX_TOKENS = 1 << 20
+
+FORMS = ("text", "prompt", "messages")
+OF_TEXTS = ("max_length", "pad_to_max_length", "padding_side")
+OF_MESSAGES = (
+    "tools",
+    "tool_choice",
+    "reasoning_effort",
+    "chat_template_kwargs",
+    "add_generation_prompt",
+    "continue_final_message",
+    "documents",
+)
+
+
+def read_tokenize_request(
+    fields: Mapping[str, JsonValue], *, strict: bool = False
+) -> TokenizeRequest:
+    """The request that `fields` make.
+
+    Args:
+        fields: OVMS's or vLLM's request object, from JSON or from the set fields of a message.
+        strict: Refuse unknown fields instead of ignoring them.
+
+    Raises:
+        InvalidRequestError: With every fault found.
+    """
+    violations: list[Violation] = []
+    reader = Reader(fields, violations)
+    reader.require("model")
+    model = reader.string("model") or ""
+    request = TokenizeRequest(
+        model=model,
+        input=_read_input(reader, model),
+        token_strings=reader.boolean("return_token_strs") or False,
+        ignored=TOKENIZE.check(reader, strict=strict),
+    )
+    if violations:
+        raise InvalidRequestError.of(violations)
+    return request
+
+
+def read_detokenize_request(
+    fields: Mapping[str, JsonValue], *, strict: bool = False
+) -> DetokenizeRequest:
+    """The request that `fields` make.
+
+    Args:
+        fields: vLLM's request object, from JSON or from the fields of a message.
+        strict: Refuse unknown fields instead of ignoring them.
+
+    Raises:
+        InvalidRequestError: With every fault found.
+    """
+    violations: list[Violation] = []
+    reader = Reader(fields, violations)
+    reader.require("model")
+    reader.require("tokens")
+    request = DetokenizeRequest(
+        model=reader.string("model") or "",
+        tokens=_read_tokens(reader),
+        ignored=DETOKENIZE.check(reader, strict=strict),
+    )
+    if violations:
+        raise InvalidRequestError.of(violations)
+    return request
+
+
+def _read_input(reader: Reader, model: str) -> TextsInput | ChatRequest:
+    given = [name for name in FORMS if reader.present(name)]
+    if len(given) != 1:
+        message = f"Exactly one of text, prompt and messages is required, got {_listed(given)}."
+        code = "invalid_value" if given else "missing_required_parameter"
+        reader.violations.append(Violation((given or FORMS)[0], message, code))
+        return TextsInput(())
+    [form] = given
+    for name in OF_TEXTS if form == "messages" else OF_MESSAGES:
+        if reader.present(name):
+            others = "text or prompt" if form == "messages" else "messages"
+            reader.refuse(name, f"belongs to {others}, not to {form}", "unsupported_parameter")
+    return _read_chat(reader, model) if form == "messages" else _read_texts(reader, form)
+
+
+def _read_texts(reader: Reader, form: str) -> TextsInput:
+    special_tokens = reader.boolean("add_special_tokens")
+    side = reader.choice("padding_side", [*PaddingSide])
+    return TextsInput(
+        texts=_read_strings(reader) if form == "text" else (reader.string(form) or "",),
+        # OVMS's default, and vLLM's of its prompts.
+        special_tokens=special_tokens is not False,
+        max_length=reader.integer("max_length", 1, MAX_UINT32),
+        pad=reader.boolean("pad_to_max_length") or False,
+        padding_side=PaddingSide(side or PaddingSide.RIGHT),
+    )
+
+
+def _read_strings(reader: Reader) -> tuple[str, ...]:
+    """The texts of OVMS's `text`: a string or an array of them."""
+    value = reader.fields["text"]
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list):
+        reader.refuse("text", "must be a string or an array of strings", "invalid_type")
+        return ()
+    if not value:
+        reader.refuse("text", "must hold at least one string")
+    if len(value) > MAX_TEXTS:
+        reader.refuse("text", f"must hold at most {MAX_TEXTS} strings, got {len(value)}")
+        return ()
+    for index, item in enumerate(value):
+        if not isinstance(item, str):
+            reader.refuse(f"text[{index}]", "must be a string", "invalid_type")
+    return tuple(item for item in value if isinstance(item, str))
+
+
+def _read_chat(reader: Reader, model: str) -> ChatRequest:
+    """What a chat request with these fields would ask of the model."""
+    if reader.boolean("add_special_tokens"):
+        # The template writes them.
+        complaint = "is only supported as false with messages"
+        reader.refuse("add_special_tokens", complaint, "unsupported_parameter")
+    tools = read_tools(reader)
+    return ChatRequest(
+        model=model,
+        messages=read_messages(reader),
+        tools=tools,
+        tool_mode=read_tool_mode(reader, tools),
+        template_arguments=read_template_arguments(reader),
+        documents=read_documents(reader),
+        prompt_ending=read_prompt_ending(reader),
+    )
+
+
+def _read_tokens(reader: Reader) -> Sequence[int]:
+    values = reader.array("tokens") or []
+    if len(values) > MAX_TOKENS:
+        reader.refuse("tokens", f"must hold at most {MAX_TOKENS} tokens, got {len(values)}")
+        return ()
+    # At once, not one by one: there may be a million.
+    tokens = [value for value in values if type(value) is int]
+    if len(tokens) != len(values):
+        for index, value in enumerate(values):
+            if type(value) is not int:
+                reader.refuse(f"tokens[{index}]", "must be an integer", "invalid_type")
+    return tokens
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names) or "none"

@@ -1,0 +1,53 @@
+"""The typed tokenizer service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ovchat.v1 import tokenizer_service_pb2, tokenizer_service_pb2_grpc
+from ovchat_server.api.tokenization_request import (
+    read_detokenize_request,
+)
+from ovchat_server.rpc.request import tokenize_request
+
+if TYPE_CHECKING:
+    import grpc.aio
+
+    from ovchat_server.serving.tokenization import Tokenization
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
+    """ovchat.v1.TokenizerService."""
+
+    def __init__(self, tokenization: Tokenization) -> None:
+        """Answer with `tokenization`."""
+        self._tokenization = tokenization
+
+    async def Tokenize(
+        self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
+    ) -> tokenizer_service_pb2.TokenizeResponse:
+        """The tokens of texts or of a conversation."""
+        tokenized = await self._tokenization.tokenize(tokenize_request(request))
+        return tokenizer_service_pb2.TokenizeResponse(
+            sequences=[
+                tokenizer_service_pb2.TokenSequence(
+                    tokens=sequence.tokens, token_strs=sequence.strings
+                )
+                for sequence in tokenized.sequences
+            ],
+            count=tokenized.count,
+            context_length=tokenized.context_length,
+        )
+
+    async def Detokenize(
+        self, request: tokenizer_service_pb2.DetokenizeRequest, context: Context
+    ) -> tokenizer_service_pb2.DetokenizeResponse:
+        """The text of tokens."""
+        detokenize_request = read_detokenize_request(
+            # No tokens are no field that is not set: their text is "".
+            {"model": request.model or None, "tokens": list(request.tokens)}
+        )
+        text = await self._tokenization.detokenize(detokenize_request)
+        return tokenizer_service_pb2.DetokenizeResponse(prompt=text)

@@ -1,0 +1,134 @@
+"""Tokenising and detokenising, with the models' own tokenizers and without their engines."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+
+from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.reader import MAX_VIOLATIONS
+from ovchat_server.api.tokenization import (
+    PaddingSide,
+    TextsInput,
+    Tokenized,
+    TokenSequence,
+)
+from ovchat_server.serving.chat import render_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ovchat_server.api.tokenization import DetokenizeRequest, TokenizeRequest
+    from ovchat_server.engine.tokenizer import Tokenizer
+    from ovchat_server.serving.models import ModelRegistry, ServedModel
+
+Arguments = TypeVarTuple("Arguments")
+T = TypeVar("T")
+
+# Megabytes of text take seconds. In threads of their own, they keep no chat from being rendered.
+THREADS = 2
+# A few bytes can ask for any number of them.
+MAX_PADDED_TOKENS = 1 << 20
+
+
+class Tokenization:
+    """Answers tokenize and detokenize requests."""
+
+    def __init__(self, models: ModelRegistry) -> None:
+        """Answer with the tokenizers of `models`."""
+        self._models = models
+        self._threads = ThreadPoolExecutor(THREADS, "tokenize")
+
+    async def tokenize(self, request: TokenizeRequest) -> Tokenized:
+        """The tokens of texts, or of the prompt that a conversation makes.
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+            InvalidRequestError: The model cannot pad, or its template refuses the messages.
+        """
+        model = self._models.get(request.model)
+        return await self._in_turn(_tokenize, model, request)
+
+    async def detokenize(self, request: DetokenizeRequest) -> str:
+        """The text of tokens, control tokens included.
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+            InvalidRequestError: Some ids are not of the model's vocabulary.
+        """
+        tokenizer = self._models.get(request.model).files.tokenizer
+        return await self._in_turn(_detokenize, tokenizer, request.tokens)
+
+    async def _in_turn(self, work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, work, *arguments)
+
+
+def _tokenize(model: ServedModel, request: TokenizeRequest) -> Tokenized:
+    tokenizer = model.files.tokenizer
+    context_length = model.engine.status.context_length or model.files.context_length
+    sequences: Sequence[Sequence[int]]
+    if isinstance(request.input, TextsInput):
+        sequences = _tokenize_texts(tokenizer, request.input, context_length)
+    else:
+        # However long: to know whether it fits is why one asks.
+        sequences = [render_prompt(model, request.input).tokens]
+    return Tokenized(
+        sequences=tuple(
+            TokenSequence(tokens, _strings(tokenizer, tokens) if request.token_strings else None)
+            for tokens in sequences
+        ),
+        context_length=context_length,
+    )
+
+
+def _tokenize_texts(
+    tokenizer: Tokenizer, asked: TextsInput, context_length: int
+) -> list[list[int]]:
+    # Before the work: padding may be refused.
+    padding = _padding(tokenizer, asked, asked.max_length or context_length) if asked.pad else []
+    sequences = []
+    for text in asked.texts:
+        tokens = tokenizer.encode(
+            text,
+            special_tokens=asked.special_tokens,
+            most_tokens=asked.max_length,
+        )
+        fill = padding[len(tokens) :]
+        left = asked.padding_side is PaddingSide.LEFT
+        sequences.append(fill + tokens if left else tokens + fill)
+    return sequences
+
+
+def _strings(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[str]:
+    # Millions of tokens share a few thousand strings.
+    strings = {token: tokenizer.token_text(token) for token in set(tokens)}
+    return [strings[token] for token in tokens]
+
+
+def _padding(tokenizer: Tokenizer, asked: TextsInput, length: int) -> list[int]:
+    """A sequence of nothing but padding."""
+    if tokenizer.pad_token is None:
+        complaint = "pad_to_max_length cannot be served: this model has no padding token."
+    elif length * len(asked.texts) > MAX_PADDED_TOKENS:
+        complaint = (
+            f"pad_to_max_length asks for {len(asked.texts)} times {length} tokens; "
+            f"at most {MAX_PADDED_TOKENS} are answered together."
+        )
+    else:
+        return [tokenizer.pad_token] * length
+    raise InvalidRequestError.of([Violation("pad_to_max_length", complaint)])
+
+
+def _detokenize(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
+    size = tokenizer.vocabulary_size
+    unknown = (index for index, token in enumerate(tokens) if not 0 <= token < size)
+    if told := list(islice(unknown, MAX_VIOLATIONS)):
+        complaint = f"must be a token of the model, between 0 and {size - 1}."
+        raise InvalidRequestError.of(
+            [Violation(f"tokens[{index}]", f"tokens[{index}] {complaint}") for index in told]
+        )
+    # As vLLM, whose answer keeps control tokens.
+    return tokenizer.decode(tokens, special_tokens=True)
