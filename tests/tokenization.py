@@ -39,6 +39,9 @@ SERVED: dict[str, dict[str, Any]] = {
         "add_generation_prompt": True,
         "continue_final_message": False,
     },
+    "no generation prompt": {"messages": [USER], "add_generation_prompt": False},
+    "an open message": {"messages": [USER], "continue_final_message": True},
+    "documents": {"messages": [USER], "documents": [{"title": "a", "text": "b"}]},
     "a conversation": {
         "messages": [
             {"role": "system", "content": "Be brief."},
@@ -93,14 +96,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"messages": [USER], "chat_template_kwargs": {"messages": []}},
         "chat_template_kwargs.messages",
     ),
-    "no generation prompt": (
-        {"messages": [USER], "add_generation_prompt": False},
-        "add_generation_prompt",
-    ),
-    "an open message": (
-        {"messages": [USER], "continue_final_message": True},
-        "continue_final_message",
-    ),
     "special tokens around messages": (
         {"messages": [USER], "add_special_tokens": True},
         "add_special_tokens",
@@ -124,6 +119,8 @@ def typed(fields: dict[str, Any], model: str = "demo") -> tokenizer_service_pb2.
         values["tool_choice"] = {"mode": mode}
     if "chat_template_kwargs" in values:
         values["chat_template_kwargs"] = json.dumps(values["chat_template_kwargs"])
+    if "documents" in values:
+        values["documents"] = [json.dumps(document) for document in values["documents"]]
     return tokenizer_service_pb2.TokenizeRequest(**values)
 
 
@@ -138,3 +135,8 @@ def _tool(name: str, description: str, parameters: dict[str, Any]) -> tool_pb2.T
             name=name, description=description, parameters=json.dumps(parameters)
         )
     )
+
+
+def typed_field(field: str) -> str:
+    """The contract's name of a field: it ends where JSON as text begins."""
+    return "chat_template_kwargs" if field.startswith("chat_template_kwargs.") else field

@@ -11,12 +11,12 @@ import tokenizers
 from ovchat.v1 import chat_pb2, tokenizer_service_pb2
 from tests.conftest import ROOT
 from tests.grpc.test_errors import details
-from tests.tokenization import REFUSED, SERVED, typed
+from tests.tokenization import REFUSED, SERVED, typed, typed_field
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import Sequence
 
-    from ovchat_server.engine.base import GeneratedTokens, GenerationRequest
+    from ovchat_server.engine.base import Generation, GenerationRequest
     from tests.grpc.conftest import Client
 
 DEMO = tokenizers.Tokenizer.from_file(str(ROOT / "models/demo/tokenizer.json"))
@@ -67,6 +67,10 @@ async def test_texts_are_cut_and_filled_up(client: Client) -> None:
     ]
 
 
+def _set(request: tokenizer_service_pb2.TokenizeRequest, field: str) -> bool | None:
+    return getattr(request, field) if request.HasField(field) else None
+
+
 @pytest.mark.parametrize("name", CONVERSATIONS)
 async def test_a_conversation_becomes_the_tokens_that_a_chat_gives_the_model(
     client: Client, monkeypatch: pytest.MonkeyPatch, name: str
@@ -75,9 +79,9 @@ async def test_a_conversation_becomes_the_tokens_that_a_chat_gives_the_model(
     generate = engine.generate
     prompts: list[tuple[int, ...]] = []
 
-    def spy(request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
-        prompts.append(request.prompt)
-        return generate(request)
+    def spy(requests: Sequence[GenerationRequest]) -> Generation:
+        prompts.extend(request.prompt for request in requests)
+        return generate(requests)
 
     monkeypatch.setattr(engine, "generate", spy)
     asked = typed({key: value for key, value in SERVED[name].items() if key not in ONLY_HERE})
@@ -88,6 +92,9 @@ async def test_a_conversation_becomes_the_tokens_that_a_chat_gives_the_model(
         tool_choice=asked.tool_choice if asked.HasField("tool_choice") else None,
         reasoning_effort=asked.reasoning_effort or None,
         chat_template_kwargs=asked.chat_template_kwargs or None,
+        add_generation_prompt=_set(asked, "add_generation_prompt"),
+        continue_final_message=_set(asked, "continue_final_message"),
+        documents=asked.documents,
         max_tokens=1,
     )
     completion = await client.chat.CreateChatCompletion(chat)
@@ -107,7 +114,7 @@ async def test_a_bad_request_is_refused_naming_the_field(client: Client, name: s
         await client.tokenizer.Tokenize(typed(fields))
 
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert details(caught.value)[1][0] == field
+    assert details(caught.value)[1][0] == typed_field(field)
 
 
 async def test_a_model_is_required_and_must_be_served(client: Client) -> None:

@@ -9,17 +9,15 @@ import pytest
 from ovchat.v1 import tokenizer_service_pb2
 from ovchat_server.api.chat import ChatRequest, Message, Role, ToolMode
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.parameters import TOKENIZE
 from ovchat_server.api.tokenization import PaddingSide, TextsInput, TokenizeRequest
 from ovchat_server.api.tokenization_request import (
     MAX_TOKENS,
-    OF_EVERY_FORM,
-    OF_MESSAGES,
-    OF_TEXTS,
     read_detokenize_request,
     read_tokenize_request,
 )
-from ovchat_server.rpc.request import tokenize_request_fields
-from tests.tokenization import REFUSED, SERVED, TOOL, USER, typed
+from ovchat_server.rpc.request import tokenize_request
+from tests.tokenization import REFUSED, SERVED, TOOL, USER, typed, typed_field
 
 # Refused where the model is known, not where the fields are read.
 LATER = {"padding without end", "padding of many without end"}
@@ -39,9 +37,7 @@ def refused(fields: dict[str, Any]) -> tuple[Violation, ...]:
 
 @pytest.mark.parametrize("name", SERVED)
 def test_both_doors_read_the_same_request(name: str) -> None:
-    assert read_tokenize_request(tokenize_request_fields(typed(SERVED[name]))) == read(
-        **SERVED[name]
-    )
+    assert tokenize_request(typed(SERVED[name])) == read(**SERVED[name])
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED.keys() - LATER))
@@ -49,14 +45,17 @@ def test_both_doors_refuse_naming_the_field(name: str) -> None:
     fields, field = REFUSED[name]
     plain = refused({"model": "demo", **fields})
     assert plain[0].field == field
-    assert refused(tokenize_request_fields(typed(fields))) == plain
+    with pytest.raises(InvalidRequestError) as caught:
+        tokenize_request(typed(fields))
+    told = [(typed_field(item.field), item.message) for item in plain]
+    assert [(item.field, item.message) for item in caught.value.violations] == told
 
 
 def test_the_tables_cover_every_field_of_the_contract_and_the_rules_know_them() -> None:
     contract = set(tokenizer_service_pb2.TokenizeRequest.DESCRIPTOR.fields_by_name)
     asked = [*SERVED.values(), *(fields for fields, _ in REFUSED.values())]
     assert contract == {"model"}.union(*asked)
-    assert contract <= OF_EVERY_FORM.union(OF_TEXTS, OF_MESSAGES)
+    assert contract <= TOKENIZE.served | TOKENIZE.refused.keys()
 
 
 def test_texts_take_the_defaults() -> None:
@@ -78,7 +77,7 @@ def test_a_conversation_is_a_chat_request() -> None:
     assert request.input.template_arguments == {"reasoning_effort": "low", "enable_thinking": True}
 
 
-@pytest.mark.parametrize("name", sorted(OF_EVERY_FORM.union(OF_TEXTS, OF_MESSAGES) - {"model"}))
+@pytest.mark.parametrize("name", sorted((TOKENIZE.served | TOKENIZE.refused.keys()) - {"model"}))
 @pytest.mark.parametrize("form", [{"text": "a"}, {"messages": [USER]}], ids=["text", "messages"])
 def test_null_counts_as_absent(form: dict[str, Any], name: str) -> None:
     assert read(**{name: None, **form}) == read(**form)
@@ -118,11 +117,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
         "chat_template",
         "unsupported_parameter",
     ),
-    "documents": (
-        {"messages": [USER], "documents": [{"text": "a"}]},
-        "documents",
-        "unsupported_parameter",
-    ),
+    "documents": ({"messages": [USER], "documents": ["a"]}, "documents[0]", "invalid_type"),
 }
 
 
@@ -145,15 +140,26 @@ def test_what_is_not_supported_is_refused_as_such() -> None:
         {
             "model": "demo",
             "messages": [USER],
-            "add_generation_prompt": False,
-            "continue_final_message": True,
             "add_special_tokens": True,
+            "chat_template": "{{ messages }}",
         }
     )
-    assert [item.code for item in violations] == ["unsupported_parameter"] * 3
-    assert violations[0].message == (
-        "add_generation_prompt is only supported as true with messages."
+    assert [item.code for item in violations] == ["unsupported_parameter"] * 2
+    assert violations[0].message == "add_special_tokens is only supported as false with messages."
+
+
+def test_a_prompt_may_end_as_that_of_a_chat() -> None:
+    assert read(messages=[USER], add_generation_prompt=False).input.prompt_ending == "nothing"
+    assert read(messages=[USER], continue_final_message=True).input.prompt_ending == "final_message"
+    [violation] = refused(
+        {
+            "model": "demo",
+            "messages": [USER],
+            "add_generation_prompt": True,
+            "continue_final_message": True,
+        }
     )
+    assert violation.field == "continue_final_message"
 
 
 def test_all_forms_are_named_where_there_is_not_exactly_one() -> None:

@@ -119,7 +119,8 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
 }
 
 _PROMPT_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
-    "chat_template": (),
+    # A template is code: the model's own, never a caller's.
+    "chat_template": ("",),
     "mm_processor_kwargs": ({},),
     "media_io_kwargs": ({},),
 }
