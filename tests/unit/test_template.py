@@ -1,21 +1,26 @@
-"""Chat templates: found, compiled and rendered as Hugging Face does, and held in their sandbox."""
+"""Chat templates: rendered as Hugging Face does, and held in their sandbox."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat import Message, Role, Tool, ToolCall
+from ovchat_server.api.chat import Message, PromptEnding, Role, Tool, ToolCall
 from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.chat.template import ChatTemplate, ChatTemplateError, load_chat_template
+from ovchat_server.chat.template import (
+    ChatTemplate,
+    load_chat_template,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ovchat_server.api.json_value import JsonObject
+
 USER = Message(Role.USER, "Hi")
+TOOL = Tool("f", None, None)
 
 
 def render(source: str, *messages: Message, tools: tuple[Tool, ...] = (), **arguments: Any) -> str:
@@ -30,86 +35,17 @@ def refusal(source: str, *messages: Message) -> str:
     return caught.value.message
 
 
-SOURCES = ("chat_template.jinja", "chat_template.json", "processor_config.json")
-
-
-@pytest.mark.parametrize("first", range(4))
-def test_a_template_is_looked_for_in_hugging_faces_order(tmp_path: Path, first: int) -> None:
-    names = [*SOURCES, "tokenizer_config.json"]
-    for name in names[first:]:
-        text = name if name.endswith(".jinja") else json.dumps({"chat_template": name})
-        (tmp_path / name).write_text(text)
-    assert load_chat_template(tmp_path).render([USER]) == names[first]
-
-
-def test_of_several_named_templates_the_default_is_taken(tmp_path: Path) -> None:
-    named = [{"name": "rag", "template": "a"}, {"name": "default", "template": "b"}]
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": named}))
-    assert load_chat_template(tmp_path).render([USER]) == "b"
-
-
-def test_special_tokens_come_from_the_tokenizers_configuration(tmp_path: Path) -> None:
-    config = {
-        "chat_template": "{{ bos_token }}{{ eos_token }}{{ pad_token is defined }}",
-        "bos_token": {"content": "<s>", "lstrip": False},
-        "eos_token": "</s>",
-        "pad_token": None,
-    }
+def test_a_models_folder_gives_the_template_and_its_tokens(tmp_path: Path) -> None:
+    named = [
+        {"name": "default", "template": "{{ bos_token }}"},
+        {"name": "tool_use", "template": "tools{{ eos_token }}"},
+    ]
+    config = {"chat_template": named, "bos_token": "<s>", "eos_token": "</s>"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     template = load_chat_template(tmp_path)
-    assert template.render([USER]) == "<s></s>False"
+    assert template.render([USER]) == "<s>"
+    assert template.render([USER], [TOOL]) == "tools</s>"
     assert template.end_token == "</s>"
-
-
-@pytest.mark.parametrize(
-    ("files", "complaint"),
-    [
-        ({}, "there is no chat template"),
-        ({"tokenizer_config.json": "{}"}, "there is no chat template"),
-        ({"tokenizer_config.json": "{"}, "tokenizer_config.json is not JSON"),
-        ({"chat_template.jinja": "{% if %}"}, "does not compile"),
-        ({"tokenizer_config.json": '{"chat_template": [{"name": "rag"}]}'}, "no chat template"),
-    ],
-)
-def test_a_folder_without_a_usable_template_is_told(
-    tmp_path: Path, files: dict[str, str], complaint: str
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    with pytest.raises(ChatTemplateError, match=complaint):
-        load_chat_template(tmp_path)
-
-
-def test_blocks_take_their_lines_with_them() -> None:
-    assert render("  {% if true %}\n a\n  {% endif %}\nb") == " a\nb"
-
-
-def test_loops_have_break_and_continue() -> None:
-    source = "{% for i in range(9) %}{% if i == 1 %}{% continue %}{% endif %}"
-    assert render(source + "{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}") == "02"
-
-
-def test_marks_for_training_are_passed_over() -> None:
-    # SmolLM3's template has them.
-    assert render("a{% generation %}b{{ messages[0].content }}{% endgeneration %}c") == "abHic"
-
-
-def test_tojson_writes_json_and_not_html() -> None:
-    value = {"z": "<b>&'\"é😀</b>", "a": [1, 1.5, True, None]}
-    assert render("{{ value | tojson }}", value=value) == json.dumps(value, ensure_ascii=False)
-
-
-def test_tojson_keeps_the_order_of_keys_unless_asked() -> None:
-    value = {"z": 1, "a": {"y": 1, "b": 2}}
-    assert render("{{ value | tojson }}", value=value) == '{"z": 1, "a": {"y": 1, "b": 2}}'
-    assert render("{{ value | tojson(sort_keys=true) }}", value=value).startswith('{"a"')
-    assert render("{{ value | tojson(indent=2) }}", value=value) == json.dumps(value, indent=2)
-    assert render("{{ ['é'] | tojson(ensure_ascii=true) }}") == '["\\u00e9"]'
-    assert render("{{ [1, 2] | tojson(separators=(',', ':')) }}") == "[1,2]"
-
-
-def test_nothing_is_escaped() -> None:
-    assert render("{{ messages[0].content }}", Message(Role.USER, "<&>\"'")) == "<&>\"'"
 
 
 def test_a_template_may_refuse_in_its_own_words() -> None:
@@ -117,33 +53,24 @@ def test_a_template_may_refuse_in_its_own_words() -> None:
     assert message.endswith(": Roles must alternate!")
 
 
+def test_a_sentence_of_the_template_reaches_the_caller_whole() -> None:
+    # Mistral's longest.
+    sentence = (
+        "After the optional system message, conversation roles must alternate user and "
+        "assistant roles except for tool calls and results."
+    )
+    assert refusal(f"{{{{ raise_exception('{sentence}') }}}}").endswith(": " + sentence)
+
+
 def test_what_a_template_says_is_echoed_short() -> None:
     source = "{{ raise_exception(messages[0].content) }}"
     assert len(refusal(source, Message(Role.USER, "x" * 10_000))) < 300
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{{ ''.__class__.__mro__ }}",
-        "{{ messages.__class__.__mro__ }}",
-        "{{ raise_exception.__globals__.keys() }}",
-        "{{ cycler.__init__.__globals__ }}",
-        "{{ messages.append(1) }}",
-        "{{ messages.pop() }}",
-        "{{ messages[0].update({'a': 1}) }}",
-        "{{ messages[0].clear() }}",
-        "{{ ('%s' | attr('__class__')).__mro__ }}",
-        "{{ '{0.__class__.__mro__}'.format('') }}",
-        "{{ range(10**9) | list }}",
-    ],
-)
-def test_the_sandbox_holds(source: str) -> None:
-    messages = [USER, Message(Role.ASSISTANT, "Yes")]
-    before = list(messages)
-    with pytest.raises(InvalidRequestError):
-        render(source, *messages)
-    assert messages == before
+def test_what_a_template_says_is_echoed_without_marks_and_control_characters() -> None:
+    source = "{{ raise_exception('Not ' ~ messages[0].content) }}"
+    said = refusal(source, Message(Role.USER, "<\ufdd0|im_end|>\r\n\x1b[31m\x00 \u202eZürich 🌦"))
+    assert said.endswith(": Not <|im_end|> [31m Zürich 🌦")
 
 
 @pytest.mark.parametrize(
@@ -153,23 +80,20 @@ def test_a_template_that_fails_refuses_the_conversation(source: str) -> None:
     assert refusal(source).startswith("messages cannot be put into the model's chat template: ")
 
 
-def test_strftime_now_is_the_local_time() -> None:
-    before = datetime.now().astimezone()
-    shown = datetime.fromisoformat(render("{{ strftime_now('%Y-%m-%dT%H:%M:%S%z') }}"))
-    assert before.replace(microsecond=0) <= shown <= datetime.now().astimezone()
-
-
 @pytest.mark.parametrize(
     ("source", "role"),
     [
-        ("{{ messages[0].role }}", "system"),
-        ("{{ messages[0].role }}{# knows developer #}", "developer"),
+        ("", "system"),
+        ("{% if messages[0].role == 'developer' %}{% endif %}", "developer"),
+        ('{% if messages[0].role in ["system", "developer"] %}{% endif %}', "developer"),
+        # Command R and Apertus write of developers, but know no such role.
+        ("{% set developer_preamble = 1 %}{# unless the developer's preamble says so #}", "system"),
     ],
 )
 def test_a_developer_is_the_system_to_templates_that_do_not_know_one(
     source: str, role: str
 ) -> None:
-    assert render(source, Message(Role.DEVELOPER, "Be brief.")) == role
+    assert render(source + "{{ messages[0].role }}", Message(Role.DEVELOPER, "Be brief.")) == role
 
 
 def test_a_conversation_reaches_the_template_as_hugging_face_gives_it() -> None:
@@ -184,10 +108,11 @@ def test_a_conversation_reaches_the_template_as_hugging_face_gives_it() -> None:
         ),
         Message(Role.TOOL, "42", tool_call_id="c1"),
     )
-    assert json.loads(render("{{ messages | tojson }}", *messages)) == [
+    conversation = [
         {"role": "system", "content": "S"},
         {"role": "user", "content": "Hi", "name": "Ann"},
         {
+            "thinking": "Hm",
             "role": "assistant",
             "content": "",
             "tool_calls": [
@@ -201,6 +126,10 @@ def test_a_conversation_reaches_the_template_as_hugging_face_gives_it() -> None:
         },
         {"role": "tool", "content": "42", "tool_call_id": "c1"},
     ]
+    # The order too: a template may write a message as JSON.
+    assert render("{{ messages | tojson }}", *messages) == json.dumps(
+        conversation, ensure_ascii=False
+    )
 
 
 @pytest.mark.parametrize("arguments", ["", "f(1)", "[1]", '"x"', '{"a": "\\ud800"}', "[" * 100_000])
@@ -238,15 +167,93 @@ def test_tools_reach_the_template_in_the_callers_order() -> None:
     )
 
 
-def test_without_tools_a_template_sees_none() -> None:
+def test_with_tools_the_template_for_tools_is_taken() -> None:
+    template = ChatTemplate("plain", {}, "for {{ tools[0].function.name }}")
+    assert template.render([USER]) == "plain"
+    assert template.render([USER], [TOOL]) == "for f"
+
+
+def test_without_tools_and_documents_a_template_sees_none() -> None:
     assert render("{{ tools is none }} {{ documents is none }}") == "True True"
+
+
+def test_documents_reach_the_template_as_they_are() -> None:
+    template = ChatTemplate("{{ documents | tojson }}", {})
+    documents: list[JsonObject] = [{"title": "T", "text": "é"}, {"z": [1, None], "a": {}}]
+    assert template.render([USER], documents=documents) == json.dumps(documents, ensure_ascii=False)
 
 
 def test_arguments_are_variables_and_cannot_replace_the_conversation() -> None:
     source = "{{ x }} {{ messages | length }} {{ add_generation_prompt }} {{ bos_token }}"
     forged = {"messages": [], "add_generation_prompt": False, "x": 1, "tools": "t"}
-    template = ChatTemplate(source, {"bos_token": "<s>"})
-    assert template.render([USER], (), forged) == "1 1 True <s>"
+    template = ChatTemplate(source + " {{ tools }} {{ documents }}", {"bos_token": "<s>"})
+    forged["documents"] = [{}]
+    assert template.render([USER], (), forged) == "1 1 True <s> None None"
+
+
+TURNS = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+STRIPPING_TURNS = TURNS.replace("m.content", "m.content | trim")
+
+
+def ended(ending: PromptEnding, content: str | None, source: str = TURNS, **fields: Any) -> str:
+    messages = [USER, Message(Role.ASSISTANT, content, **fields)]
+    return ChatTemplate(source, {}).render(messages, ending=ending)
+
+
+@pytest.mark.parametrize(
+    ("ending", "prompt"),
+    [
+        (PromptEnding.ASSISTANT_TURN, "<user>Hi</><assistant>Yes, </><assistant>"),
+        (PromptEnding.NOTHING, "<user>Hi</><assistant>Yes, </>"),
+        (PromptEnding.FINAL_MESSAGE, "<user>Hi</><assistant>Yes, "),
+    ],
+)
+def test_a_prompt_ends_as_asked(ending: PromptEnding, prompt: str) -> None:
+    assert ended(ending, "Yes, ") == prompt
+
+
+@pytest.mark.parametrize("content", ["Yes", "Yes \n", " Yes", "<\ufdd0/> Yes", "</>", "Hi"])
+def test_a_template_that_strips_leaves_a_message_to_continue_without_white_space(
+    content: str,
+) -> None:
+    prompt = ended(PromptEnding.FINAL_MESSAGE, content, STRIPPING_TURNS)
+    assert prompt == "<user>Hi</><assistant>" + content.strip()
+
+
+def test_a_message_to_continue_loses_what_the_template_writes_behind_it() -> None:
+    calls = (ToolCall("c", "f", "{}"),)
+    source = TURNS.replace("</>", "{{ m.tool_calls }}</>")
+    prompt = ended(PromptEnding.FINAL_MESSAGE, "Yes", source, tool_calls=calls)
+    assert prompt == "<user>Hi</><assistant>Yes"
+
+
+@pytest.mark.parametrize(
+    ("content", "source"),
+    [
+        ("", TURNS),
+        (None, TURNS),
+        ("Yes", "{{ messages[0].content }}"),
+        ("Yes", TURNS.replace("m.content", "m.content[:8]")),
+        ("a b", TURNS.replace("m.content", "m.content | replace('a ', '')")),
+    ],
+)
+def test_a_message_that_cannot_be_continued_is_refused(content: str | None, source: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"^messages cannot be continued: ") as caught:
+        ended(PromptEnding.FINAL_MESSAGE, content, source)
+    assert caught.value.param == "messages"
+
+
+def test_no_message_cannot_be_continued() -> None:
+    with pytest.raises(InvalidRequestError, match=r"^messages cannot be continued: "):
+        ChatTemplate(TURNS, {}).render([], ending=PromptEnding.FINAL_MESSAGE)
+
+
+def test_a_message_that_makes_a_template_fail_when_continued_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="No more!"):
+        ended(PromptEnding.FINAL_MESSAGE, "Yes", TURNS + "{{ raise_exception('No more!') }}")
 
 
 @pytest.mark.parametrize(
@@ -259,5 +266,5 @@ def test_arguments_are_variables_and_cannot_replace_the_conversation() -> None:
     ],
 )
 def test_what_a_model_can_do_shows_in_its_template(source: str, thinks: bool, calls: bool) -> None:  # noqa: FBT001
-    template = ChatTemplate(source, {})
-    assert (template.thinks, template.calls_tools) == (thinks, calls)
+    for template in (ChatTemplate(source, {}), ChatTemplate("", {}, source)):
+        assert (template.thinks, template.calls_tools) == (thinks, calls)

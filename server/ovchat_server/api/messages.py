@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.api.reader import Reader
 
-# Reading more would keep others waiting.
-MAX_MESSAGES = 10_000
+# OpenAI's. Some models' templates go through all messages for each (gemma, command-r): 8 s.
+MAX_MESSAGES = 2048
 # Known to the wire formats, but not to a model that only reads text.
 UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
 

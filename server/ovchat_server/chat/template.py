@@ -2,59 +2,55 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import jinja2
-from jinja2.ext import Extension, loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ovchat_server.api.chat import PromptEnding, Role
-from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
+from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.chat.arguments import parse_arguments
+from ovchat_server.chat.template_files import ChatTemplateError, read_template_files
+from ovchat_server.chat.template_sandbox import sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from jinja2.nodes import Node
-    from jinja2.parser import Parser
-
     from ovchat_server.api.chat import Message, Tool, ToolCall
     from ovchat_server.api.json_value import JsonObject
 
-
-class ChatTemplateError(Exception):
-    """A model's folder has no chat template, or one that does not compile."""
+# A sentence of the template's author, who may have put a caller's text into it.
+MAX_REASON_CHARACTERS = 200
+# What transformers puts behind a message to continue. Some templates know it (LFM2.5's). The
+# space at its end shows whether a template strips messages.
+CONTINUATION_MARK = "CONTINUE_FINAL_MESSAGE_TAG "
 
 
 class ChatTemplate:
-    """Renders conversations as Hugging Face does, in Jinja's sandbox.
+    """Renders conversations as Hugging Face's transformers does."""
 
-    What a template may do is decided by its author, who is not trusted: the sandbox keeps
-    it from attributes and from changing what it was given.
-    """
-
-    def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: str, special_tokens: Mapping[str, str], tool_source: str | None = None
+    ) -> None:
         """Compile a template.
 
         Args:
             source: Jinja2, as in `chat_template.jinja`.
             special_tokens: `bos_token`, `eos_token` and the like, which templates refer to.
+            tool_source: What renders conversations with tools instead, if there is such.
 
         Raises:
-            ChatTemplateError: The source does not compile.
+            ChatTemplateError: A source does not compile.
         """
-        try:
-            self._template = _environment().from_string(source)
-        except jinja2.TemplateError as error:
-            raise ChatTemplateError(f"the chat template does not compile: {error}") from error
+        self._template = _compile(source)
+        self._tool_template = self._template if tool_source is None else _compile(tool_source)
         self._special_tokens = dict(special_tokens)
-        self._knows_developer = "developer" in source
         self.end_token = special_tokens.get("eos_token")
-        self.thinks = "<think>" in source or "</think>" in source
-        self.calls_tools = "<tool_call>" in source
+        sources = source + (tool_source or "")
+        self.thinks = "<think>" in sources or "</think>" in sources
+        self.calls_tools = "<tool_call>" in sources
 
     def render(
         self,
@@ -65,96 +61,110 @@ class ChatTemplate:
         documents: Sequence[JsonObject] = (),
         ending: PromptEnding = PromptEnding.ASSISTANT_TURN,
     ) -> str:
-        """The prompt, ending in the opening of an assistant's turn.
+        """The prompt.
 
         Args:
             messages: The conversation.
             tools: What the model may call; none leaves the template's `tools` unset.
             arguments: Further variables (`chat_template_kwargs`).
-            documents: For templates that know retrieval.
-            ending: What the prompt ends with.
+            documents: What the model may quote from; none leaves `documents` unset.
+            ending: What the prompt ends in. Some templates know one ending only.
 
         Raises:
-            InvalidRequestError: The template refuses the conversation, with its own words.
+            InvalidRequestError: The template refuses the conversation, with its own words, or
+                does not show the final message that is to be continued.
         """
+        template = self._tool_template if tools else self._template
+        conversation = [_message(message, template) for message in messages]
         variables: dict[str, object] = {
             **self._special_tokens,
             **(arguments or {}),
-            "messages": [self._message(message) for message in messages],
+            "messages": conversation,
             "tools": [_tool(tool) for tool in tools] or None,
             "documents": list(documents) or None,
             "add_generation_prompt": ending is PromptEnding.ASSISTANT_TURN,
         }
-        try:
-            return self._template.render(variables)
-        except jinja2.TemplateError as error:
-            reason = shortened(str(error))
-        except Exception as error:  # noqa: BLE001  a template is foreign code: anything may come
-            reason = shortened(f"{type(error).__name__}: {error}")
-        message = f"messages cannot be put into the model's chat template: {reason}"
-        raise InvalidRequestError.of([Violation("messages", message)])
-
-    def _message(self, message: Message) -> JsonObject:
-        role = message.role
-        if role is Role.DEVELOPER and not self._knows_developer:
-            role = Role.SYSTEM
-        fields: JsonObject = {"role": str(role), "content": message.content or ""}
-        if message.name is not None:
-            fields["name"] = message.name
-        if message.tool_calls:
-            fields["tool_calls"] = [_call(call) for call in message.tool_calls]
-        if message.tool_call_id is not None:
-            fields["tool_call_id"] = message.tool_call_id
-        if message.reasoning_content is not None:
-            fields["reasoning_content"] = message.reasoning_content
-        return fields
+        if ending is not PromptEnding.FINAL_MESSAGE:
+            return template.render(variables)
+        final = messages[-1].content if messages else None
+        if not final:
+            raise _refusal("messages cannot be continued: the final one has no content.")
+        conversation[-1]["content"] = final + CONTINUATION_MARK
+        return _cut(template.render(variables), final)
 
 
 def load_chat_template(directory: Path) -> ChatTemplate:
-    """The chat template of a model's folder, found in Hugging Face's order.
+    """The chat template of a model's folder, found where Hugging Face's transformers looks.
 
     Raises:
-        ChatTemplateError: There is none, or it cannot be read.
+        ChatTemplateError: There is none, it cannot be read, or it does not compile.
     """
-    config = _read_json(directory / "tokenizer_config.json")
-    source: object = None
-    jinja = directory / "chat_template.jinja"
-    if jinja.is_file():
+    files = read_template_files(directory)
+    return ChatTemplate(files.source, files.special_tokens, files.tool_source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    compiled: jinja2.Template
+    knows_developer: bool
+
+    def render(self, variables: Mapping[str, object]) -> str:
         try:
-            source = jinja.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise ChatTemplateError(f"{jinja.name} is not UTF-8") from error
-    for name in ("chat_template.json", "processor_config.json", "tokenizer_config.json"):
-        source = source or _read_json(directory / name).get("chat_template")
-    if isinstance(source, list):
-        # Several named templates: the default one is for chats.
-        items = [item for item in source if isinstance(item, dict)]
-        named = {str(item.get("name")): item.get("template") for item in items}
-        source = named.get("default")
-    if not isinstance(source, str):
-        raise ChatTemplateError("there is no chat template (chat_template.jinja)")
-    return ChatTemplate(source, _special_tokens(config))
+            return self.compiled.render(variables)
+        except jinja2.TemplateError as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001  a template is foreign code: anything may come
+            reason = f"{type(error).__name__}: {error}"
+        complaint = "messages cannot be put into the model's chat template: "
+        raise _refusal(complaint + _readable(reason))
 
 
-def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
-    tokens = {}
-    for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
-        value = config.get(name)
-        if isinstance(value, dict):
-            value = value.get("content")
-        if isinstance(value, str):
-            tokens[name] = value
-    return tokens
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
+def _compile(source: str) -> _Template:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ChatTemplateError(f"{path.name} is not JSON: {error}") from error
-    return value if isinstance(value, dict) else {}
+        compiled = sandbox().from_string(source)
+    # Jinja leaves it to Python to complain of a `break` outside a loop.
+    except (jinja2.TemplateError, SyntaxError) as error:
+        raise ChatTemplateError(f"the chat template does not compile: {error}") from error
+    # As a word of its prose it says nothing about roles.
+    return _Template(compiled, re.search(r"""(["'])developer\1""", source) is not None)
+
+
+def _cut(text: str, final: str) -> str:
+    """The prompt up to the end of the final message's text, where the mark is."""
+    end = text.rfind(CONTINUATION_MARK.strip())
+    if end < 0 or final.strip() not in text:
+        complaint = "messages cannot be continued: the model's chat template changes the final one."
+        raise _refusal(complaint)
+    stripped = not text.startswith(CONTINUATION_MARK, end)
+    return text[:end].rstrip() if stripped else text[:end]
+
+
+def _readable(reason: str) -> str:
+    """Without control characters, and without the marks that keep callers' control tokens text."""
+    text = "".join(filter(str.isprintable, " ".join(reason.split())))
+    return text if len(text) <= MAX_REASON_CHARACTERS else text[:MAX_REASON_CHARACTERS] + "..."
+
+
+def _refusal(message: str) -> InvalidRequestError:
+    return InvalidRequestError.of([Violation("messages", message)])
+
+
+def _message(message: Message, template: _Template) -> JsonObject:
+    role = message.role
+    if role is Role.DEVELOPER and not template.knows_developer:
+        role = Role.SYSTEM
+    fields: JsonObject = {"role": str(role), "content": message.content or ""}
+    if message.name is not None:
+        fields["name"] = message.name
+    if message.tool_calls:
+        fields["tool_calls"] = [_call(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        fields["tool_call_id"] = message.tool_call_id
+    if message.reasoning_content is None:
+        return fields
+    # transformers gives reasoning by both names that templates know, in this order.
+    reasoning = message.reasoning_content
+    return {"thinking": reasoning, **fields, "reasoning_content": reasoning}
 
 
 def _tool(tool: Tool) -> JsonObject:
@@ -176,45 +186,3 @@ def _call(call: ToolCall) -> JsonObject:
         "arguments": call.arguments if arguments is None else arguments,
     }
     return {"id": call.id, "type": "function", "function": function}
-
-
-class _GenerationTag(Extension):
-    """`{% generation %}`: marks the assistant's words for training; here only its body counts."""
-
-    tags = {"generation"}  # noqa: RUF012  Jinja's own declaration
-
-    def parse(self, parser: Parser) -> list[Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _environment() -> jinja2.Environment:
-    # The settings of transformers' apply_chat_template, which templates are written for.
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _GenerationTag]
-    )
-    environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = _raise_exception
-    environment.globals["strftime_now"] = _strftime_now
-    return environment
-
-
-def _to_json(
-    value: object,
-    ensure_ascii: bool = False,  # noqa: FBT001, FBT002  templates call it so
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,  # noqa: FBT001, FBT002
-) -> str:
-    # Jinja's own filter escapes for HTML, which would change the prompt.
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
-
-
-def _raise_exception(message: str) -> NoReturn:
-    raise jinja2.TemplateError(message)
-
-
-def _strftime_now(form: str) -> str:
-    return datetime.now().astimezone().strftime(form)

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ovchat_server.chat.template import ChatTemplate, ChatTemplateError, load_chat_template
+from ovchat_server.chat.template import ChatTemplate, load_chat_template
+from ovchat_server.chat.template_files import ChatTemplateError
 from ovchat_server.engine.tokenizer import Tokenizer, TokenizerError
 
 if TYPE_CHECKING:
