@@ -32,7 +32,9 @@ def successor() -> ModelSettings:
 
 @pytest.fixture(scope="session")
 def make_settings() -> Callable[..., Settings]:
-    def make(*models: ModelSettings, drain_timeout: float = 5.0) -> Settings:
+    def make(
+        *models: ModelSettings, drain_timeout: float = 5.0, api_keys: tuple[str, ...] = ()
+    ) -> Settings:
         return Settings(
             models=models,
             host="127.0.0.1",
@@ -43,6 +45,7 @@ def make_settings() -> Callable[..., Settings]:
             drain_timeout=drain_timeout,
             max_request_bytes=8 << 20,
             strict_parameters=False,
+            api_keys=api_keys,
             log_level="info",
         )
 

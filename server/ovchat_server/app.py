@@ -18,7 +18,7 @@ from ovchat_server.engine.supervisor import EngineSupervisor
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.rest.servicer import RestServicer, RestServices, rest_error
-from ovchat_server.rpc.server import Services, create_server, publish_health
+from ovchat_server.rpc.server import ServerOptions, Services, create_server, publish_health
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
@@ -63,7 +63,7 @@ class Server:
         self._server = create_server(
             Services(chat, texts, self._models, tokenization, versions, rest, rest_error),
             self._health,
-            settings.max_request_bytes,
+            ServerOptions(settings.max_request_bytes, settings.api_keys),
         )
         self.port = 0
 

@@ -81,6 +81,7 @@ class Settings:
         drain_timeout: Seconds that running requests get to finish when the server stops.
         max_request_bytes: Largest request.
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
+        api_keys: Of those who may call; none: everybody may.
         log_level: Python's name of the lowest level that is logged.
     """
 
@@ -93,6 +94,7 @@ class Settings:
     drain_timeout: float
     max_request_bytes: int
     strict_parameters: bool
+    api_keys: tuple[str, ...]
     log_level: str
 
 
@@ -135,8 +137,10 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         named[model.name] = model
     if not named:
         raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
-    rest = {key: value for key, value in options.items() if key not in {"config", "model"}}
-    return Settings(models=tuple(named.values()), **rest)
+    apart = {"config", "model", "api_key_file"}
+    rest = {key: value for key, value in options.items() if key not in apart}
+    keys = _read_keys(options["api_key_file"])
+    return Settings(models=tuple(named.values()), api_keys=keys, **rest)
 
 
 def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:
@@ -207,6 +211,11 @@ def _options() -> list[Callable[[F], F]]:
             help="Refuse REST requests with unknown parameters instead of ignoring those.",
         ),
         _option(
+            "--api-key-file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="File with an API key a line: callers need one. By default none is needed.",
+        ),
+        _option(
             "--log-level",
             type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
             default="info",
@@ -260,6 +269,20 @@ def _file_models(path: Path | None) -> Iterable[ModelSettings]:
             raise click.UsageError(f"{path}: two models are called {name!r}")
     for model in models:
         yield msgspec.structs.replace(model, path=path.parent / model.path)
+
+
+def _read_keys(path: Path | None) -> tuple[str, ...]:
+    if path is None:
+        return ()
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--api-key-file {path} cannot be read: {error}") from error
+    keys = tuple(line for line in lines if line and not line.startswith("#"))
+    if not keys:
+        # Or a file that was emptied by mistake would open the server to everybody.
+        raise click.UsageError(f"--api-key-file {path} holds no key")
+    return keys
 
 
 def _to_path(_kind: type, value: object) -> Path:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import subprocess
 import sys
@@ -51,7 +52,13 @@ class Stack:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Server, engines and Envoy, as a person starts them."""
-    directory = tmp_path_factory.mktemp("stack")
+    with running_stack(tmp_path_factory.mktemp("stack")) as stack:
+        yield stack
+
+
+@contextlib.contextmanager
+def running_stack(directory: Path, *arguments: str) -> Iterator[Stack]:
+    """A stack with further `arguments`, its files in `directory`."""
     config = directory / "ovchat.toml"
     rest_port, grpc_port = free_port(), free_port()
     properties = ", ".join(f'{key} = "{value}"' for key, value in EXACT.items())
@@ -61,7 +68,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     log = directory / "log"
     with log.open("w") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ovchat_server", "up", "--config", str(config)],
+            [sys.executable, "-m", "ovchat_server", "up", "--config", str(config), *arguments],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

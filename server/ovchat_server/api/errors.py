@@ -136,6 +136,14 @@ class UnsupportedMediaTypeError(InvalidRequestError):
     code = "unsupported_media_type"
 
 
+class AuthenticationError(ApiError):
+    """The caller has no valid API key."""
+
+    status = "UNAUTHENTICATED"
+    type = "invalid_request_error"
+    code = "invalid_api_key"
+
+
 class ModelNotFoundError(ApiError):
     """No model of that id is served here."""
 

@@ -99,6 +99,8 @@ async def _abort(
     if error.retry_after is not None:
         # HTTP knows whole seconds only; 0 would mean at once.
         metadata.append(("retry-after", str(max(1, math.ceil(error.retry_after)))))
+    if error.status == grpc.StatusCode.UNAUTHENTICATED.name:
+        metadata.append(("www-authenticate", "Bearer"))
     if rest_body is not None:
         metadata.append(("x-ovchat-error", rest_body(error)))
         if error.http_status is not None:

@@ -24,6 +24,7 @@ from ovchat.v1 import (
     tokenizer_service_pb2_grpc,
 )
 from ovchat_server.rpc.access import identify, log_access
+from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.server_servicer import ServerServicer
 from ovchat_server.rpc.servicers import ChatServicer, CompletionServicer, ModelServicer
@@ -31,7 +32,7 @@ from ovchat_server.rpc.tokenizer_servicer import TokenizerServicer
 from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ovchat_server.api.errors import ApiError
     from ovchat_server.serving.chat import ChatCompletions
@@ -73,8 +74,21 @@ class Services:
     rest_error: Callable[[ApiError], str]
 
 
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How to serve.
+
+    Attributes:
+        max_request_bytes: Largest request.
+        api_keys: Of those who may call; none: everybody may.
+    """
+
+    max_request_bytes: int
+    api_keys: Collection[str] = ()
+
+
 def create_server(
-    services: Services, health_servicer: health.aio.HealthServicer, max_request_bytes: int
+    services: Services, health_servicer: health.aio.HealthServicer, options: ServerOptions
 ) -> grpc.aio.Server:
     """A server that is not started and listens nowhere yet."""
     server = grpc.aio.server(
@@ -83,9 +97,10 @@ def create_server(
             AroundInterceptor(identify),
             AroundInterceptor(log_access),
             AroundInterceptor(error_translation(services.rest_error)),
+            AroundInterceptor(authentication(options.api_keys)),
         ],
         options=[
-            ("grpc.max_receive_message_length", max_request_bytes + ENVELOPE_BYTES),
+            ("grpc.max_receive_message_length", options.max_request_bytes + ENVELOPE_BYTES),
             ("grpc.max_send_message_length", -1),
             # Two servers on one port would share its callers without anybody noticing.
             ("grpc.so_reuseport", 0),

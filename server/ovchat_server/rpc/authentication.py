@@ -1,0 +1,56 @@
+"""Who may call: API keys, as OpenAI's SDKs send them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+from typing import TYPE_CHECKING, Any
+
+from ovchat_server.api.errors import AuthenticationError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection
+
+    import grpc.aio
+
+    from ovchat_server.rpc.wrapping import Around
+
+# Probes have no key, and the contract is no secret.
+OPEN = (
+    "/grpc.health.v1.Health/",
+    "/grpc.reflection.",
+    "/ovchat.v1.RestService/GetLiveness",
+    "/ovchat.v1.RestService/GetReadiness",
+)
+
+
+def authentication(keys: Collection[str]) -> Around:
+    """What lets only callers with one of `keys` pass; everybody where there are none."""
+    digests = [_digest(key) for key in keys]
+
+    @contextlib.asynccontextmanager
+    async def authenticate(
+        context: grpc.aio.ServicerContext[Any, Any], method: str
+    ) -> AsyncIterator[None]:
+        if digests and not method.startswith(OPEN):
+            _check(dict(context.invocation_metadata() or ()).get("authorization"), digests)
+        yield
+
+    return authenticate
+
+
+def _check(header: str | bytes | None, digests: list[bytes]) -> None:
+    scheme, _, key = str(header or "").partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise AuthenticationError(
+            "An API key is required: send the header 'authorization: Bearer <key>'."
+        )
+    # Of digests: how long it takes must not tell how much of a key was right.
+    given = _digest(key.strip())
+    if not any(hmac.compare_digest(given, digest) for digest in digests):
+        raise AuthenticationError("The API key is not one of this server's.")
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()

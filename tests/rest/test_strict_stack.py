@@ -1,0 +1,132 @@
+"""A server that wants API keys, and knows no mercy for unknown parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import grpc.aio
+import httpx
+import openai
+import pytest
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+
+from ovchat.v1 import model_service_pb2, model_service_pb2_grpc
+from tests.rest.conftest import Stack, running_stack
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+KEY, OTHER_KEY = "sk-first-key", "sk-other-key"
+CHAT = {"model": "successor", "messages": [{"role": "user", "content": "abc"}], "max_tokens": 3}
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    directory = tmp_path_factory.mktemp("strict")
+    keys = directory / "keys"
+    keys.write_text(f"# of the first team\n{KEY}\n\n  {OTHER_KEY}  \n")
+    with running_stack(directory, "--api-key-file", str(keys), "--strict-parameters") as stack:
+        yield stack
+
+
+@pytest.fixture
+async def client(strict: Stack) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=strict.url, timeout=30) as client:
+        yield client
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER_KEY])
+def test_the_sdk_gets_an_answer_with_any_of_the_keys(strict: Stack, key: str) -> None:
+    with openai.OpenAI(base_url=f"{strict.url}/v1", api_key=key, max_retries=0) as sdk:
+        answer = sdk.chat.completions.create(**CHAT)  # type: ignore[call-overload]
+    assert answer.choices[0].message.content == "def"
+
+
+def test_the_sdk_says_that_a_wrong_key_is_wrong(strict: Stack) -> None:
+    with (
+        openai.OpenAI(base_url=f"{strict.url}/v1", api_key="sk-no", max_retries=0) as sdk,
+        pytest.raises(openai.AuthenticationError) as caught,
+    ):
+        sdk.chat.completions.create(**CHAT)  # type: ignore[call-overload]
+    assert caught.value.status_code == 401
+    assert caught.value.code == "invalid_api_key"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": ""},
+        {"authorization": "Bearer"},
+        {"authorization": f"Basic {KEY}"},
+        {"authorization": KEY},
+        {"authorization": f"Bearer {KEY}x"},
+        {"authorization": "Bearer # of the first team"},
+    ],
+    ids=str,
+)
+async def test_every_way_in_is_closed_without_a_key(
+    client: httpx.AsyncClient, headers: dict[str, str]
+) -> None:
+    for method, path in (
+        ("POST", "/v3/chat/completions"),
+        ("POST", "/v1/completions"),
+        ("POST", "/v3/tokenize"),
+        ("POST", "/ovchat/v1/chat:create"),
+        ("POST", "/ovchat/v1/chat:stream"),
+        ("GET", "/v3/models"),
+        ("GET", "/v1/models/successor"),
+        ("GET", "/ovchat/v1/models"),
+        ("GET", "/version"),
+    ):
+        body: dict[str, object] | None = CHAT if method == "POST" else None
+        if "ovchat" in path and body:
+            # Envoy itself refuses what is not the contract's.
+            body = {"model": "successor"}
+        response = await client.request(method, path, json=body, headers=headers)
+        assert response.status_code == 401, path
+        assert response.json()["error"]["code"] in {"invalid_api_key", "unauthenticated"}, path
+        assert response.headers["www-authenticate"] == "Bearer", path
+
+
+@pytest.mark.parametrize("path", ["/health", "/v2/health/live", "/v2/health/ready"])
+async def test_probes_need_no_key(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(path)).status_code == 200
+
+
+async def test_grpc_callers_need_the_key_too(strict: Stack) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{strict.grpc_port}") as channel:
+        models = model_service_pb2_grpc.ModelServiceStub(channel)  # type: ignore[no-untyped-call]
+        request = model_service_pb2.ListModelsRequest()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await models.ListModels(request)
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        status = rpc_status.from_call(caught.value)
+        info = error_details_pb2.ErrorInfo()
+        assert status is not None
+        status.details[0].Unpack(info)
+        assert info.reason == "INVALID_API_KEY"
+
+        response = await models.ListModels(request, metadata=(("authorization", f"Bearer {KEY}"),))
+        assert [model.id for model in response.models] == ["demo", "successor"]
+
+        health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        answer = await health.Check(health_pb2.HealthCheckRequest())
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_unknown_parameters_are_refused_by_name(client: httpx.AsyncClient) -> None:
+    headers = {"authorization": f"Bearer {KEY}"}
+    for path, body in (
+        ("/v3/chat/completions", {**CHAT, "max_token": 5, "temprature": 1}),
+        ("/v3/completions", {"model": "successor", "prompt": "a", "max_token": 5, "temprature": 1}),
+        ("/v3/tokenize", {"model": "successor", "text": "a", "max_token": 5, "temprature": 1}),
+        ("/v3/detokenize", {"model": "demo", "tokens": [1], "max_token": 5, "temprature": 1}),
+    ):
+        response = await client.post(path, json=body, headers=headers)
+        assert response.status_code == 400, path
+        error = response.json()["error"]
+        assert (error["param"], error["code"]) == ("max_token", "unknown_parameter"), path
+        assert "temprature is not a known parameter" in error["message"], path
