@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
 
 MAX_DOCUMENTS = 1024
+# OpenAI's newer name comes last: it wins.
+MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens")
 REASONING_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 # What we hand to the template ourselves: a caller's value would forge it.
 RESERVED_TEMPLATE_ARGUMENTS = frozenset(
@@ -63,7 +65,9 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
     request = ChatRequest(
         model=reader.string("model") or "",
         messages=read_messages(reader),
-        generation=_read_logprobs(reader, read_generation(reader)),
+        generation=_read_logprobs(
+            reader, read_generation(reader, max_tokens_fields=MAX_TOKENS_FIELDS)
+        ),
         tools=tools,
         tool_mode=read_tool_mode(reader, tools),
         template_arguments=read_template_arguments(reader),

@@ -15,6 +15,8 @@ from ovchat_server.api.generation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ovchat_server.api.reader import Reader
 
 MAX_UINT32 = 2**32 - 1
@@ -33,16 +35,26 @@ MAX_LENGTH_PENALTY = 100
 
 
 def read_generation(
-    reader: Reader, *, default_max_tokens: int | None = None, least_tokens: int = 1
+    reader: Reader,
+    *,
+    max_tokens_fields: Sequence[str] = ("max_tokens",),
+    default_max_tokens: int | None = None,
+    least_tokens: int = 1,
 ) -> GenerationParams:
     """How to generate, but for the log probabilities; what is wrong is noted in the reader.
 
     Args:
         reader: The request.
-        default_max_tokens: What an absent max_tokens means.
-        least_tokens: The smallest max_tokens.
+        max_tokens_fields: The names of the limit; the last that is set wins.
+        default_max_tokens: What its absence means.
+        least_tokens: The smallest limit.
     """
-    ending = _read_ending(reader, default_max_tokens, least_tokens)
+    field, max_tokens = max_tokens_fields[0], None
+    for name in max_tokens_fields:
+        given = reader.integer(name, least_tokens, MAX_UINT32)
+        if given is not None:
+            field, max_tokens = name, given
+    ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
     n = reader.integer("n", 1, MAX_CHOICES) or 1
     return GenerationParams(
         sampling=_read_sampling(reader),
@@ -88,15 +100,7 @@ def _read_sampling(reader: Reader) -> SamplingParams:
     )
 
 
-def _read_ending(reader: Reader, default_max_tokens: int | None, least_tokens: int) -> Ending:
-    field = "max_tokens"
-    max_tokens = reader.integer(field, least_tokens, MAX_UINT32)
-    # OpenAI's newer name, of chats only; it wins.
-    newer = reader.integer("max_completion_tokens", least_tokens, MAX_UINT32)
-    if newer is not None:
-        field, max_tokens = "max_completion_tokens", newer
-    if max_tokens is None:
-        max_tokens = default_max_tokens
+def _read_ending(reader: Reader, field: str, max_tokens: int | None) -> Ending:
     min_tokens = reader.integer("min_tokens", 0, MAX_UINT32) or 0
     if max_tokens is not None and min_tokens > max_tokens:
         reader.refuse("min_tokens", f"must not be more than {field}, which is {max_tokens}")
