@@ -7,7 +7,12 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from ovchat.v1 import chat_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from ovchat.v1 import (
+    chat_service_pb2_grpc,
+    completion_service_pb2_grpc,
+    model_service_pb2,
+    model_service_pb2_grpc,
+)
 from ovchat_server.app import Server
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ class Client:
 
     def __post_init__(self) -> None:
         self.chat = chat_service_pb2_grpc.ChatServiceStub(self.channel)
+        self.texts = completion_service_pb2_grpc.CompletionServiceStub(self.channel)
         self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
         self.health = health_pb2_grpc.HealthStub(self.channel)
 

@@ -88,7 +88,9 @@ def truncated(
 def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) -> int:
     if truncation.tokens is not None:
         return truncation.tokens
-    return max(_context_length(model, params) - (params.ending.max_tokens or 1), 1)
+    ending = params.ending
+    answer = ending.max_tokens or max(ending.min_tokens, 1)
+    return max(_context_length(model, params) - answer, 1)
 
 
 def _request(
