@@ -243,7 +243,7 @@ def _read_defaults(
     for key, value in table.items():
         if key not in known.keys() - {"config", "model"}:
             raise click.BadParameter(f"{path}: [server] has no option {key!r}", context, parameter)
-        switch = known[key] is click.BOOL
+        switch = isinstance(known[key], click.types.BoolParamType)
         if isinstance(value, bool) != switch or not isinstance(value, str | int | float):
             expected = "true or false" if switch else "a string or a number"
             message = f"{path}: [server] {key} must be {expected}, got {value!r}"

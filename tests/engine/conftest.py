@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ovchat_server.api.models import ModelState
+from ovchat_server.engine.base import GenerationRequest, TokenFinish
 from ovchat_server.engine.spec import EngineSpec
 from ovchat_server.engine.supervisor import EngineSupervisor
 from tests.conftest import EXACT, ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
+
+    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.engine.base import Generation
 
 
 @dataclass
@@ -24,6 +29,16 @@ class Watched:
 
     def __post_init__(self) -> None:
         self.engine = EngineSupervisor(self.spec, self.changed.set)
+
+    async def idle(self) -> None:
+        """Until nothing holds a block; a test's own timeout is the limit."""
+        await self.until_load(
+            lambda load: not (load.running_requests or load.waiting_requests or load.used_kv_blocks)
+        )
+
+    async def until_load(self, wanted: Callable[[EngineLoad], bool]) -> None:
+        while (load := self.engine.status.load) is None or not wanted(load):  # noqa: ASYNC110  the loop's next turn is the event
+            await asyncio.sleep(0)
 
     async def until(self, state: ModelState) -> None:
         while self.engine.status.state is not state:
@@ -55,6 +70,42 @@ def spec(path: str = "models/successor", **changes: object) -> EngineSpec:
         "properties": EXACT,
     }
     return EngineSpec(**(fields | changes))  # type: ignore[arg-type]
+
+
+def request(text: str, max_tokens: int, **fields: Any) -> GenerationRequest:
+    return GenerationRequest(tuple(text.encode()), max_tokens, **fields)
+
+
+@dataclass
+class Sequence:
+    """What came of one sequence."""
+
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish: TokenFinish | None = None
+
+    @property
+    def text(self) -> str:
+        return bytes(self.tokens).decode()
+
+
+async def collect_all(generation: Generation) -> list[Sequence]:
+    """All sequences of a generation, by index."""
+    sequences: defaultdict[int, Sequence] = defaultdict(Sequence)
+    with generation:
+        async for piece in generation:
+            sequence = sequences[piece.index]
+            assert sequence.finish is None
+            sequence.tokens += piece.tokens
+            sequence.logprobs += piece.logprobs
+            sequence.finish = piece.finish
+    return [sequences[index] for index in sorted(sequences)]
+
+
+async def collect(generation: Generation) -> tuple[str, TokenFinish | None]:
+    """The only sequence of a generation."""
+    [sequence] = await collect_all(generation)
+    return sequence.text, sequence.finish
 
 
 @pytest.fixture

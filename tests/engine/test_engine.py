@@ -1,37 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import GeneratedTokens, GenerationRequest, Sampling, TokenFinish
-from tests.engine.conftest import Watched, spec
+from ovchat_server.engine.base import TokenFinish
+from tests.engine.conftest import Watched, collect, request, spec
 from tests.successor import successor_text
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-GREEDY = Sampling(temperature=0, top_p=1, top_k=0, seed=0)
-
-
-def request(text: str, max_tokens: int) -> GenerationRequest:
-    return GenerationRequest(tuple(text.encode()), max_tokens, GREEDY)
-
-
-async def collect(pieces: AsyncGenerator[GeneratedTokens, None]) -> tuple[str, TokenFinish | None]:
-    tokens, finish = [], None
-    async with contextlib.aclosing(pieces):
-        async for piece in pieces:
-            tokens += piece.tokens
-            finish = piece.finish
-    return bytes(tokens).decode(), finish
 
 
 def descriptors() -> int:
@@ -62,7 +42,7 @@ async def test_measures_a_pool_given_in_gibibytes() -> None:
 
 
 async def test_generates_until_the_most_tokens(watched: Watched) -> None:
-    assert await collect(watched.engine.generate(request("a", 30))) == (
+    assert await collect(watched.engine.generate([request("a", 30)])) == (
         successor_text("a", 30),
         TokenFinish.LENGTH,
     )
@@ -73,7 +53,7 @@ async def test_a_pool_far_too_small_mixes_nothing_up(watched: Watched) -> None:
     prompts = [chr(ord("A") + number) for number in range(24)]
 
     answers = await asyncio.gather(
-        *(collect(watched.engine.generate(request(prompt, 500))) for prompt in prompts)
+        *(collect(watched.engine.generate([request(prompt, 500)])) for prompt in prompts)
     )
 
     for prompt, (text, finish) in zip(prompts, answers, strict=True):
@@ -86,11 +66,11 @@ async def test_a_pool_far_too_small_mixes_nothing_up(watched: Watched) -> None:
 
 
 async def test_a_slow_reader_gets_everything_in_fewer_pieces(watched: Watched) -> None:
-    slow = watched.engine.generate(request("a", 400))
-    async with contextlib.aclosing(slow):
+    slow = watched.engine.generate([request("a", 400)])
+    with slow:
         first = await anext(slow)
         # Another's whole answer goes by meanwhile.
-        await collect(watched.engine.generate(request("b", 400)))
+        await collect(watched.engine.generate([request("b", 400)]))
         rest = [piece async for piece in slow]
 
     tokens = [*first.tokens, *(token for piece in rest for token in piece.tokens)]
@@ -99,7 +79,7 @@ async def test_a_slow_reader_gets_everything_in_fewer_pieces(watched: Watched) -
 
 
 async def test_a_dead_engine_fails_its_requests_and_is_restarted(watched: Watched) -> None:
-    pieces = watched.engine.generate(request("a", 1900))
+    pieces = watched.engine.generate([request("a", 1900)])
     await anext(pieces)
 
     watched.kill()
@@ -111,9 +91,12 @@ async def test_a_dead_engine_fails_its_requests_and_is_restarted(watched: Watche
     assert "signal 9" in watched.engine.status.reason
     assert watched.engine.status.load is None
     with pytest.raises(UnavailableError):
-        await collect(watched.engine.generate(request("a", 5)))
+        await collect(watched.engine.generate([request("a", 5)]))
     await watched.until(ModelState.READY)
-    assert await collect(watched.engine.generate(request("a", 5))) == ("bcdef", TokenFinish.LENGTH)
+    assert await collect(watched.engine.generate([request("a", 5)])) == (
+        "bcdef",
+        TokenFinish.LENGTH,
+    )
 
 
 async def test_a_model_that_cannot_be_loaded_is_told_and_tried_again(
@@ -138,7 +121,7 @@ async def test_close_leaves_no_process_and_no_descriptor() -> None:
     watched.engine.start()
     await watched.until(ModelState.READY)
     pid = watched.pid
-    running = watched.engine.generate(request("a", 1900))
+    running = watched.engine.generate([request("a", 1900)])
     await anext(running)
 
     await watched.engine.close()
@@ -193,7 +176,7 @@ async def test_close_during_loading_leaves_no_process() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_only_the_server_ends_an_engine(watched: Watched, number: signal.Signals) -> None:
     pid = watched.pid
-    running = watched.engine.generate(request("a", 500))
+    running = watched.engine.generate([request("a", 500)])
     await anext(running)
 
     os.kill(pid, number)

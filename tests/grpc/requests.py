@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ovchat.v1 import chat_pb2, message_pb2
+from ovchat.v1 import chat_pb2, completion_pb2, message_pb2
 
 
 def user(text: str) -> message_pb2.Message:
@@ -19,6 +19,16 @@ def ask(text: str, model: str = "demo", **fields: Any) -> chat_pb2.CreateChatCom
 
 def successor(text: str, max_tokens: int, **fields: Any) -> chat_pb2.CreateChatCompletionRequest:
     return ask(text, "successor", max_tokens=max_tokens, temperature=0, **fields)
+
+
+def prompt(text: str) -> completion_pb2.Prompt:
+    return completion_pb2.Prompt(text=text)
+
+
+def go_on(*texts: str, **fields: Any) -> completion_pb2.CreateCompletionRequest:
+    """Texts for the successor model to go on with."""
+    wanted: dict[str, Any] = {"model": "successor", "prompt": map(prompt, texts), "temperature": 0}
+    return completion_pb2.CreateCompletionRequest(**wanted | fields)
 
 
 def text_of(completion: chat_pb2.ChatCompletion) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from tests.grpc.requests import ask, successor
+from tests.grpc.requests import ask, go_on, successor
 from tests.grpc.test_chat import until_idle
 
 if TYPE_CHECKING:
@@ -33,6 +33,29 @@ async def test_a_cancelled_stream_frees_the_engine(client: Client) -> None:
 async def test_a_cancelled_unary_call_frees_the_engine(client: Client) -> None:
     call = client.chat.CreateChatCompletion(successor("a", LONG))
     await until_running(client, 1)
+
+    call.cancel()
+
+    await until_idle(client, "successor")
+
+
+@pytest.mark.parametrize("fields", [{"n": 8}, {"best_of": 4, "n": 2}], ids=["samples", "search"])
+async def test_a_cancelled_call_frees_all_its_choices(
+    client: Client, fields: dict[str, int]
+) -> None:
+    # A search of four has a quarter of the pool.
+    request = successor("a", 3000 if fields["n"] == 8 else 3900 // 4, **fields)
+    call = client.chat.StreamChatCompletion(request)
+    await until_running(client, 8 if fields["n"] == 8 else 1)
+
+    call.cancel()
+
+    await until_idle(client, "successor")
+
+
+async def test_a_cancelled_text_completion_frees_all_its_prompts(client: Client) -> None:
+    call = client.texts.StreamCompletion(go_on("a", "b", "c", n=2, max_tokens=2000))
+    await until_running(client, 6)
 
     call.cancel()
 

@@ -55,17 +55,20 @@ BAD_REQUESTS: dict[str, tuple[Request, str]] = {
                 )
             ],
         ),
-        "messages[0].content[0].type",
+        "messages[0].content[0]",
     ),
     "temperature": (ask("x", temperature=2.1), "temperature"),
     "temperature nan": (ask("x", temperature=float("nan")), "temperature"),
     "top_p": (ask("x", top_p=0), "top_p"),
     "top_k": (ask("x", top_k=-2), "top_k"),
-    "seed": (ask("x", seed=2**32), "seed"),
+    "min_p": (ask("x", min_p=1), "min_p"),
     "max_tokens": (ask("x", max_tokens=0), "max_tokens"),
     "stop": (ask("x", stop=["a", ""]), "stop[1]"),
-    "n": (ask("x", n=2), "n"),
-    "logprobs": (ask("x", logprobs=True), "logprobs"),
+    "n": (ask("x", n=129), "n"),
+    "best_of": (ask("x", n=3, best_of=2), "best_of"),
+    "top_logprobs": (ask("x", logprobs=True, top_logprobs=2), "top_logprobs"),
+    "stop_token_ids": (ask("x", stop_token_ids=[1, 10**6]), "stop_token_ids[1]"),
+    "documents": (ask("x", documents=["{}", "{"]), "documents[1]"),
     "presence_penalty": (ask("x", presence_penalty=0.5), "presence_penalty"),
     "stream_options on a unary call": (
         ask("x", stream_options=chat_pb2.StreamOptions(include_usage=True)),
@@ -80,7 +83,7 @@ BAD_REQUESTS: dict[str, tuple[Request, str]] = {
     ),
     "template arguments": (
         ask("x", chat_template_kwargs='{"messages": []}'),
-        "chat_template_kwargs.messages",
+        "chat_template_kwargs",
     ),
 }
 
@@ -172,12 +175,18 @@ async def test_text_that_surely_is_too_long_is_not_tokenised(client: Client) -> 
 
     assert details(caught.value) == ("CONTEXT_LENGTH_EXCEEDED", ["messages"])
     # What is told is the bound that needs no tokenising; the template adds a little.
-    told = int(re.findall(r"take (\d+) tokens or more", str(caught.value.details()))[0])
+    told = int(re.findall(r"takes (\d+) tokens or more", str(caught.value.details()))[0])
     assert tokenizer.fewest_tokens(text) <= told < tokenizer.fewest_tokens(text) + 10
 
 
 @pytest.mark.parametrize(
-    "method", ["ChatService/CreateChatCompletion", "ChatService/StreamChatCompletion"]
+    "method",
+    [
+        "ChatService/CreateChatCompletion",
+        "ChatService/StreamChatCompletion",
+        "CompletionService/CreateCompletion",
+        "CompletionService/StreamCompletion",
+    ],
 )
 async def test_bytes_that_are_no_message_are_refused(client: Client, method: str) -> None:
     kind = client.channel.unary_unary if "Create" in method else client.channel.unary_stream
@@ -190,11 +199,14 @@ async def test_bytes_that_are_no_message_are_refused(client: Client, method: str
     assert details(caught.value)[0] == "MALFORMED_MESSAGE"
 
 
-async def test_more_tokens_than_the_context_has_left_are_refused(client: Client) -> None:
+@pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
+async def test_more_tokens_than_the_context_has_left_are_refused(
+    client: Client, field: str
+) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await client.chat.CreateChatCompletion(ask("x" * 96, "successor", max_tokens=4001))
+        await client.chat.CreateChatCompletion(ask("x" * 96, "successor", **{field: 4001}))
 
-    assert details(caught.value) == ("CONTEXT_LENGTH_EXCEEDED", ["max_tokens"])
+    assert details(caught.value) == ("CONTEXT_LENGTH_EXCEEDED", [field])
 
 
 async def test_prompt_and_answer_may_fill_the_context_to_the_last_token(client: Client) -> None:
@@ -211,7 +223,7 @@ async def test_every_answer_carries_a_request_id(client: Client) -> None:
     assert dict(await call.trailing_metadata())["x-request-id"] == "mine-1"
 
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await client.chat.CreateChatCompletion(ask("x", n=2))
+        await client.chat.CreateChatCompletion(ask("x", n=0))
     metadata = caught.value.trailing_metadata()
     assert metadata is not None
     assert len(str(metadata["x-request-id"])) == 32

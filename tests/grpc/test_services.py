@@ -101,6 +101,7 @@ async def test_reflection_lists_all_services(client: Client) -> None:
         "grpc.health.v1.Health",
         "grpc.reflection.v1alpha.ServerReflection",
         "ovchat.v1.ChatService",
+        "ovchat.v1.CompletionService",
         "ovchat.v1.ModelService",
         "ovchat.v1.RestService",
         "ovchat.v1.ServerService",

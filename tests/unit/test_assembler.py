@@ -2,68 +2,27 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
-from ovchat_server.chat.assembler import AssemblyOptions, ChoiceAssembler
-from ovchat_server.chat.collector import ChoiceCollector
-from tests.unit.text_tools import byte_tokenizer, mixed
+from ovchat_server.api.completion import FinishReason
+from ovchat_server.chat.assembler import AssemblyOptions
+from tests.unit.assembler_tools import Assembled, assembled
+from tests.unit.text_tools import PieceDecoder, byte_tokenizer, mixed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ovchat_server.api.completion import Choice
 
 TOKENIZER = byte_tokenizer()
+END = TOKENIZER.encode("<|im_end|>")
 GOOD = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 EVERYTHING = AssemblyOptions(stop=("END",), reasoning=True, tool_calls=True)
 TEXTS = mixed("<think>", "</think>", "<tool_call>", GOOD, "END", "😀", "\n", "hi")
-
-
-def deltas(
-    groups: Sequence[Sequence[int]],
-    options: AssemblyOptions,
-    reason: FinishReason = FinishReason.STOP,
-) -> tuple[list[Delta], FinishReason, ChoiceAssembler]:
-    assembler = ChoiceAssembler(TOKENIZER, options)
-    came = [assembler.feed(group) for group in groups]
-    last, reason = assembler.finish(reason)
-    return [delta for delta in (*came, last) if delta is not None], reason, assembler
-
-
-def choice(text: str, options: AssemblyOptions, reason: FinishReason = FinishReason.STOP) -> Choice:
-    parts, reason, assembler = deltas([[t] for t in TOKENIZER.encode(text)], options, reason)
-    return joined(parts, reason, assembler)
-
-
-def joined(parts: list[Delta], reason: FinishReason, assembler: ChoiceAssembler) -> Choice:
-    collector = ChoiceCollector()
-    for part in parts:
-        collector.add(ChunkChoice(0, part))
-    collector.add(ChunkChoice(0, Delta(), reason, assembler.stopped_by))
-    return collector.choice()
-
-
-def told(one: Choice) -> tuple[object, ...]:
-    """A choice without the ids of its calls, which are random."""
-    calls = [(call.name, call.arguments) for call in one.message.tool_calls]
-    message = one.message
-    return message.content, message.reasoning_content, calls, one.finish_reason, one.stop_reason
-
-
-@st.composite
-def grouped(draw: st.DrawFn) -> list[list[int]]:
-    """Tokens, in groups as a slow or a fast reader gets them."""
-    tokens = TOKENIZER.encode(draw(TEXTS))
-    cuts = draw(st.sets(st.integers(0, len(tokens)), max_size=10))
-    return [tokens[a:b] for a, b in pairwise(sorted({0, len(tokens)} | cuts))]
-
-
 OPTIONS = st.builds(
     AssemblyOptions,
     stop=st.sampled_from([(), ("END",), ("i", "hi"), ("\n", "<tool")]),
@@ -73,23 +32,34 @@ OPTIONS = st.builds(
 )
 
 
-@given(grouped(), OPTIONS)
-@settings(max_examples=150)
-def test_the_groups_of_the_tokens_change_nothing(
-    groups: list[list[int]], options: AssemblyOptions
-) -> None:
-    whole = [[token for group in groups for token in group]]
-    first, second = deltas(groups, options), deltas(whole, options)
-    assert told(joined(*first)) == told(joined(*second))
-    for name in ("completion_tokens", "reasoning_tokens", "stopped_by"):
-        assert getattr(first[2], name) == getattr(second[2], name)
+def answered(
+    text: str, options: AssemblyOptions, reason: FinishReason = FinishReason.STOP
+) -> Assembled:
+    """A text as an engine says it, token by token; a stop is the end token's."""
+    tokens = [*TOKENIZER.encode(text), *(END if reason is FinishReason.STOP else [])]
+    return assembled(TOKENIZER, [[token] for token in tokens], options, reason)
+
+
+def choice(text: str, options: AssemblyOptions, reason: FinishReason = FinishReason.STOP) -> Choice:
+    return answered(text, options, reason).choice
+
+
+def told(one: Choice) -> tuple[object, ...]:
+    """A choice without the ids of its calls, which are random."""
+    calls = [(call.name, call.arguments) for call in one.message.tool_calls]
+    message = one.message
+    return message.content, message.reasoning_content, calls, one.finish_reason, one.stop_reason
 
 
 @given(st.lists(st.integers(0, 255), max_size=30), OPTIONS)
 def test_no_tokens_raise_and_no_delta_is_empty(tokens: list[int], options: AssemblyOptions) -> None:
-    parts, _, _ = deltas([[token] for token in tokens], options, FinishReason.LENGTH)
-    assert all(p.content or p.reasoning_content or p.tool_calls for p in parts)
-    assert all(p.role is None for p in parts)
+    groups = [[token] for token in tokens]
+    *parts, last = assembled(TOKENIZER, groups, options, FinishReason.LENGTH).chunks
+    deltas = [part.delta for part in parts]
+    assert all(d.content or d.reasoning_content or d.tool_calls for d in deltas)
+    assert all(d.role is None for d in deltas)
+    assert last.finish_reason is not None
+    assert all(part.finish_reason is None for part in parts)
 
 
 @given(TEXTS.filter(lambda text: "\ufffd" not in text))
@@ -147,28 +117,29 @@ def test_a_cut_off_answer_keeps_all_that_was_held_back() -> None:
     assert choice("a\n<tool_call>{", EVERYTHING, length).message.content == "a\n<tool_call>{"
     assert choice("<think>Hm </th", EVERYTHING, length).message.reasoning_content == "Hm </th"
     smile = TOKENIZER.encode("a😀")[:-1]
-    parts, _, _ = deltas([smile], AssemblyOptions(), length)
-    assert "".join(part.content or "" for part in parts) == "a\ufffd"
+    cut = assembled(TOKENIZER, [smile], AssemblyOptions(), length).choice
+    assert cut.message.content == "a\ufffd"
 
 
 def test_calls_are_numbered_and_have_ids_of_their_own() -> None:
-    parts, _, _ = deltas([TOKENIZER.encode(GOOD * 2)], EVERYTHING)
-    calls = [call for part in parts for call in part.tool_calls]
+    chunks = answered(GOOD * 2, EVERYTHING).chunks
+    calls = [call for chunk in chunks for call in chunk.delta.tool_calls]
     assert [call.index for call in calls] == [0, 1]
     assert len({call.id for call in calls}) == 2
     assert all(call.id and call.id.startswith("call_") for call in calls)
 
 
 def test_tokens_are_counted_up_to_the_stop_string() -> None:
-    _, _, assembler = deltas([TOKENIZER.encode("a END, more")], EVERYTHING)
-    assert assembler.stopped_by == "END"
-    assert assembler.completion_tokens == len("a END")
+    one = answered("a END, more", EVERYTHING)
+    assert one.choice.stop_reason == "END"
+    assert one.assembler.completion_tokens == len("a END")
 
 
 def test_control_tokens_count_and_do_not_show() -> None:
-    parts, _, assembler = deltas([TOKENIZER.encode("Hi<|im_end|>")], EVERYTHING)
-    assert [part.content for part in parts] == ["Hi"]
-    assert assembler.completion_tokens == 3
+    one = answered("H<|im_start|>i", EVERYTHING)
+    assert "".join(chunk.delta.content or "" for chunk in one.chunks) == "Hi"
+    # The end token is one of them.
+    assert one.assembler.completion_tokens == 4
 
 
 @pytest.mark.parametrize(
@@ -186,9 +157,121 @@ def test_tokens_of_reasoning_are_counted_with_its_tags(
     count: int,
 ) -> None:
     options = AssemblyOptions(reasoning=True, reasoning_opened=opened)
-    _, _, assembler = deltas([TOKENIZER.encode(text)], options)
+    length = FinishReason.LENGTH
+    assembler = answered(text, options, length).assembler
     assert (assembler.reasons, assembler.reasoning_tokens) == (True, count)
 
 
 def test_a_model_that_does_not_reason_counts_no_reasoning() -> None:
-    assert not deltas([[65]], AssemblyOptions())[2].reasons
+    assert not answered("A", AssemblyOptions()).assembler.reasons
+
+
+def tokens_of(*texts: str) -> list[list[int]]:
+    return [[token] for text in texts for token in TOKENIZER.encode(text)]
+
+
+STOP_TOKENS = AssemblyOptions(stop_tokens=frozenset(TOKENIZER.encode("!")), token_ids=True)
+INCLUDED = dataclasses.replace(STOP_TOKENS, include_stop=True)
+
+
+@pytest.mark.parametrize(("options", "text"), [(STOP_TOKENS, "Hi"), (INCLUDED, "Hi!")])
+# The engine ends at a stop token, too, but where it was told to go on past its own end.
+@pytest.mark.parametrize("said", ["Hi!", "Hi! You"])
+def test_a_stop_token_ends_the_answer_and_is_told(
+    options: AssemblyOptions, text: str, said: str
+) -> None:
+    one = assembled(TOKENIZER, tokens_of(said), options, FinishReason.STOP)
+    assert told(one.choice) == (text, None, [], "stop", TOKENIZER.encode("!")[0])
+    assert one.choice.token_ids == tuple(TOKENIZER.encode("Hi!"))
+    assert one.assembler.completion_tokens == 3
+
+
+def test_the_models_own_end_token_is_no_reason_to_tell() -> None:
+    assert choice("Hi", STOP_TOKENS).stop_reason is None
+
+
+@pytest.mark.parametrize(
+    ("include", "text"), [(False, "H<|im_start|>i"), (True, "H<|im_start|>i<|im_end|>")]
+)
+def test_control_tokens_show_where_asked_for_but_the_one_that_ends_only_if_included(
+    include: bool,  # noqa: FBT001
+    text: str,
+) -> None:
+    options = AssemblyOptions(special_tokens=True, include_stop=include)
+    assert choice("H<|im_start|>i", options).message.content == text
+
+
+def test_an_included_end_token_is_no_text_by_itself() -> None:
+    assert choice("Hi", AssemblyOptions(include_stop=True)).message.content == "Hi"
+
+
+def test_a_cut_off_answer_shows_its_control_tokens() -> None:
+    options = AssemblyOptions(special_tokens=True)
+    one = assembled(TOKENIZER, tokens_of("Hi<|im_end|>"), options, FinishReason.LENGTH)
+    assert one.choice.message.content == "Hi<|im_end|>"
+
+
+def test_an_included_stop_string_is_the_end_of_the_text() -> None:
+    options = AssemblyOptions(stop=("END",), include_stop=True)
+    assert told(choice("a END b", options)) == ("a END", None, [], "stop", "END")
+
+
+@pytest.mark.parametrize(
+    ("fewest", "expected"),
+    [(0, ("", "!")), (1, ("!", "!")), (2, ("!!", "!")), (5, ("!!!!!", None))],
+)
+def test_nothing_ends_an_answer_before_the_fewest_tokens(
+    fewest: int, expected: tuple[str, str | None]
+) -> None:
+    token = TOKENIZER.encode("!")[0]
+    by_text = AssemblyOptions(stop=("!",), min_tokens=fewest)
+    by_token = AssemblyOptions(stop_tokens=frozenset({token}), min_tokens=fewest)
+    length = FinishReason.LENGTH
+    text, reason = expected
+    first = choice("!!!!!", by_text, length)
+    second = choice("!!!!!", by_token, length)
+    assert (first.message.content, first.stop_reason) == (text, reason)
+    assert (second.message.content, second.stop_reason) == (text, reason and token)
+
+
+def test_a_stop_string_that_began_in_the_first_tokens_is_none() -> None:
+    options = AssemblyOptions(stop=("ab",), min_tokens=1)
+    one = choice("abab", options, FinishReason.LENGTH)
+    assert (one.message.content, one.stop_reason) == ("ab", "ab")
+
+
+def test_half_a_character_at_the_end_is_no_stop_string() -> None:
+    options = AssemblyOptions(stop=("a\ufffd", "\ufffd"))
+    smile = TOKENIZER.encode("a😀")[:-1]
+    one = assembled(TOKENIZER, [smile], options, FinishReason.LENGTH).choice
+    assert (one.message.content, one.stop_reason) == ("a\ufffd", None)
+    assert one.finish_reason is FinishReason.LENGTH
+
+
+@pytest.mark.parametrize(
+    ("given", "reported"),
+    [(-0.5, -0.5), (0.0, 0.0), (1e-7, 0.0), (-math.inf, -9999.0), (-1e9, -9999.0)],
+)
+def test_a_log_probability_is_one_that_json_can_hold(given: float, reported: float) -> None:
+    options = AssemblyOptions(logprobs=True)
+    one = assembled(TOKENIZER, tokens_of("H"), options, FinishReason.LENGTH, [given])
+    [item] = one.choice.logprobs or ()
+    assert item.logprob == reported
+    assert str(item.logprob) != "-0.0"
+
+
+def test_log_probabilities_come_with_the_text_of_their_tokens() -> None:
+    options = AssemblyOptions(stop=("b!",), logprobs=True)
+    chunks = assembled(
+        TOKENIZER, tokens_of("a😀bc"), options, FinishReason.LENGTH, [-1.0] * 7
+    ).chunks
+    texts = [(c.delta.content, [item.offset for item in c.logprobs or ()]) for c in chunks]
+    assert texts == [("a", [0]), ("😀", [1, 1, 1, 1]), ("bc", [2, 3]), (None, [])]
+
+
+def test_a_token_that_is_no_text_by_itself_has_its_bytes() -> None:
+    options = AssemblyOptions(logprobs=True)
+    decoder = PieceDecoder([bytes([byte]) for byte in "😀".encode()])
+    one = assembled(decoder, [[0], [1], [2], [3]], options, FinishReason.LENGTH, [0.0] * 4).choice
+    assert [item.text for item in one.logprobs or ()] == ["\ufffd"] * 4
+    assert b"".join(item.bytes for item in one.logprobs or ()) == "😀".encode()

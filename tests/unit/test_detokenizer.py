@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 import tokenizers
@@ -13,6 +14,9 @@ from tokenizers import decoders, models
 from ovchat_server.chat.detokenizer import MAX_TOKENS_A_CHARACTER, REPLACEMENT, Detokenizer
 from ovchat_server.engine.tokenizer import Tokenizer
 from tests.unit.text_tools import CONTROL, PieceDecoder, byte_tokenizer, byte_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BYTES = byte_tokenizer()
 END = BYTES.encode(CONTROL[1])[0]
@@ -76,10 +80,10 @@ def test_bytes_that_are_no_text_do_not_make_decoding_ever_slower() -> None:
     longest = 0
 
     class Watching(PieceDecoder):
-        def decode(self, tokens: list[int]) -> str:  # type: ignore[override]
+        def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
             nonlocal longest
             longest = max(longest, len(tokens))
-            return super().decode(tokens)
+            return super().decode(tokens, special_tokens=special_tokens)
 
     run(Detokenizer(Watching([b"\xff"])), [0] * 500)
     assert longest < 50
@@ -103,6 +107,13 @@ def test_control_tokens_among_bytes_that_are_no_text_lose_nothing() -> None:
     for count in range(30):
         tokens = [*byte_tokens(BYTES, b"\xff" * count), *[END] * 6, *smile]
         assert "".join(run(Detokenizer(BYTES), tokens)) == REPLACEMENT * count + "😀"
+
+
+def test_control_tokens_are_text_where_asked_for() -> None:
+    tokens = [*BYTES.encode("a"), END, *byte_tokens(BYTES, "😀".encode()), END]
+    pieces = run(Detokenizer(BYTES, special_tokens=True), tokens)
+    assert "".join(pieces) == f"a{CONTROL[1]}😀{CONTROL[1]}"
+    assert pieces[1] == CONTROL[1]
 
 
 def test_a_character_that_never_becomes_whole_comes_at_the_end() -> None:

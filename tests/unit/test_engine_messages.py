@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ovchat_server.engine.messages import (
     LENGTH,
+    REFUSED,
     Add,
     Cancel,
     Command,
@@ -41,15 +42,29 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
         temperature=st.floats(0, 2),
         top_p=st.floats(0, 1),
         top_k=st.integers(0, 2**31 - 1),
+        min_p=st.floats(0, 1),
+        repetition_penalty=st.floats(0, 100),
         seed=st.integers(0, 2**32 - 1),
+        beams=st.integers(1, 20),
+        returned=st.integers(1, 20),
+        length_penalty=st.floats(-100, 100),
+        min_tokens=st.integers(0, 2**32 - 1),
+        ignore_eos=st.booleans(),
+        stop_tokens=st.lists(TOKEN, max_size=4).map(tuple),
+        logprobs=st.booleans(),
     ),
     st.builds(Cancel, COUNT),
 )
 NEWS = st.builds(
-    News, COUNT, st.lists(TOKEN, max_size=4), st.sampled_from([None, "stop", "length"])
+    News,
+    COUNT,
+    st.integers(0, 127),
+    st.lists(TOKEN, max_size=4),
+    st.lists(st.floats(-1e9, 0), max_size=4),
+    st.sampled_from([None, "stop", "length", REFUSED]),
 )
 EVENTS: st.SearchStrategy[Event] = st.one_of(
-    st.builds(Ready, COUNT, LOADS),
+    st.builds(Ready, COUNT, st.lists(COUNT, max_size=4).map(tuple), LOADS),
     st.builds(Failed, st.text()),
     st.builds(Report, st.lists(NEWS, max_size=4), LOADS),
 )

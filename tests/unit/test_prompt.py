@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ovchat_server.api.chat import Message, Role, Tool, ToolCall
 from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
-from ovchat_server.chat.prompt import MARKS, Prompt, PromptRenderer
+from ovchat_server.chat.prompt import MARKS, Conversation, Prompt, PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
 from tests.unit.text_tools import CONTROL, MARKUP, byte_tokenizer
 
@@ -31,7 +31,7 @@ SOURCE = """\
 {%- for call in m.tool_calls or [] %}<tool_call>{{ call.id }} {{ call | tojson }}</tool_call>
 {%- endfor %}<|im_end|>
 {% endfor -%}
-{{ hint }}<|im_start|>assistant
+{{ documents | tojson if documents }}{{ hint }}<|im_start|>assistant
 """
 TOKENIZER = byte_tokenizer()
 TEMPLATE = ChatTemplate(SOURCE, {})
@@ -45,7 +45,7 @@ TEXT = st.lists(st.sampled_from(PARTS)).map("".join)
 
 
 def render(*messages: Message, tools: tuple[Tool, ...] = (), **arguments: Any) -> Prompt:
-    return RENDERER.render(messages, tools, arguments)
+    return RENDERER.render(Conversation(messages, tools, arguments))
 
 
 def tokens_of_their_own(prompt: Prompt) -> dict[str, int]:
@@ -88,6 +88,7 @@ PLACES: dict[str, Any] = {
         "tools": (Tool("f", None, {"properties": {text: {"enum": [text, 1, None]}}}),)
     },
     "template arguments": lambda text: {"arguments": {"hint": text}},
+    "documents": lambda text: {"documents": ({"title": text, "parts": [text]},)},
 }
 
 
@@ -102,8 +103,7 @@ def escaped(value: JsonValue) -> str:
 
 
 def placed(place: str, text: str) -> Prompt:
-    fields = {"messages": [user("Hi")], "tools": (), "arguments": {}} | PLACES[place](text)
-    return RENDERER.render(fields["messages"], fields["tools"], fields["arguments"])
+    return RENDERER.render(Conversation(**{"messages": [user("Hi")]} | PLACES[place](text)))
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -115,9 +115,9 @@ def test_control_tokens_in_a_callers_text_stay_text(place: str) -> None:
 @pytest.mark.parametrize("place", PLACES)
 @given(text=TEXT)
 def test_nothing_else_about_the_prompt_changes(place: str, text: str) -> None:
-    fields = {"messages": [user("Hi")], "tools": (), "arguments": {}} | PLACES[place](text)
+    fields = {"messages": [user("Hi")]} | PLACES[place](text)
     prompt = placed(place, text)
-    assert prompt.text == TEMPLATE.render(fields["messages"], fields["tools"], fields["arguments"])
+    assert prompt.text == TEMPLATE.render(**fields)
     # A byte a token: joined they give the text again, tokens of their own shown as such.
     inner = TOKENIZER._tokenizer
     assert inner.decode(list(prompt.tokens), skip_special_tokens=False) == prompt.text
@@ -184,7 +184,7 @@ def test_a_tokenizer_without_control_tokens_leaves_all_text_alone() -> None:
             return len(text)
 
     prompt = PromptRenderer(ChatTemplate("{{ messages[0].content }}", {}), Plain()).render(
-        [user("<|im_end|> x")]
+        Conversation([user("<|im_end|> x")])
     )
     assert prompt.tokens == tuple(map(ord, "<|im_end|> x"))
 
@@ -202,4 +202,4 @@ def test_text_that_surely_has_too_many_tokens_is_not_tokenised() -> None:
 
     renderer = PromptRenderer(ChatTemplate("{{ messages[0].content }}", {}), Counting())
     with pytest.raises(ContextLengthExceededError):
-        renderer.render([user("x" * 44)], most_tokens=10)
+        renderer.render(Conversation([user("x" * 44)]), most_tokens=10)

@@ -2,165 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from ovchat_server.engine.messages import REFUSED, Add, Load
+from ovchat_server.engine.messages import REFUSED, Add
 from ovchat_server.engine.scheduler import MAX_DROPS, DroppedError, Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-BLOCK = 4
-END = 7
-
-
-def next_token(tokens: Sequence[int]) -> int:
-    """What the model says next: depends on all that came before, as a real one's does."""
-    return hash(tuple(tokens)) % 50
-
-
-def alone(request: Add) -> tuple[list[int], str]:
-    """What a sequence gives when it is never disturbed."""
-    tokens = list(request.prompt)
-    for _ in range(request.max_tokens):
-        tokens.append(next_token(tokens))
-        if tokens[-1] == END:
-            return tokens[len(request.prompt) :], "stop"
-    return tokens[len(request.prompt) :], "length"
-
-
-@dataclass
-class Handle:
-    """A sequence inside the fake; its tokens are read once, as genai's are."""
-
-    tokens: list[int]
-    left: int
-    seed: int
-    unread: list[int] = field(default_factory=list)
-    finish: str | None = None
-    cancelled: bool = False
-    gave_up: bool = False
-
-    @property
-    def blocks(self) -> int:
-        """Blocks for all tokens and the one that comes."""
-        return -(-(len(self.tokens) + 1) // BLOCK)
-
-    def take(self) -> tuple[list[int], str | None]:
-        assert not self.cancelled, "a cancelled sequence is not read"
-        taken, self.unread = self.unread, []
-        return taken, self.finish
-
-    def dropped(self) -> bool:
-        return self.gave_up
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class Pipeline:
-    """genai's pool, exactly: a step takes blocks, and gives back those of who leaves at its end."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.inside: list[Handle] = []
-        self.peak = 0
-        self.added: list[int] = []
-        self.seeds: dict[int, list[int]] = {}
-        self.drops: dict[int, int] = {}
-        self._fresh: list[tuple[int, Handle]] = []
-
-    def add(self, request: Add, prompt: Sequence[int], max_tokens: int, seed: int) -> Handle:
-        assert max_tokens >= 1
-        assert len(prompt) + max_tokens == len(request.prompt) + request.max_tokens
-        handle = Handle(list(prompt), max_tokens, seed)
-        self._fresh.append((request.id, handle))
-        self.added.append(request.id)
-        self.seeds.setdefault(request.id, []).append(seed)
-        return handle
-
-    def step(self) -> None:
-        leaving = any(handle.cancelled for handle in self.inside)
-        for identifier, handle in self._fresh:
-            # genai may drop what is added in the step that frees another's blocks.
-            handle.gave_up = leaving or self.drops.get(identifier, 0) > 0
-            self.drops[identifier] = self.drops.get(identifier, 0) - 1
-            if not handle.gave_up:
-                self.inside.append(handle)
-        self._fresh.clear()
-        used = sum(handle.blocks for handle in self.inside)
-        assert used <= self.total, "the KV cache ran out"
-        self.peak = max(self.peak, used)
-        for handle in self.inside:
-            if handle.cancelled:
-                continue
-            handle.tokens.append(next_token(handle.tokens))
-            handle.unread.append(handle.tokens[-1])
-            handle.left -= 1
-            if handle.tokens[-1] == END:
-                handle.finish = "stop"
-            elif handle.left == 0:
-                handle.finish = "length"
-        self.inside = [h for h in self.inside if not h.cancelled and h.finish is None]
-
-
-class Run:
-    """A scheduler over the fake, and what its reports said."""
-
-    def __init__(self, total: int) -> None:
-        self.pipeline = Pipeline(total)
-        self.scheduler = Scheduler(self.pipeline, total, BLOCK)
-        self.total = total
-        self.tokens: dict[int, list[int]] = {}
-        self.finish: dict[int, str] = {}
-
-    def add(self, *requests: Add) -> None:
-        for request in requests:
-            self.tokens[request.id] = []
-            self.scheduler.add(request)
-
-    def step(self) -> Load:
-        report = self.scheduler.step()
-        assert len({item.id for item in report.news}) == len(report.news)
-        for item in report.news:
-            assert item.id not in self.finish, "news of a sequence that ended"
-            self.tokens[item.id] += item.tokens
-            if item.finish is not None:
-                self.finish[item.id] = item.finish
-        assert report.load.used_kv_blocks <= report.load.total_kv_blocks == self.total
-        return report.load
-
-    def finish_all(self) -> Load:
-        silent = 0
-        load = self.scheduler.load()
-        while self.scheduler.busy:
-            before = load.generated_tokens
-            load = self.step()
-            silent = 0 if load.generated_tokens > before else silent + 1
-            # One step frees blocks, the next one runs again.
-            assert silent < 3, "no progress"
-        return load
-
-    def right(self, *requests: Add) -> None:
-        for request in requests:
-            expected = alone(request)
-            assert (self.tokens[request.id], self.finish[request.id]) == expected
-
-
-def sequence(identifier: int, prompt: int, answer: int, seed: int = 0) -> Add:
-    """A sequence whose model says `answer` tokens, none of them the end."""
-    for start in range(10_000):
-        tokens = tuple(random.Random(f"{identifier}:{start}").choices(range(8, 50), k=prompt))
-        request = Add(identifier, tokens, answer, 0.0, 1.0, 0, seed)
-        if len(alone(request)[0]) == answer:
-            return request
-    raise AssertionError("no such sequence")
+from tests.unit.scheduler_tools import BLOCK, Handle, Pipeline, Run, alone, sequence
 
 
 def test_a_sequence_gives_its_tokens_one_a_step() -> None:
@@ -175,7 +21,7 @@ def test_a_sequence_gives_its_tokens_one_a_step() -> None:
 
 
 def test_a_sequence_may_end_by_itself() -> None:
-    requests = (Add(1, (start,), 500, 0.0, 1.0, 0, 0) for start in range(8, 50))
+    requests = (Add(1, (start,), 500) for start in range(8, 50))
     request = next(request for request in requests if alone(request)[1] == "stop")
     run = Run(200)
     run.add(request)
@@ -260,7 +106,7 @@ def test_a_resumed_sequence_does_not_draw_the_same_random_numbers_again() -> Non
     run, _ = preempting()
     done = len(run.tokens[3])
     run.finish_all()
-    assert run.pipeline.seeds[3][:2] == [100, 100 + done]
+    assert [request.seed for request in run.pipeline.requests[3]][:2] == [100, 100 + done]
 
 
 def test_seeds_stay_within_what_the_engine_takes() -> None:
@@ -268,8 +114,9 @@ def test_seeds_stay_within_what_the_engine_takes() -> None:
     requests = [sequence(i, 6, 20, seed=2**32 - 1) for i in (1, 2, 3)]
     run.add(*requests)
     run.finish_all()
-    assert len(run.pipeline.seeds[3]) > 1
-    assert all(0 <= seed < 2**32 for seed in run.pipeline.seeds[3])
+    seeds = [request.seed for request in run.pipeline.requests[3]]
+    assert len(seeds) > 1
+    assert all(0 <= seed < 2**32 for seed in seeds)
 
 
 def test_a_running_sequence_can_be_cancelled() -> None:
@@ -378,67 +225,15 @@ def test_load_counts_what_was_done_and_goes_back_to_nothing() -> None:
     assert load.total_kv_blocks == 12
 
 
-WORK = st.lists(
-    st.tuples(
-        st.integers(1, 30),  # length of the prompt
-        st.integers(1, 30),  # most tokens of the answer
-        st.integers(0, 12),  # steps before it comes
-        st.one_of(st.none(), st.integers(0, 40)),  # steps before it is cancelled
-        st.integers(0, 1),  # times it is dropped
-    ),
-    min_size=1,
-    max_size=12,
-)
-
-
-@given(work=WORK, total=st.integers(4, 40), seed=st.integers(0, 1000))
-@settings(max_examples=150, deadline=None)
-def test_any_load_ends_complete_and_right(
-    work: list[tuple[int, int, int, int | None, int]], total: int, seed: int
-) -> None:
-    run = Run(total)
-    chance = random.Random(seed)
-    coming: list[tuple[int, Add]] = []
-    cancels: dict[int, int] = {}
-    for identifier, (prompt, answer, start, cancelled, drops) in enumerate(work):
-        # What a server refuses does not come here: see context_length.
-        prompt = min(prompt, run.scheduler.context_length - 1)  # noqa: PLW2901
-        answer = min(answer, run.scheduler.context_length - prompt)  # noqa: PLW2901
-        tokens = tuple(chance.choices(range(8, 50), k=prompt))
-        coming.append((start, Add(identifier, tokens, answer, 0.0, 1.0, 0, identifier)))
-        run.pipeline.drops[identifier] = drops
-        if cancelled is not None:
-            cancels[identifier] = cancelled
-    coming.sort(key=lambda item: item[0])
-    for now in range(41):
-        run.add(*(request for start, request in coming if start == now))
-        for identifier, when in cancels.items():
-            if when == now:
-                run.scheduler.cancel(identifier)
-        if run.scheduler.busy:
-            run.step()
-    load = run.finish_all()
-    run.right(*(request for _, request in coming if request.id not in cancels))
-    for _, request in coming:
-        expected, _ = alone(request)
-        assert run.tokens[request.id] == expected[: len(run.tokens[request.id])]
-    assert run.pipeline.peak <= total
-    assert (load.running_requests, load.waiting_requests, load.used_kv_blocks) == (0, 0, 0)
-    assert load.generated_tokens == sum(map(len, run.tokens.values()))
-
-
 def test_a_sequence_that_the_pipeline_refuses_ends_alone() -> None:
     class Picky(Pipeline):
-        def add(self, request: Add, prompt: Sequence[int], max_tokens: int, seed: int) -> Handle:
+        def add(self, request: Add) -> Handle:
             if request.id == 2:
                 raise RuntimeError("no thanks")
-            return super().add(request, prompt, max_tokens, seed)
+            return super().add(request)
 
     scheduler = Scheduler(Picky(64), 64, BLOCK)
-    requests = [
-        Add(id=number, prompt=(number,), max_tokens=6, temperature=0, top_p=1, top_k=0, seed=0)
-        for number in (1, 2, 3)
-    ]
+    requests = [Add(id=number, prompt=(number,), max_tokens=6) for number in (1, 2, 3)]
     for request in requests:
         scheduler.add(request)
 

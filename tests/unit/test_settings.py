@@ -71,14 +71,16 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
 
 
 DECLARED = sorted(option.name or "" for option in command.params)
-SINGLE = [name for name in DECLARED if name not in {"config", "model"}]
+SINGLE = [name for name in DECLARED if name not in {"config", "model", "api_key_file"}]
+SWITCHES = ["strict_parameters"]
+VALUED = [name for name in SINGLE if name not in SWITCHES]
 
 
 def shown(settings: Settings, name: str) -> str:
     return str(getattr(settings, name))
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("name", VALUED)
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(
     name: str, values: dict[str, tuple[str, str, str]], config: Callable[[str], str]
 ) -> None:
@@ -94,6 +96,24 @@ def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(
     assert shown(run(*MODEL, *flags, *path), name) == flag
 
 
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_turns_on_and_off_from_every_source(
+    name: str, config: Callable[[str], str]
+) -> None:
+    flag = name.replace("_", "-")
+    variable = f"OVCHAT_{name.upper()}"
+    path = ["--config", config(f"[server]\n{name} = true")]
+    assert getattr(run(*MODEL), name) is False
+    assert getattr(run(*MODEL, *path), name) is True
+    assert getattr(run(*MODEL, *path, env={variable: "false"}), name) is False
+    assert getattr(run(*MODEL, env={variable: "true"}), name) is True
+    assert getattr(run(*MODEL, env={variable: "1"}), name) is True
+    assert getattr(run(*MODEL, f"--{flag}"), name) is True
+    assert getattr(run(*MODEL, f"--no-{flag}", *path, env={variable: "true"}), name) is False
+    off = config(f"[server]\n{name} = false")
+    assert getattr(run(*MODEL, "--config", off), name) is False
+
+
 def test_without_anything_the_defaults_hold() -> None:
     settings = run(*MODEL)
     assert {name: getattr(settings, name) for name in SINGLE} == {
@@ -104,6 +124,7 @@ def test_without_anything_the_defaults_hold() -> None:
         "envoy_path": None,
         "drain_timeout": 30.0,
         "max_request_bytes": 8 << 20,
+        "strict_parameters": False,
         "log_level": "info",
     }
 
@@ -194,6 +215,8 @@ MODEL_TABLE = '[[models]]\nname = "a"\npath = "m"\n'
         ("[server]\ngrpc_port = 65536", ["--grpc-port", "65536"]),
         ("[server]\ngrpc_port = true", ["grpc_port", "True"]),
         ('[server]\nhost = ["a"]', ["host", "['a']"]),
+        ('[server]\nstrict_parameters = "true"', ["strict_parameters", "true or false", "'true'"]),
+        ("[server]\nstrict_parameters = 1", ["strict_parameters", "true or false", "got 1"]),
         ("[server]\ndrain_timeout = -1", ["--drain-timeout", "-1"]),
         ('[server]\nenvoy_path = "nowhere"', ["--envoy-path", "nowhere"]),
         (MODEL_TABLE + "color = 1", ["models", "`color`"]),
@@ -232,6 +255,7 @@ def test_what_is_wrong_in_the_file_is_named(
         ([*MODEL, "--max-request-bytes", "1"], ["--max-request-bytes", "1"]),
         ([*MODEL, "--log-level", "loud"], ["--log-level", "loud"]),
         ([*MODEL, "--prot", "1"], ["--prot"]),
+        ([*MODEL, "--strict-parameters=1"], ["--strict-parameters"]),
     ],
 )
 def test_what_is_wrong_on_the_command_line_is_named(arguments: list[str], words: list[str]) -> None:
@@ -241,6 +265,8 @@ def test_what_is_wrong_on_the_command_line_is_named(arguments: list[str], words:
 
 def test_what_is_wrong_in_the_environment_is_named() -> None:
     assert "OVCHAT_GRPC_PORT" in complaint(*MODEL, env={"OVCHAT_GRPC_PORT": "x"})
+    output = complaint(*MODEL, env={"OVCHAT_STRICT_PARAMETERS": "perhaps"})
+    assert "OVCHAT_STRICT_PARAMETERS" in output
 
 
 @pytest.mark.parametrize("source", ["flags", "environment", "file"])
@@ -267,6 +293,15 @@ def test_arguments_give_another_command_the_same_settings(
     assert run(*arguments, env={"OVCHAT_GRPC_PORT": "55", "OVCHAT_HOST": "elsewhere"}) == first
 
 
+@pytest.mark.parametrize("given", [["--strict-parameters"], ["--no-strict-parameters"], []])
+def test_arguments_give_another_command_the_same_switches(given: list[str]) -> None:
+    first = run(*MODEL, *given)
+    arguments = arguments_of(CATCH["options"])
+    assert run(*arguments) == first
+    for value in ("true", "false"):
+        assert run(*arguments, env={"OVCHAT_STRICT_PARAMETERS": value}) == first
+
+
 @pytest.mark.parametrize("name", ["up", "serve"])
 def test_help_shows_every_option(name: str) -> None:
     output = CliRunner().invoke(main, [name, "--help"]).output
@@ -276,4 +311,19 @@ def test_help_shows_every_option(name: str) -> None:
 
 
 def test_the_tests_know_every_option(values: dict[str, Any]) -> None:
-    assert sorted(values) == SINGLE
+    assert sorted([*values, *SWITCHES]) == SINGLE
+
+
+def test_api_keys_are_the_lines_of_a_file(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("# ours\nsk-1\n\n  sk-2 \n")
+    assert run(*MODEL).api_keys == ()
+    assert run(*MODEL, "--api-key-file", str(keys)).api_keys == ("sk-1", "sk-2")
+    assert run(*MODEL, env={"OVCHAT_API_KEY_FILE": str(keys)}).api_keys == ("sk-1", "sk-2")
+
+
+@pytest.mark.parametrize("content", [b"", b"# none\n\n", b"\xff\xfe"])
+def test_a_file_without_keys_does_not_open_the_server(tmp_path: Path, content: bytes) -> None:
+    keys = tmp_path / "keys"
+    keys.write_bytes(content)
+    assert "--api-key-file" in complaint(*MODEL, "--api-key-file", str(keys))

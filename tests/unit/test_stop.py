@@ -13,8 +13,8 @@ LETTERS = st.text("ab", max_size=12)
 STOPS = st.lists(st.text("ab", min_size=1, max_size=4), max_size=3)
 
 
-def run(stops: list[str], pieces: list[str]) -> tuple[str, str | None]:
-    matcher = StopMatcher(stops)
+def run(stops: list[str], pieces: list[str], *, include: bool = False) -> tuple[str, str | None]:
+    matcher = StopMatcher(stops, include=include)
     text = "".join(matcher.feed(piece) for piece in pieces)
     return text + matcher.flush(), matcher.matched
 
@@ -35,6 +35,12 @@ def test_text_ends_where_the_first_match_begins(stops: list[str], pieces: list[s
         assert passed == text
     else:
         assert text.startswith(passed + matched)
+
+
+@given(STOPS, chunked(LETTERS))
+def test_included_the_match_is_the_end_of_the_text(stops: list[str], pieces: list[str]) -> None:
+    without, matched = run(stops, pieces)
+    assert run(stops, pieces, include=True) == (without + (matched or ""), matched)
 
 
 @given(STOPS, chunked(LETTERS))

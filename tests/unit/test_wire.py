@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -9,13 +10,14 @@ import pytest
 
 from ovchat_server.api.chat import Message, Role, ToolCall
 from ovchat_server.api.completion import (
-    ChatChunk,
-    ChatCompletion,
     Choice,
+    Chunk,
     ChunkChoice,
+    Completion,
     CompletionInfo,
     Delta,
     FinishReason,
+    TokenLogprob,
     ToolCallDelta,
     Usage,
 )
@@ -28,6 +30,7 @@ from ovchat_server.api.errors import (
     UnavailableError,
     Violation,
 )
+from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.models import Capability, ModelState, ModelStatus
 from ovchat_server.rest import wire
 
@@ -45,8 +48,10 @@ def sent(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def chunk(*choices: ChunkChoice, usage: Usage | None = None, include_usage: bool = False) -> Any:
-    return sent(wire.chat_chunk(ChatChunk(INFO, choices, usage), include_usage=include_usage))
+def chunk(
+    *choices: ChunkChoice, usage: Usage | None = None, options: StreamOptions | None = None
+) -> Any:
+    return sent(wire.chat_chunk(Chunk(INFO, choices, usage), options or StreamOptions()))
 
 
 def choice(delta: Delta, reason: FinishReason | None = None, index: int = 0) -> Any:
@@ -55,7 +60,7 @@ def choice(delta: Delta, reason: FinishReason | None = None, index: int = 0) -> 
 
 def completion(message: Message, reason: FinishReason = FinishReason.STOP, **fields: Any) -> Any:
     answer = Choice(0, message, reason, **fields)
-    return sent(wire.chat_completion(ChatCompletion(INFO, (answer,), Usage(3, 4))))
+    return sent(wire.chat_completion(Completion(INFO, (answer,), Usage(3, 4))))
 
 
 def test_a_whole_answer_has_every_key_of_openais() -> None:
@@ -95,13 +100,54 @@ def test_a_whole_answer_may_reason_and_call() -> None:
     }
 
 
-def test_a_matched_stop_string_is_told() -> None:
-    answer = completion(Message(Role.ASSISTANT, ""), stop_reason="END")["choices"][0]
-    assert (answer["stop_reason"], answer["message"]["content"]) == ("END", "")
+@pytest.mark.parametrize("reason", ["END", 258])
+def test_what_stopped_the_answer_is_told(reason: str | int) -> None:
+    answer = completion(Message(Role.ASSISTANT, ""), stop_reason=reason)["choices"][0]
+    assert (answer["stop_reason"], answer["message"]["content"]) == (reason, "")
+    last = chunk(ChunkChoice(0, Delta(), FinishReason.STOP, stop_reason=reason))["choices"][0]
+    assert last["stop_reason"] == reason
+
+
+HALF = TokenLogprob("\ufffd", -0.25, b"\xf0\x9f", 0)
+WORD = TokenLogprob(" a", -1.5, b" a", 1)
+REPORTED = (
+    {"token": "\ufffd", "logprob": -0.25, "bytes": [0xF0, 0x9F]},
+    {"token": " a", "logprob": -1.5, "bytes": [32, 97]},
+)
+
+
+def test_log_probabilities_are_openais() -> None:
+    logprobs = (HALF, dataclasses.replace(WORD, alternatives=(WORD,)))
+    expected = {
+        "content": [
+            {**REPORTED[0], "top_logprobs": []},
+            {**REPORTED[1], "top_logprobs": [REPORTED[1]]},
+        ],
+        "refusal": None,
+    }
+    answer = completion(Message(Role.ASSISTANT, "x"), logprobs=logprobs)["choices"][0]
+    assert answer["logprobs"] == expected
+    part = chunk(ChunkChoice(0, Delta(content="x"), logprobs=logprobs))["choices"][0]
+    assert part["logprobs"] == expected
+
+
+@pytest.mark.parametrize("logprobs", [None, ()])
+def test_without_tokens_there_are_no_log_probabilities(logprobs: Any) -> None:
+    part = chunk(ChunkChoice(0, Delta(), logprobs=logprobs))["choices"][0]
+    assert part["logprobs"] is None
+
+
+def test_several_choices_stand_in_their_order() -> None:
+    answers = tuple(
+        Choice(index, Message(Role.ASSISTANT, str(index)), FinishReason.STOP) for index in range(3)
+    )
+    whole = sent(wire.chat_completion(Completion(INFO, answers, Usage(3, 4))))
+    assert [item["index"] for item in whole["choices"]] == [0, 1, 2]
+    assert [item["message"]["content"] for item in whole["choices"]] == ["0", "1", "2"]
 
 
 def test_tokens_of_reasoning_are_told_where_a_model_reasons() -> None:
-    answer = ChatCompletion(INFO, (), Usage(3, 4, reasoning_tokens=0))
+    answer = Completion(INFO, (), Usage(3, 4, reasoning_tokens=0))
     assert sent(wire.chat_completion(answer))["usage"] == {
         "prompt_tokens": 3,
         "completion_tokens": 4,
@@ -179,11 +225,19 @@ def test_the_index_is_always_there(index: int) -> None:
 
 def test_usage_is_on_every_chunk_where_asked_for_and_null_before_the_last() -> None:
     middle = ChunkChoice(0, Delta(content="x"))
-    assert chunk(middle, include_usage=True)["usage"] is None
-    last = chunk(usage=Usage(3, 4), include_usage=True)
+    asked = StreamOptions(include_usage=True)
+    assert chunk(middle, options=asked)["usage"] is None
+    last = chunk(usage=Usage(3, 4), options=asked)
     assert last["choices"] == []
     assert last["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     assert "usage" not in chunk(middle)
+
+
+@pytest.mark.parametrize("include", [True, False])
+def test_usage_so_far_is_on_every_chunk_where_asked_for(include: bool) -> None:  # noqa: FBT001
+    options = StreamOptions(include_usage=include, continuous_usage=True)
+    middle = chunk(ChunkChoice(0, Delta(content="x")), usage=Usage(3, 1), options=options)
+    assert middle["usage"] == {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
 
 
 @pytest.mark.parametrize(

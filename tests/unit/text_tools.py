@@ -12,7 +12,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from ovchat_server.engine.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 CONTROL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 MARKUP = ("<think>", "</think>", "<tool_call>", "</tool_call>")
@@ -32,11 +32,16 @@ def byte_tokenizer() -> Tokenizer:
 class PieceDecoder:
     """Tokens that stand for any bytes: also halves of characters, or several and a half."""
 
-    def __init__(self, pieces: Sequence[bytes]) -> None:
+    def __init__(self, pieces: Sequence[bytes], special: Collection[int] = ()) -> None:
         self._pieces = tuple(pieces)
+        self._special = frozenset(special)
 
-    def decode(self, tokens: Sequence[int]) -> str:
-        return b"".join(self._pieces[token] for token in tokens).decode("utf-8", "replace")
+    def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
+        shown = (t for t in tokens if special_tokens or t not in self._special)
+        return b"".join(self._pieces[token] for token in shown).decode("utf-8", "replace")
+
+    def token_bytes(self, token: int) -> bytes:
+        return self._pieces[token]
 
 
 @st.composite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.generation import (
@@ -56,11 +57,15 @@ def read_generation(
             field, max_tokens = name, given
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
     n = reader.integer("n", 1, MAX_CHOICES) or 1
+    sampling, beams = _read_sampling(reader), _read_beams(reader, n)
+    if beams and beams.width == 1:
+        # It takes the likeliest token every time.
+        sampling, beams = dataclasses.replace(sampling, temperature=0.0), None
     return GenerationParams(
-        sampling=_read_sampling(reader),
+        sampling=sampling,
         ending=ending,
         n=n,
-        beams=_read_beams(reader, n),
+        beams=beams,
         skip_special_tokens=reader.boolean("skip_special_tokens") is not False,
         truncation=_read_truncation(reader),
     )
@@ -148,10 +153,11 @@ def _read_beams(reader: Reader, n: int) -> BeamSearch | None:
         reader.refuse("best_of", f"must be at least n, which is {n}")
     elif asked and width > MAX_BEAMS:
         reader.refuse("n", f"must be at most {MAX_BEAMS} with beam search")
-    elif width > 1 and (asked or best_of is not None):
+    elif asked or (width > 1 and best_of is not None):
         if asked is False:
             reader.refuse("use_beam_search", "must not be false where best_of is more than 1")
-        _refuse_with_beams(reader)
+        if width > 1:
+            _refuse_with_beams(reader)
         return BeamSearch(width, 1.0 if length_penalty is None else length_penalty)
     if length_penalty not in (None, 1.0):
         reader.refuse("length_penalty", "needs beam search: best_of of 2 or more")

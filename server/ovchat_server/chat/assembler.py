@@ -164,8 +164,8 @@ class ChoiceAssembler:
         """What was held back, at the end."""
         reasoning, content = "", ""
         if self._stop.matched is None:
-            # A character that was cut may still complete nothing: it is no stop string.
-            rest = self._stop.feed(self._detokenizer.flush()) + self._stop.flush()
+            # A character that was cut completes nothing: it is no stop string.
+            rest = self._stop.flush() + self._detokenizer.flush()
             split = self._split(rest)
             reasoning, content = split.reasoning, split.content
         if self._think:
@@ -224,7 +224,7 @@ class ChoiceAssembler:
             # Rounding in the engine may lift a certainty above itself.
             logprob=max(min(logprob, 0.0), LEAST_LOGPROB) + 0.0,
             bytes=data,
-            offset=self._detokenized,
+            offset=self._detokenized + self._detokenizer.held,
         )
         if self._options.alternatives:
             return dataclasses.replace(reported, alternatives=(reported,))

@@ -50,6 +50,8 @@ class Detokenizer:
         self._new = 0
         # How much of the window's text was handed out.
         self._passed = 0
+        # Whole characters that wait for the one behind them, which is not whole.
+        self.held = 0
 
     def feed(self, token: int) -> str:
         """The text that is whole now that `token` came; often none."""
@@ -61,11 +63,14 @@ class Detokenizer:
             if piece:
                 self._forget(self._new, held=0)
             self._new = 0
+            self.held = 0
             return piece
+        self.held = max(len(text.rstrip(REPLACEMENT)) - self._passed, 0)
         if self._new < MAX_TOKENS_A_CHARACTER:
             return ""
         # Bytes so old are no character; those behind the last replacement may become one.
         piece = text[self._passed : -1]
+        self.held = 0
         self._passed = max(self._passed, len(text) - 1)
         if len(self._window) > MAX_WINDOW and self._decodes_to_replacements():
             self._forget(MAX_TOKENS_A_CHARACTER, held=1)

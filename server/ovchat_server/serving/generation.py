@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -88,7 +89,9 @@ def truncated(
 def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) -> int:
     if truncation.tokens is not None:
         return truncation.tokens
-    return max(_context_length(model, params) - (params.ending.max_tokens or 1), 1)
+    ending = params.ending
+    answer = ending.max_tokens or max(ending.min_tokens, 1)
+    return max(_context_length(model, params) - answer, 1)
 
 
 def _request(
@@ -157,8 +160,7 @@ def _with_seed(request: GenerationRequest, number: int) -> GenerationRequest:
 
 def _folded(seed: int) -> int:
     """64 bits in the 32 that the engine's generator takes; those that fit stay as they are."""
-    bits = seed % 2**64
-    return (bits ^ (bits >> 32)) % SEEDS
+    return seed if 0 <= seed < SEEDS else zlib.crc32(seed.to_bytes(8, "big", signed=True))
 
 
 def _first(request: T | None, default: T | None, last: T) -> T:

@@ -1,0 +1,249 @@
+"""An engine's pool of KV blocks, exactly, and a scheduler over it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ovchat_server.engine.messages import Add, Load
+from ovchat_server.engine.scheduler import Output, Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BLOCK = 4
+END = 7
+VOCABULARY = 50
+
+
+def next_token(tokens: Sequence[int], beam: int = 0, *, may_end: bool = True) -> int:
+    """What the model says next: depends on all that came before, as a real one's does."""
+    token = hash((*tokens, *((-beam,) if beam else ()))) % VOCABULARY
+    return END + 1 if token == END and not may_end else token
+
+
+def logprob(tokens: Sequence[int]) -> float:
+    """Of the last of `tokens`: depends on all of them, too."""
+    return -(hash(tuple(tokens)) % 1000) / 1000
+
+
+def alone(request: Add, beam: int = 0) -> tuple[list[int], str]:
+    """What a sequence gives when it is never disturbed."""
+    tokens = list(request.prompt)
+    for count in range(request.max_tokens):
+        may_end = count >= request.min_tokens
+        tokens.append(next_token(tokens, beam, may_end=may_end))
+        if tokens[-1] == END and not request.ignore_eos:
+            return tokens[len(request.prompt) :], "stop"
+    return tokens[len(request.prompt) :], "length"
+
+
+def found_alone(request: Add) -> list[tuple[list[int], str]]:
+    """What a search gives when it is never disturbed."""
+    return [alone(request, beam) for beam in range(request.returned)]
+
+
+def logprobs_of(request: Add, tokens: Sequence[int]) -> list[float]:
+    """Those of an answer's tokens."""
+    whole = [*request.prompt, *tokens]
+    start = len(request.prompt) + 1
+    return [logprob(whole[:end]) for end in range(start, len(whole) + 1)]
+
+
+class Beam:
+    """One sequence inside the fake."""
+
+    def __init__(self, request: Add, number: int) -> None:
+        self.request = request
+        self.number = number
+        self.tokens = list(request.prompt)
+        self.unread: list[int] = []
+        self.unread_logprobs: list[float] = []
+        self.finish: str | None = None
+
+    def grow(self) -> None:
+        count = len(self.tokens) - len(self.request.prompt)
+        may_end = count >= self.request.min_tokens
+        self.tokens.append(next_token(self.tokens, self.number, may_end=may_end))
+        self.unread.append(self.tokens[-1])
+        self.unread_logprobs.append(logprob(self.tokens))
+        if self.tokens[-1] == END and not self.request.ignore_eos:
+            self.finish = "stop"
+        elif count + 1 == self.request.max_tokens:
+            self.finish = "length"
+
+    def take(self) -> Output:
+        output = Output(self.unread, self.unread_logprobs, self.finish)
+        self.unread, self.unread_logprobs = [], []
+        return output
+
+
+@dataclass
+class Handle:
+    """What is read of it once is gone, as with genai."""
+
+    request: Add
+    cancelled: bool = False
+    gave_up: bool = False
+    beams: list[Beam] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.beams = [Beam(self.request, number) for number in range(self.request.beams)]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks for all tokens and the one that comes; beams may share nothing."""
+        longest = max(len(beam.tokens) for beam in self.beams)
+        return -(-(longest + 1) // BLOCK) * len(self.beams)
+
+    @property
+    def ended(self) -> bool:
+        return all(beam.finish for beam in self.beams)
+
+    def grow(self) -> None:
+        for beam in self.beams:
+            if beam.finish is None:
+                beam.grow()
+
+    def take(self) -> list[Output]:
+        assert not self.cancelled, "a cancelled sequence is not read"
+        search = len(self.beams) > 1
+        if search and not self.ended:
+            return []
+        outputs = [beam.take() for beam in self.beams[: self.request.returned]]
+        return [output for output in outputs if output.tokens or output.finish]
+
+    def dropped(self) -> bool:
+        return self.gave_up
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Pipeline:
+    """genai's pool, exactly: a step takes blocks, and gives back those of who leaves at its end."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.inside: list[Handle] = []
+        self.peak = 0
+        self.requests: dict[int, list[Add]] = {}
+        self.added: list[int] = []
+        self.drops: dict[int, int] = {}
+        self.grown = 0
+        self._fresh: list[tuple[int, Handle]] = []
+
+    def add(self, request: Add) -> Handle:
+        assert request.max_tokens >= 1
+        handle = Handle(request)
+        self._fresh.append((request.id, handle))
+        self.added.append(request.id)
+        requests = self.requests.setdefault(request.id, [])
+        requests.append(request)
+        first = requests[0]
+        tokens = len(first.prompt) + first.max_tokens
+        assert len(request.prompt) + request.max_tokens == tokens
+        return handle
+
+    def step(self) -> None:
+        leaving = any(handle.cancelled for handle in self.inside)
+        for identifier, handle in self._fresh:
+            # genai may drop what is added in the step that frees another's blocks.
+            handle.gave_up = leaving or self.drops.get(identifier, 0) > 0
+            self.drops[identifier] = self.drops.get(identifier, 0) - 1
+            if not handle.gave_up:
+                self.inside.append(handle)
+        self._fresh.clear()
+        used = sum(handle.blocks for handle in self.inside)
+        assert used <= self.total, "the KV cache ran out"
+        self.peak = max(self.peak, used)
+        for handle in self.inside:
+            if not handle.cancelled:
+                handle.grow()
+                self.grown += 1
+        self.inside = [item for item in self.inside if not item.cancelled and not item.ended]
+
+
+class Run:
+    """A scheduler over the fake, and what its reports said."""
+
+    def __init__(self, total: int) -> None:
+        self.pipeline = Pipeline(total)
+        self.scheduler = Scheduler(self.pipeline, total, BLOCK)
+        self.total = total
+        self.requests: dict[int, Add] = {}
+        # By the request's id, and for each sequence of a search.
+        self.answers: dict[int, list[list[int]]] = {}
+        self.logprobs: dict[int, list[list[float]]] = {}
+        self.finishes: dict[int, dict[int, str]] = {}
+
+    @property
+    def tokens(self) -> dict[int, list[int]]:
+        """Those of the first sequence of each request."""
+        return {identifier: answers[0] for identifier, answers in self.answers.items()}
+
+    @property
+    def finish(self) -> dict[int, str]:
+        """Why the first sequence of each request ended."""
+        return {key: reasons[0] for key, reasons in self.finishes.items() if 0 in reasons}
+
+    def add(self, *requests: Add) -> None:
+        for request in requests:
+            self.requests[request.id] = request
+            self.answers[request.id] = [[] for _ in range(request.returned)]
+            self.logprobs[request.id] = [[] for _ in range(request.returned)]
+            self.finishes[request.id] = {}
+            self.scheduler.add(request)
+
+    def step(self) -> Load:
+        report = self.scheduler.step()
+        assert len({(item.id, item.index) for item in report.news}) == len(report.news)
+        for item in report.news:
+            finishes = self.finishes[item.id]
+            assert item.index not in finishes, "news of a sequence that ended"
+            self.answers[item.id][item.index] += item.tokens
+            self.logprobs[item.id][item.index] += item.logprobs
+            wanted = len(item.tokens) if self.requests[item.id].logprobs else 0
+            assert len(item.logprobs) == wanted
+            if item.finish is not None:
+                finishes[item.index] = item.finish
+        assert report.load.used_kv_blocks <= report.load.total_kv_blocks == self.total
+        return report.load
+
+    def finish_all(self) -> Load:
+        silent = 0
+        load = self.scheduler.load()
+        while self.scheduler.busy:
+            before = self.pipeline.grown
+            load = self.step()
+            silent = 0 if self.pipeline.grown > before else silent + 1
+            # One step frees blocks, the next one runs again.
+            assert silent < 3, "no progress"
+        return load
+
+    def right(self, *requests: Add) -> None:
+        for request in requests:
+            answers = self.answers[request.id]
+            reasons = self.finishes[request.id]
+            got = [(tokens, reasons[index]) for index, tokens in enumerate(answers)]
+            assert got == found_alone(request)
+            if request.logprobs:
+                expected = [logprobs_of(request, tokens) for tokens in answers]
+                assert self.logprobs[request.id] == expected
+
+
+def sequence(identifier: int, prompt: int, answer: int, **fields: Any) -> Add:
+    """A sequence, or a search, whose model says `answer` tokens, none of them the end."""
+    for start in range(10_000):
+        tokens = tuple(random.Random(f"{identifier}:{start}").choices(range(8, 50), k=prompt))
+        request = Add(identifier, tokens, answer, **fields)
+        ends = [alone(request, beam) for beam in range(request.beams)]
+        if all(len(said) == answer and END not in said for said, _ in ends):
+            return request
+    raise AssertionError("no such sequence")
+
+
+def search(identifier: int, prompt: int, answer: int, width: int, returned: int = 0) -> Add:
+    """A search all of whose beams say `answer` tokens."""
+    return sequence(identifier, prompt, answer, beams=width, returned=returned or width)

@@ -1,0 +1,101 @@
+"""A model to serve whose engine is a script."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.models import ModelState
+from ovchat_server.chat.prompt import PromptRenderer
+from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.engine.base import EngineStatus, GeneratedTokens
+from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
+from ovchat_server.serving.models import ServedModel
+from tests.unit.text_tools import byte_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Any, Self
+
+    from ovchat_server.engine.base import GenerationRequest
+
+TOKENIZER = byte_tokenizer()
+VOCABULARY = TOKENIZER.vocabulary_size
+CONTEXT = 100
+# Of a search: half, a third and a quarter.
+SEARCH_LENGTHS = (CONTEXT, 50, 33, 25)
+READY = EngineStatus(ModelState.READY, CONTEXT, SEARCH_LENGTHS)
+
+
+class ScriptedGeneration:
+    """Says what the script says, in its order."""
+
+    def __init__(self, pieces: Sequence[GeneratedTokens]) -> None:
+        self._pieces = list(pieces)
+        self.ended: list[int] = []
+        self.left = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.left = True
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> GeneratedTokens:
+        while self._pieces:
+            piece = self._pieces.pop(0)
+            if piece.index not in self.ended:
+                return piece
+        raise StopAsyncIteration
+
+    def end(self, index: int) -> None:
+        self.ended.append(index)
+
+
+@dataclass
+class ScriptedEngine:
+    """Remembers what it was asked."""
+
+    pieces: Sequence[GeneratedTokens] = ()
+    status: EngineStatus = READY
+    asked: list[GenerationRequest] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.generation = ScriptedGeneration(self.pieces)
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> ScriptedGeneration:
+        self.asked += requests
+        return self.generation
+
+
+def served(
+    engine: ScriptedEngine | None = None,
+    defaults: GenerationDefaults | None = None,
+    template: str = "{{ messages[-1].content }}",
+    **files: Any,
+) -> ServedModel:
+    """The model "demo"; its context is as long as its engine's."""
+    [end] = TOKENIZER.encode("<|im_end|>")
+    read = ModelFiles(
+        created=1,
+        digest="",
+        context_length=CONTEXT,
+        end_tokens=(end,),
+        vocabulary_size=VOCABULARY,
+        defaults=defaults or GenerationDefaults(),
+        template=ChatTemplate(template, {}),
+        tokenizer=TOKENIZER,
+    )
+    read = dataclasses.replace(read, **files)
+    renderer = PromptRenderer(read.template, read.tokenizer)
+    return ServedModel("demo", "fp_1", read, renderer, engine or ScriptedEngine())

@@ -1,0 +1,100 @@
+"""The choices of one request, as an engine of any manners brings them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.chat import Role
+from ovchat_server.api.chat_request import read_chat_request
+from ovchat_server.api.generation import StreamOptions
+from ovchat_server.engine.base import GeneratedTokens, TokenFinish
+from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.serving.models import ModelRegistry
+from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, served
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ovchat_server.api.completion import Chunk
+    from ovchat_server.serving.answer import Answer
+
+
+def said(index: int, text: str, finish: TokenFinish | None = None) -> GeneratedTokens:
+    return GeneratedTokens(index, tuple(TOKENIZER.encode(text)), finish)
+
+
+async def answer(engine: ScriptedEngine, **fields: Any) -> Answer:
+    messages = [{"role": "user", "content": "Hello"}]
+    request = read_chat_request({"model": "demo", "messages": messages} | fields)
+    return await ChatCompletions(ModelRegistry([served(engine)])).answer(request)
+
+
+async def streamed(answer: Answer, options: StreamOptions | None = None) -> list[Chunk]:
+    return [chunk async for chunk in answer.stream(options or StreamOptions())]
+
+
+async def test_the_roles_come_first_in_order_whichever_choice_speaks_first() -> None:
+    length = TokenFinish.LENGTH
+    engine = ScriptedEngine([said(2, "c", length), said(0, "a", length), said(1, "b", length)])
+    chunks = await streamed(await answer(engine, n=3))
+
+    told = [(chunk.choices[0].index, chunk.choices[0].delta) for chunk in chunks]
+    assert [(index, delta.role) for index, delta in told[:3]] == [
+        (index, Role.ASSISTANT) for index in range(3)
+    ]
+    assert [(index, delta.content) for index, delta in told[3:] if delta.content] == [
+        (2, "c"),
+        (0, "a"),
+        (1, "b"),
+    ]
+
+
+async def test_a_choice_that_ends_before_the_engine_does_is_given_up_alone() -> None:
+    engine = ScriptedEngine(
+        [said(0, "a END"), said(1, "b"), said(0, "never"), said(1, "c", TokenFinish.LENGTH)]
+    )
+    whole = await (await answer(engine, n=2, stop="END")).whole()
+
+    assert [choice.message.content for choice in whole.choices] == ["a ", "bc"]
+    assert engine.generation.ended == [0]
+    assert whole.usage.completion_tokens == 5 + 2
+
+
+async def test_a_choice_that_the_engine_ended_is_not_given_up() -> None:
+    engine = ScriptedEngine([said(0, "a<|im_end|>", TokenFinish.STOP)])
+    await (await answer(engine)).whole()
+
+    assert engine.generation.ended == []
+    assert engine.generation.left
+
+
+async def test_a_stream_that_is_closed_leaves_the_engine() -> None:
+    engine = ScriptedEngine([said(0, "a"), said(0, "b", TokenFinish.LENGTH)])
+    chunks = (await answer(engine)).stream(StreamOptions())
+    await anext(chunks)
+    assert not engine.generation.left
+
+    await chunks.aclose()
+
+    assert engine.generation.left
+
+
+async def test_usage_so_far_counts_what_was_said() -> None:
+    engine = ScriptedEngine([said(0, "ab"), said(1, "c"), said(0, "d"), said(1, "e")])
+    options = StreamOptions(include_usage=True, continuous_usage=True)
+    chunks = await streamed(await answer(engine, n=2), options)
+
+    counts = [chunk.usage.completion_tokens for chunk in chunks if chunk.usage]
+    # Both roles before any text, four pieces, and the whole.
+    assert counts == [0, 0, 2, 3, 4, 5, 5]
+    assert {chunk.usage.prompt_tokens for chunk in chunks if chunk.usage} == {len("Hello")}
+    assert chunks[-1].choices == ()
+
+
+async def test_the_models_end_token_is_only_told_where_it_was_to_be_ignored() -> None:
+    [end] = TOKENIZER.encode("<|im_end|>")
+    for ignore, reason in ((False, None), (True, end)):
+        engine = ScriptedEngine([said(0, "a<|im_end|>", TokenFinish.STOP)])
+        asked = await answer(engine, stop_token_ids=[end], ignore_eos=ignore)
+        [choice] = (await asked.whole()).choices
+        assert (choice.message.content, choice.stop_reason) == ("a", reason)

@@ -1,0 +1,320 @@
+"""What the engine is asked: the request's wishes, the model's defaults, the context's room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
+from ovchat_server.api.generation import (
+    BeamSearch,
+    Ending,
+    GenerationParams,
+    SamplingParams,
+    Truncation,
+    TruncationSide,
+)
+from ovchat_server.api.models import ModelState
+from ovchat_server.engine.base import EngineStatus, GenerationRequest, Sampling, Search
+from ovchat_server.serving.generation import (
+    DEFAULT_TOP_K,
+    PromptTokens,
+    generation_requests,
+    resolve_sampling,
+    truncated,
+)
+from ovchat_server.serving.model_files import GenerationDefaults
+from tests.unit.serving_tools import CONTEXT, SEARCH_LENGTHS, VOCABULARY, ScriptedEngine, served
+
+if TYPE_CHECKING:
+    from ovchat_server.serving.models import ServedModel
+
+PROMPT = PromptTokens("messages", (1, 2, 3))
+
+
+def requests(
+    params: GenerationParams | None = None,
+    *prompts: PromptTokens,
+    model: ServedModel | None = None,
+) -> list[GenerationRequest]:
+    return generation_requests(model or served(), params or GenerationParams(), prompts or [PROMPT])
+
+
+def prompt(tokens: int, field: str = "messages") -> PromptTokens:
+    return PromptTokens(field, (1,) * tokens)
+
+
+def ending(**fields: Any) -> GenerationParams:
+    return GenerationParams(ending=Ending(**fields))
+
+
+def seeds(seed: int | None, n: int = 1, *prompts: PromptTokens) -> list[int]:
+    params = GenerationParams(SamplingParams(seed=seed), n=n)
+    return [request.sampling.seed for request in requests(params, *prompts)]
+
+
+@pytest.mark.parametrize(
+    ("field", "last"),
+    [
+        ("temperature", 1.0),
+        ("top_p", 1.0),
+        ("top_k", DEFAULT_TOP_K),
+        ("min_p", 0.0),
+        ("repetition_penalty", 1.0),
+    ],
+)
+def test_the_request_wins_over_the_model_over_openai_and_ovms(field: str, last: float) -> None:
+    values: tuple[Any, Any] = (3, 7) if field == "top_k" else (0.25, 0.5)
+    model, asked = GenerationDefaults(**{field: values[0]}), SamplingParams(**{field: values[1]})
+    nothing = SamplingParams()
+    assert getattr(resolve_sampling(nothing, GenerationDefaults()), field) == last
+    assert getattr(resolve_sampling(nothing, model), field) == getattr(model, field)
+    assert getattr(resolve_sampling(asked, model), field) == getattr(asked, field)
+
+
+def test_a_zero_that_was_asked_for_is_no_default() -> None:
+    model = GenerationDefaults(temperature=0.5, top_k=3, min_p=0.5)
+    asked = SamplingParams(temperature=0, top_k=0, min_p=0, seed=0)
+    assert resolve_sampling(asked, model) == Sampling()
+
+
+@pytest.mark.parametrize(("value", "expected"), [(-1, 0), (0, 0), (1, 1)])
+def test_top_k_is_turned_off_in_two_ways(value: int, expected: int) -> None:
+    assert resolve_sampling(SamplingParams(top_k=value), GenerationDefaults()).top_k == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.9e-5, 0.0), (1e-5, 1e-5), (2, 2)])
+def test_a_temperature_next_to_nothing_is_greedy(value: float, expected: float) -> None:
+    sampling = resolve_sampling(SamplingParams(temperature=value), GenerationDefaults())
+    assert sampling.temperature == expected
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_seed_that_the_engine_takes_is_what_it_gets(seed: int) -> None:
+    assert seeds(seed) == [seed]
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_any_seed_is_folded_into_what_the_engine_takes(seed: int) -> None:
+    [folded] = seeds(seed)
+    assert 0 <= folded < 2**32
+    assert seeds(seed) == [folded]
+
+
+def test_seeds_that_differ_in_their_upper_half_differ() -> None:
+    assert len({*seeds(1), *seeds(1 + 2**32), *seeds(1 + 2**33)}) == 3
+
+
+def test_without_a_seed_every_request_has_its_own() -> None:
+    assert len({seeds(None)[0] for _ in range(20)}) == 20
+
+
+def test_every_choice_has_the_next_seed() -> None:
+    assert seeds(5, 3) == [5, 6, 7]
+    assert seeds(5, 2, PROMPT, PROMPT) == [5, 6, 7, 8]
+    assert seeds(2**32 - 1, 3) == [2**32 - 1, 0, 1]
+    first, *others = seeds(None, 4)
+    assert others == [(first + number) % 2**32 for number in (1, 2, 3)]
+
+
+def test_choices_are_requests_of_their_own_in_the_order_of_the_prompts() -> None:
+    first, second = PromptTokens("prompt[0]", (1,)), PromptTokens("prompt[1]", (2,))
+    asked = requests(GenerationParams(n=2), first, second)
+    assert [request.prompt for request in asked] == [(1,), (1,), (2,), (2,)]
+    assert [request.sequences for request in asked] == [1] * 4
+
+
+def test_a_search_is_one_request_for_all_choices() -> None:
+    params = GenerationParams(SamplingParams(temperature=1, seed=3), n=2, beams=BeamSearch(4, 0.5))
+    [request] = requests(params)
+    assert request.search == Search(width=4, returned=2, length_penalty=0.5)
+    assert request.sequences == 2
+    # It takes no samples.
+    assert request.sampling == Sampling()
+
+
+def test_all_that_ends_an_answer_reaches_the_engine() -> None:
+    wishes = Ending(max_tokens=9, min_tokens=2, ignore_eos=True, stop_token_ids=(4, 5))
+    [request] = requests(GenerationParams(ending=wishes, logprobs=True))
+    assert request.max_tokens == 9
+    assert request.min_tokens == 2
+    assert request.ignore_eos
+    assert request.stop_tokens == (4, 5)
+    assert request.logprobs
+
+
+@pytest.mark.parametrize(
+    ("default", "params", "expected"),
+    [
+        (None, ending(), CONTEXT - 3),
+        (10, ending(), 10),
+        # A wish, not a limit.
+        (1000, ending(), CONTEXT - 3),
+        (10, ending(min_tokens=20), 20),
+        (10, ending(max_tokens=30), 30),
+        (10, ending(max_tokens=5), 5),
+        (None, ending(max_tokens=CONTEXT - 3), CONTEXT - 3),
+    ],
+)
+def test_the_length_is_the_requests_then_the_models_then_all_there_is(
+    default: int | None, params: GenerationParams, expected: int
+) -> None:
+    model = served(defaults=GenerationDefaults(max_tokens=default))
+    assert requests(params, model=model)[0].max_tokens == expected
+
+
+@pytest.mark.parametrize(
+    ("params", "tokens", "field"),
+    [
+        (ending(), CONTEXT, "messages"),
+        (ending(max_tokens=1), CONTEXT, "messages"),
+        (ending(max_tokens=2), CONTEXT - 1, "max_tokens"),
+        (
+            ending(max_tokens=2, max_tokens_field="max_completion_tokens"),
+            CONTEXT - 1,
+            "max_completion_tokens",
+        ),
+        (ending(min_tokens=2), CONTEXT - 1, "min_tokens"),
+        (ending(max_tokens=3, min_tokens=3), CONTEXT - 1, "max_tokens"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_the_name_the_caller_used(
+    params: GenerationParams, tokens: int, field: str
+) -> None:
+    with pytest.raises(ContextLengthExceededError) as caught:
+        requests(params, prompt(tokens))
+    assert caught.value.param == field
+    assert str(CONTEXT) in caught.value.message
+    assert str(tokens) in caught.value.message
+
+
+def test_prompt_and_answer_may_fill_the_context() -> None:
+    [request] = requests(ending(max_tokens=1), prompt(CONTEXT - 1))
+    assert request.max_tokens == 1
+    [request] = requests(ending(), prompt(CONTEXT - 1))
+    assert request.max_tokens == 1
+
+
+def test_the_prompt_that_is_too_long_is_named() -> None:
+    with pytest.raises(ContextLengthExceededError) as caught:
+        requests(ending(), prompt(1, "prompt[0]"), prompt(CONTEXT, "prompt[1]"))
+    assert caught.value.param == "prompt[1]"
+
+
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_a_search_has_the_room_that_its_beams_leave(width: int) -> None:
+    room = SEARCH_LENGTHS[width - 1]
+    params = GenerationParams(n=1, beams=BeamSearch(width))
+    assert requests(params, prompt(10))[0].max_tokens == room - 10
+    with pytest.raises(ContextLengthExceededError) as caught:
+        requests(params, prompt(room))
+    assert caught.value.param == "messages"
+    assert str(room) in caught.value.message
+    # By sampling it fits.
+    assert requests(GenerationParams(n=width), prompt(room))[0].max_tokens == CONTEXT - room
+
+
+def test_while_the_model_loads_its_own_context_counts() -> None:
+    engine = ScriptedEngine(status=EngineStatus(ModelState.LOADING, 0))
+    model = served(engine, context_length=50)
+    assert requests(model=model)[0].max_tokens == 47
+    params = GenerationParams(beams=BeamSearch(4))
+    assert requests(params, model=model)[0].max_tokens == 47
+
+
+def test_a_smaller_pool_than_the_models_context_counts() -> None:
+    assert requests(model=served(context_length=4096))[0].max_tokens == CONTEXT - 3
+
+
+@pytest.mark.parametrize("field", ["messages", "prompt", "prompt[3]"])
+def test_an_empty_prompt_is_refused(field: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        requests(None, PromptTokens(field, ()))
+    assert caught.value.param == field
+    assert caught.value.code == "invalid_value"
+
+
+@pytest.mark.parametrize(
+    ("params", "tokens", "path"),
+    [
+        (ending(stop_token_ids=(0, VOCABULARY)), (1,), "stop_token_ids[1]"),
+        (ending(), (VOCABULARY - 1, 1, VOCABULARY), "prompt[7][2]"),
+        (ending(), (2**32 - 1,), "prompt[7][0]"),
+    ],
+)
+def test_a_token_that_the_model_does_not_have_is_refused_by_its_place(
+    params: GenerationParams, tokens: tuple[int, ...], path: str
+) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        requests(params, PromptTokens("prompt[7]", tokens))
+    assert caught.value.param == path
+    assert str(VOCABULARY) in caught.value.message
+
+
+def test_the_last_token_of_the_vocabulary_is_one() -> None:
+    last = VOCABULARY - 1
+    [request] = requests(ending(stop_token_ids=(last,)), PromptTokens("prompt", (last,)))
+    assert (request.prompt, request.stop_tokens) == ((last,), (last,))
+
+
+TOKENS = tuple(range(90))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "side", "expected"),
+    [
+        (5, TruncationSide.LEFT, TOKENS[-5:]),
+        (5, TruncationSide.RIGHT, TOKENS[:5]),
+        (90, TruncationSide.LEFT, TOKENS),
+        (91, TruncationSide.RIGHT, TOKENS),
+        (89, TruncationSide.LEFT, TOKENS[1:]),
+        (1, TruncationSide.LEFT, TOKENS[-1:]),
+        # More than there is room for: refused later, as without.
+        (2**32 - 1, TruncationSide.LEFT, TOKENS),
+    ],
+)
+def test_a_prompt_is_cut_on_one_side(
+    tokens: int, side: TruncationSide, expected: tuple[int, ...]
+) -> None:
+    params = GenerationParams(truncation=Truncation(tokens, side))
+    assert truncated(served(), params, TOKENS) == expected
+
+
+@pytest.mark.parametrize(
+    ("most", "beams", "kept"),
+    [
+        # One token of an answer at the least.
+        (None, None, CONTEXT - 1),
+        (30, None, CONTEXT - 30),
+        (None, BeamSearch(2), 49),
+        (30, BeamSearch(2), 20),
+        # There must be a prompt, and then max_tokens is what does not fit.
+        (CONTEXT + 5, None, 1),
+    ],
+)
+def test_a_prompt_is_cut_to_the_room_that_the_answer_leaves(
+    most: int | None, beams: BeamSearch | None, kept: int
+) -> None:
+    tokens = tuple(range(200))
+    for side, expected in (
+        (TruncationSide.LEFT, tokens[-kept:]),
+        (TruncationSide.RIGHT, tokens[:kept]),
+    ):
+        params = GenerationParams(
+            ending=Ending(max_tokens=most), beams=beams, truncation=Truncation(None, side)
+        )
+        assert truncated(served(), params, tokens) == expected
+
+
+def test_a_cut_prompt_leaves_room_for_the_fewest_tokens() -> None:
+    params = GenerationParams(ending=Ending(min_tokens=20), truncation=Truncation(None))
+    tokens = truncated(served(), params, (1,) * 200)
+    assert len(tokens) == CONTEXT - 20
+    assert requests(params, PromptTokens("messages", tokens))[0].max_tokens == 20
+
+
+def test_without_truncation_a_prompt_stays_whole() -> None:
+    assert truncated(served(), GenerationParams(), TOKENS) == TOKENS

@@ -1,0 +1,275 @@
+"""Beam searches in the pool, and whatever else a preempted sequence must not lose."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ovchat_server.engine.messages import Add
+from ovchat_server.engine.scheduler import LOOK_AHEAD_TOKENS, MAX_DROPS
+from tests.unit.scheduler_tools import BLOCK, END, Run, alone, found_alone, search, sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def test_a_search_says_nothing_before_it_ends_and_then_all() -> None:
+    run = Run(64)
+    request = search(1, 5, 6, width=4, returned=2)
+    run.add(request)
+    for _ in range(5):
+        run.step()
+        assert run.answers[1] == [[], []]
+    run.step()
+    run.right(request)
+    assert not run.scheduler.busy
+
+
+def test_a_search_counts_the_blocks_of_all_its_beams() -> None:
+    run = Run(64)
+    run.add(search(1, 6, 10, width=3))
+    used = [run.step().used_kv_blocks for _ in range(4)]
+    tokens = [6 + steps + LOOK_AHEAD_TOKENS for steps in range(1, 5)]
+    assert used == [-(-count // BLOCK) * 3 for count in tokens]
+
+
+def test_a_search_that_does_not_fit_waits() -> None:
+    run = Run(20)
+    first, second = search(1, 7, 5, width=4), search(2, 7, 5, width=4)
+    run.add(first, second)
+    load = run.step()
+    assert (load.running_requests, load.waiting_requests) == (1, 1)
+    run.finish_all()
+    run.right(first, second)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("total", [8, 13, 32])
+def test_the_longest_search_that_is_promised_fits_alone(width: int, total: int) -> None:
+    run = Run(total)
+    length = run.scheduler.search_length(width)
+    if length < 2:
+        pytest.skip("nothing is promised")
+    request = search(1, length - 1, 1, width) if length < 8 else search(1, length - 5, 5, width)
+    run.add(request)
+    run.finish_all()
+    run.right(request)
+
+
+def test_a_wider_search_is_promised_less() -> None:
+    run = Run(41)
+    lengths = [run.scheduler.search_length(width) for width in (1, 2, 4, 8, 40, 41)]
+    assert lengths == [40 * BLOCK - 2, 20 * BLOCK - 2, 10 * BLOCK - 2, 5 * BLOCK - 2, BLOCK - 2, 0]
+    assert run.scheduler.context_length == lengths[0]
+
+
+def preempting() -> tuple[Run, list[Add]]:
+    """A run up to the first preemption of a search."""
+    run = Run(24)
+    requests = [sequence(1, 6, 40), search(2, 6, 14, width=4)]
+    run.add(*requests)
+    for _ in range(40):
+        if run.step().preemptions:
+            return run, requests
+    raise AssertionError("nothing was preempted")
+
+
+def test_a_preempted_search_starts_anew_and_answers_all_the_same() -> None:
+    run, requests = preempting()
+    assert run.answers[2] == [[]] * 4
+    run.finish_all()
+    first, *later = run.pipeline.requests[2]
+    assert first == requests[1]
+    assert later
+    assert all(again == first for again in later)
+    run.right(*requests)
+
+
+def test_a_preempted_search_needs_no_more_blocks_than_at_its_start() -> None:
+    run, _ = preempting()
+    assert run.scheduler.load().running_requests == 1
+    run.scheduler.cancel(1)
+    run.step()
+    load = run.step()
+    assert load.used_kv_blocks == -(-(6 + 1 + LOOK_AHEAD_TOKENS) // BLOCK) * 4
+
+
+def test_a_running_search_can_be_cancelled() -> None:
+    run = Run(64)
+    request, other = search(1, 6, 20, width=4), sequence(2, 6, 10)
+    run.add(request, other)
+    run.step()
+    run.scheduler.cancel(1)
+    load = run.step()
+    assert load.running_requests == 1
+    assert load.used_kv_blocks < 4
+    load = run.finish_all()
+    assert run.finishes[1] == {}
+    assert load.used_kv_blocks == 0
+    run.right(other)
+
+
+def test_a_dropped_search_is_offered_again() -> None:
+    run = Run(64)
+    requests = [search(1, 4, 6, width=2), search(2, 4, 6, width=3, returned=1)]
+    run.pipeline.drops = {1: MAX_DROPS}
+    run.add(*requests)
+    run.finish_all()
+    assert run.pipeline.added.count(1) == MAX_DROPS + 1
+    run.right(*requests)
+
+
+def test_a_search_that_is_offered_again_counts_from_its_start() -> None:
+    run = Run(64)
+    run.pipeline.drops = {1: MAX_DROPS}
+    run.add(search(1, 4, 6, width=2))
+    for _ in range(MAX_DROPS):
+        run.step()
+    assert run.step().used_kv_blocks == -(-(4 + 1 + LOOK_AHEAD_TOKENS) // BLOCK) * 2
+
+
+def test_only_sequences_that_were_asked_for_count_as_generated() -> None:
+    run = Run(64)
+    run.add(search(1, 4, 6, width=5, returned=2))
+    assert run.finish_all().generated_tokens == 2 * 6
+
+
+def resumed(change: Callable[[Add], Add]) -> tuple[Run, Add]:
+    """A run in which the third of three sequences was preempted and resumed."""
+    run = Run(12)
+    requests = [change(sequence(i, 6, 20)) for i in (1, 2, 3)]
+    run.add(*requests)
+    run.finish_all()
+    assert len(run.pipeline.requests[3]) > 1
+    run.right(*requests)
+    return run, requests[2]
+
+
+def replaced(**fields: Any) -> Callable[[Add], Add]:
+    return lambda request: msgspec.structs.replace(request, **fields)
+
+
+def test_a_resumed_sequence_is_asked_for_what_is_left() -> None:
+    run, request = resumed(replaced(min_tokens=15))
+    for again in run.pipeline.requests[3]:
+        done = len(again.prompt) - len(request.prompt)
+        assert again.prompt == (*request.prompt, *run.tokens[3][:done])
+        assert again.max_tokens == 20 - done
+        assert again.min_tokens == 15 - done
+        assert again.seed == done
+
+
+def test_a_resumed_sequence_never_asks_for_less_than_no_tokens() -> None:
+    run, _ = resumed(replaced(min_tokens=1))
+    assert [again.min_tokens for again in run.pipeline.requests[3]][1:] == [0] * (
+        len(run.pipeline.requests[3]) - 1
+    )
+
+
+def test_a_resumed_sequence_keeps_all_other_wishes() -> None:
+    wishes = {
+        "temperature": 0.5,
+        "top_p": 0.25,
+        "top_k": 3,
+        "min_p": 0.125,
+        "repetition_penalty": 1.5,
+        "ignore_eos": True,
+        "stop_tokens": (51, 52),
+        "logprobs": True,
+    }
+    run, _ = resumed(replaced(**wishes))
+    for again in run.pipeline.requests[3]:
+        assert {name: getattr(again, name) for name in wishes} == wishes
+
+
+def test_log_probabilities_stay_with_their_tokens_across_a_preemption() -> None:
+    run, request = resumed(replaced(logprobs=True))
+    assert len(run.logprobs[request.id][0]) == len(run.tokens[request.id]) == 20
+
+
+def test_the_end_does_not_come_before_the_fewest_tokens() -> None:
+    ending = next(
+        request
+        for start in range(1000)
+        if (request := Add(1, (start,), 40)) and 2 < len(alone(request)[0]) < 20
+    )
+    length = len(alone(ending)[0])
+    run = Run(64)
+    longer = msgspec.structs.replace(ending, id=2, min_tokens=length)
+    run.add(ending, longer)
+    run.finish_all()
+    run.right(ending, longer)
+    assert len(run.tokens[2]) > length
+    assert END not in run.tokens[2][:length]
+
+
+SHAPE = st.tuples(
+    st.integers(1, 30),  # length of the prompt
+    st.integers(1, 30),  # most tokens of the answer
+    st.integers(0, 12),  # steps before it comes
+    st.one_of(st.none(), st.integers(0, 40)),  # steps before it is cancelled
+    st.integers(0, 1),  # times it is dropped
+    st.sampled_from([1, 1, 1, 2, 3, 5]),  # beams
+    st.sampled_from([0, 0, 3, 12]),  # fewest tokens
+    st.booleans(),  # past the end
+    st.booleans(),  # log probabilities
+)
+
+
+@given(work=st.lists(SHAPE, min_size=1, max_size=12), total=st.integers(4, 40), data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_load_ends_complete_and_right(
+    work: list[tuple[int, int, int, int | None, int, int, int, bool, bool]],
+    total: int,
+    data: st.DataObject,
+) -> None:
+    run = Run(total)
+    chance = random.Random(data.draw(st.integers(0, 1000)))
+    coming: list[tuple[int, Add]] = []
+    cancels: dict[int, int] = {}
+    for identifier, shape in enumerate(work):
+        prompt, answer, start, cancelled, drops, beams, fewest, past, logprobs = shape
+        # What a server refuses does not come here: see search_length.
+        while run.scheduler.search_length(beams) < 2:
+            beams -= 1
+        room = run.scheduler.search_length(beams)
+        prompt = min(prompt, room - 1)
+        answer = min(answer, room - prompt)
+        plain = beams == 1
+        request = Add(
+            identifier,
+            tuple(chance.choices(range(8, 50), k=prompt)),
+            answer,
+            seed=identifier,
+            beams=beams,
+            returned=chance.randint(1, beams),
+            min_tokens=min(fewest, answer) if plain else 0,
+            ignore_eos=past and plain,
+            logprobs=logprobs,
+        )
+        coming.append((start, request))
+        run.pipeline.drops[identifier] = drops
+        if cancelled is not None:
+            cancels[identifier] = cancelled
+    coming.sort(key=lambda item: item[0])
+    for now in range(41):
+        run.add(*(request for start, request in coming if start == now))
+        for identifier, when in cancels.items():
+            if when == now:
+                run.scheduler.cancel(identifier)
+        if run.scheduler.busy:
+            run.step()
+    load = run.finish_all()
+    run.right(*(request for _, request in coming if request.id not in cancels))
+    for _, request in coming:
+        for (expected, _), got in zip(found_alone(request), run.answers[request.id], strict=True):
+            assert got == expected[: len(got)]
+    assert run.pipeline.peak <= total
+    assert (load.running_requests, load.waiting_requests, load.used_kv_blocks) == (0, 0, 0)
+    said = [tokens for answers in run.answers.values() for tokens in answers]
+    assert load.generated_tokens == sum(map(len, said))

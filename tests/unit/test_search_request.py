@@ -1,0 +1,66 @@
+"""Beam search: asked for in OVMS's way or vLLM's, and what it excludes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ovchat_server.api.generation import BeamSearch
+from ovchat_server.api.generation_request import MAX_BEAMS, MAX_CHOICES
+
+
+@pytest.mark.parametrize(
+    ("fields", "n", "expected"),
+    [
+        ({}, 1, None),
+        ({"n": MAX_CHOICES}, MAX_CHOICES, None),
+        ({"best_of": 1}, 1, None),
+        ({"best_of": 1, "n": 1, "use_beam_search": False}, 1, None),
+        ({"use_beam_search": True}, 1, None),
+        ({"n": 3, "use_beam_search": False}, 3, None),
+        ({"best_of": 2}, 1, BeamSearch(2)),
+        ({"best_of": MAX_BEAMS, "n": MAX_BEAMS}, MAX_BEAMS, BeamSearch(MAX_BEAMS)),
+        ({"n": 3, "use_beam_search": True}, 3, BeamSearch(3)),
+        ({"n": 2, "best_of": 4, "use_beam_search": True}, 2, BeamSearch(4)),
+        ({"best_of": 2, "length_penalty": 0}, 1, BeamSearch(2, 0.0)),
+        ({"best_of": 2, "length_penalty": -100}, 1, BeamSearch(2, -100.0)),
+        ({"best_of": 2, "length_penalty": 100}, 1, BeamSearch(2, 100.0)),
+        ({"length_penalty": 1}, 1, None),
+        # Neutral, whatever the search.
+        ({"best_of": 2, "min_tokens": 0, "ignore_eos": False}, 1, BeamSearch(2)),
+        ({"best_of": 2, "repetition_penalty": 1.0}, 1, BeamSearch(2)),
+        ({"best_of": 2, "temperature": 0.5, "seed": 3}, 1, BeamSearch(2)),
+    ],
+)
+def test_a_search_is_asked_for_in_two_ways(
+    read: Any, fields: dict[str, Any], n: int, expected: BeamSearch | None
+) -> None:
+    generation = read(**fields).generation
+    assert (generation.n, generation.beams) == (n, expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "code"),
+    [
+        ({"n": 3, "best_of": 2}, "best_of", "invalid_value"),
+        ({"n": 2, "best_of": 1}, "best_of", "invalid_value"),
+        ({"n": 21, "use_beam_search": True}, "n", "invalid_value"),
+        ({"best_of": 2, "use_beam_search": False}, "use_beam_search", "invalid_value"),
+        ({"length_penalty": 2}, "length_penalty", "invalid_value"),
+        ({"n": 2, "length_penalty": 0}, "length_penalty", "invalid_value"),
+        ({"best_of": 2, "length_penalty": 100.5}, "length_penalty", "invalid_value"),
+        ({"best_of": 2, "length_penalty": -100.5}, "length_penalty", "invalid_value"),
+        ({"best_of": 2, "min_tokens": 1}, "min_tokens", "unsupported_parameter"),
+        ({"best_of": 2, "ignore_eos": True}, "ignore_eos", "unsupported_parameter"),
+        (
+            {"best_of": 2, "repetition_penalty": 1.1},
+            "repetition_penalty",
+            "unsupported_parameter",
+        ),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused_by_name(
+    refused: Any, fields: dict[str, Any], field: str, code: str
+) -> None:
+    assert [(item.field, item.code) for item in refused(**fields)] == [(field, code)]
