@@ -64,3 +64,11 @@ def test_a_search_that_cannot_be_is_refused_by_name(
     refused: Any, fields: dict[str, Any], field: str, code: str
 ) -> None:
     assert [(item.field, item.code) for item in refused(**fields)] == [(field, code)]
+
+
+@pytest.mark.parametrize("fields", [{}, {"best_of": 1}, {"temperature": 1.5, "min_tokens": 2}])
+def test_a_search_with_one_beam_takes_the_likeliest_token(
+    read: Any, fields: dict[str, Any]
+) -> None:
+    generation = read(use_beam_search=True, **fields).generation
+    assert generation.sampling.temperature == 0
