@@ -3,10 +3,10 @@ BIN := .venv/bin
 REST_PORT ?= 8000
 GRPC_PORT ?= 9000
 
-.PHONY: help setup run test gen lint clean
+.PHONY: help setup run test gen release-contract lint clean
 
 help: ## List the targets.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 # The stamp is newer than pyproject.toml exactly when what it names is installed.
 .venv/.installed: pyproject.toml
@@ -30,12 +30,16 @@ test: setup tests/rest/node/node_modules/.installed ## Run all tests: [PYTEST_AR
 gen: setup ## Generate gen/ from protos/.
 	$(BIN)/python protos/generate.py
 
+release-contract: setup ## Promise protos/ to callers as it is now: what breaks it fails lint.
+	$(BIN)/python protos/generate.py --release
+
 lint: setup ## Lint, format, types, the contract.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/buf format --diff --exit-code protos
 	$(BIN)/python protos/generate.py --lint
+	$(BIN)/python protos/generate.py --breaking
 
 clean: ## Remove what was installed and cached.
 	rm -rf .venv tests/rest/node/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -113,7 +113,7 @@ local function write_error(handle)
   note_status(handle, headers:get("grpc-status") or printed:match("%d+"))
   local status = get("x-ovchat-status") or headers:get(":status")
   local text = get("x-ovchat-error") or from_status(status, message)
-  local retry_after = get("retry-after") or (status == "503" and "1")
+  local retry_after = get("retry-after") or ((status == "429" or status == "503") and "1")
   if retry_after then
     headers:replace("retry-after", retry_after)
   end

@@ -1,5 +1,7 @@
 """Generate gen/ from protos/: messages, typed stubs and the descriptor set for Envoy.
 
+And guard the contract: its style, and that no caller of the released one breaks.
+
 Everything comes from the packages of the `dev` extra, so that the result depends on their
 pinned versions alone.
 """
@@ -19,6 +21,8 @@ from grpc_tools import protoc
 
 PROTOS = Path(__file__).resolve().parent
 GEN = PROTOS.parent / "gen"
+# The contract that callers were last promised, as a descriptor set.
+RELEASED = PROTOS / "released.binpb"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 # google/api and google/rpc come with googleapis-common-protos, google/protobuf with grpc_tools.
 INCLUDES = [PROTOS, Path(sysconfig.get_path("purelib")), Path(protoc.__file__).parent / "_proto"]
@@ -41,34 +45,43 @@ def generate(target: Path) -> None:
     services = [path for path in files if path.stem.endswith("_service")]
     run_protoc(f"--python_out={target}", f"--mypy_out=quiet:{target}", files=files)
     run_protoc(f"--grpc_python_out={target}", f"--mypy_grpc_out=quiet:{target}", files=services)
-    run_protoc(f"--descriptor_set_out={target / 'ovchat.binpb'}", "--include_imports", files=files)
+    write_image(target / "ovchat.binpb")
     (target / "ovchat" / "py.typed").touch()
 
 
-def lint() -> int:
-    """Run buf's lint over the contract; its exit code."""
+def write_image(target: Path, *options: str) -> None:
+    """Write the contract and all it imports as one descriptor set."""
+    files = sorted(PROTOS.rglob("*.proto"))
+    run_protoc(f"--descriptor_set_out={target}", "--include_imports", *options, files=files)
+
+
+def buf(command: str, *arguments: str | Path) -> int:
+    """Have buf check the contract; its exit code."""
     # buf would resolve google/api from its own registry; a descriptor set needs no network.
     with tempfile.TemporaryDirectory() as directory:
         image = Path(directory) / "image.binpb"
-        run_protoc(
-            f"--descriptor_set_out={image}",
-            "--include_imports",
-            "--include_source_info",
-            files=sorted(PROTOS.rglob("*.proto")),
-        )
-        return subprocess.call(
-            [SCRIPTS / "buf", "lint", image, "--config", PROTOS.parent / "buf.yaml"]
-        )
+        # For the lines that buf names, and the comments that turn off a rule.
+        write_image(image, "--include_source_info")
+        config = PROTOS.parent / "buf.yaml"
+        return subprocess.call([SCRIPTS / "buf", command, image, "--config", config, *arguments])
 
 
 def main() -> int:
-    """Generate, or lint, as asked."""
+    """Generate, or guard, as asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=GEN, help="where to write (default: gen/)")
-    parser.add_argument("--lint", action="store_true", help="lint the contract, write nothing")
+    task = parser.add_mutually_exclusive_group()
+    task.add_argument("--lint", action="store_true", help="lint the contract, write nothing")
+    task.add_argument("--breaking", action="store_true", help="compare it with the released one")
+    task.add_argument("--release", action="store_true", help="make it the released one")
     arguments = parser.parse_args()
     if arguments.lint:
-        return lint()
+        return buf("lint")
+    if arguments.breaking:
+        return buf("breaking", "--against", RELEASED)
+    if arguments.release:
+        write_image(RELEASED)
+        return 0
     generate(arguments.out)
     return 0
 

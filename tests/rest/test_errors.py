@@ -75,7 +75,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an empty stop": ({"stop": ["a", ""]}, "stop[1]"),
     "too many stops": ({"stop": ["a"] * 17}, "stop"),
-    "n": ({"n": 2}, "n"),
+    "n": ({"n": 0}, "n"),
+    "frequency_penalty": ({"frequency_penalty": 1}, "frequency_penalty"),
     "logit_bias": ({"logit_bias": {"5": 1}}, "logit_bias"),
     "a response format": ({"response_format": {"type": "json_object"}}, "response_format"),
     "a forced tool": (

@@ -145,7 +145,7 @@ def test_errors_are_the_sdks_own(sdk: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as not_found:
         sdk.chat.completions.create(model="nobody", messages=HELLO)
     with pytest.raises(openai.BadRequestError) as bad_request:
-        sdk.chat.completions.create(model="demo", messages=HELLO, n=3)
+        sdk.chat.completions.create(model="demo", messages=HELLO, n=0)
     with pytest.raises(openai.BadRequestError):
         sdk.chat.completions.create(model="demo", messages=HELLO, temperature=3, stream=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from google.api import annotations_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from ovchat_server.launch import envoy_config as module
 from ovchat_server.launch.envoy_config import (
@@ -20,6 +23,7 @@ from ovchat_server.launch.envoy_config import (
     locate_envoy,
 )
 from ovchat_server.launch.errors import LaunchError
+from tests.conftest import ROOT
 
 
 def configured(**changes: Any) -> dict[str, Any]:
@@ -80,6 +84,13 @@ def test_the_shipped_values_are_the_defaults() -> None:
     assert {path.rsplit("/", 1)[-1] for path in changed} == {"filename", "proto_descriptor"}
 
 
+def test_envoy_takes_the_shipped_file_as_it_is() -> None:
+    # A launch hands over what Python read; Envoy's own reader of YAML must like it too.
+    command = [str(locate_envoy(None)), "--mode", "validate", "--config-path", "envoy/envoy.yaml"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
 def test_addresses_and_ports_are_put_in() -> None:
     config = configured(host="127.0.0.2", rest_port=81, grpc_port=82, admin_port=83)
     assert listener(config)["address"]["socket_address"] == {
@@ -116,6 +127,19 @@ def test_all_limits_of_the_body_rise_together(size: int) -> None:
         http_filter(config, "transcoder")["max_request_body_size"],
     }
     assert limits == {size + module.ENVELOPE_BYTES}
+    told = listener(config)["metadata"]["filter_metadata"]["ovchat"]
+    assert told == {"max_request_bytes": size}
+
+
+def test_the_transcoder_knows_every_service_that_has_paths() -> None:
+    contract = FileDescriptorSet.FromString(EnvoyFiles.locate().descriptor.read_bytes())
+    with_paths = {
+        f"{file.package}.{service.name}"
+        for file in contract.file
+        for service in file.service
+        if any(method.options.HasExtension(annotations_pb2.http) for method in service.method)
+    }
+    assert set(http_filter(shipped(), "transcoder")["services"]) == with_paths
 
 
 def test_paths_do_not_depend_on_the_working_directory() -> None:

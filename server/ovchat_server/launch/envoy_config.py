@@ -118,6 +118,8 @@ def envoy_config(  # noqa: PLR0913 - named, and each is an option of its own
     # The buffer filter decides. What a body becomes on the way has to fit everywhere else.
     roomy = max_request_bytes + ENVELOPE_BYTES
     buffer["max_request_bytes"] = max_request_bytes
+    # The error message names it.
+    listener["metadata"]["filter_metadata"]["ovchat"]["max_request_bytes"] = max_request_bytes
     listener["per_connection_buffer_limit_bytes"] = roomy
     cluster["per_connection_buffer_limit_bytes"] = roomy
     transcoder["max_request_body_size"] = roomy

@@ -102,6 +102,8 @@ def create_server(
         options=[
             ("grpc.max_receive_message_length", options.max_request_bytes + ENVELOPE_BYTES),
             ("grpc.max_send_message_length", -1),
+            # Envoy lets 60 KiB of headers pass; gRPC's default refuses some of them from 8 KiB on.
+            ("grpc.max_metadata_size", 128 << 10),
             # Two servers on one port would share its callers without anybody noticing.
             ("grpc.so_reuseport", 0),
             # Callers ping through a long prefill; without this they would be cut off.

@@ -1,0 +1,51 @@
+"""Headers on their way to the server and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.rest.envoy.paths import CHAT
+
+if TYPE_CHECKING:
+    from tests.rest.envoy.edge import Edge
+
+
+async def test_a_request_id_is_made_where_there_is_none(gate: Edge) -> None:
+    answer = await gate.post({})
+    assert answer.headers["x-request-id"] == gate.seen.last["x-request-id"]
+    assert len(answer.headers["x-request-id"]) == 36
+
+
+@pytest.mark.parametrize("own", ["mine", "7f0c2f4e-9c5a-4d6b-8f1e-0123456789ab"])
+async def test_a_callers_request_id_is_kept(gate: Edge, own: str) -> None:
+    for script in ({}, {"stream": True}, {"abort": "NOT_FOUND"}):
+        answer = await gate.post(script, headers={"x-request-id": own})
+        assert answer.headers["x-request-id"] == own
+        assert gate.seen.last["x-request-id"] == own
+    answer = await gate.http.get("/nope", headers={"x-request-id": own})
+    assert answer.headers["x-request-id"] == own
+
+
+async def test_the_server_is_told_of_the_rest_request(gate: Edge) -> None:
+    await gate.post({}, CHAT + "?a=1", headers={"authorization": "Bearer k", "openai-project": "p"})
+    assert gate.seen.last["x-envoy-original-path"] == CHAT + "?a=1"
+    assert gate.seen.last["x-envoy-original-method"] == "POST"
+    assert gate.seen.last["authorization"] == "Bearer k"
+    assert gate.seen.last["openai-project"] == "p"
+    await gate.http.get("/v3/models")
+    assert gate.seen.last["x-envoy-original-path"] == "/v3/models"
+    assert gate.seen.last["x-envoy-original-method"] == "GET"
+
+
+async def test_a_client_cannot_steer_envoy(gate: Edge) -> None:
+    headers = {
+        "x-envoy-original-path": "/forged",
+        "x-envoy-upstream-rq-timeout-ms": "1",
+        "x-envoy-retry-on": "5xx",
+    }
+    answer = await gate.post({}, headers=headers)
+    assert answer.status_code == 200
+    assert gate.seen.last["x-envoy-original-path"] == CHAT
+    assert "x-envoy-retry-on" not in gate.seen.last
