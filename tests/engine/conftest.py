@@ -45,6 +45,11 @@ class Watched:
             self.changed.clear()
             await self.changed.wait()
 
+    async def until_reason(self, words: str) -> None:
+        while words not in self.engine.status.reason:
+            self.changed.clear()
+            await self.changed.wait()
+
     def kill(self) -> None:
         client = self.engine._client
         assert client is not None

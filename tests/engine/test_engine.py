@@ -88,7 +88,7 @@ async def test_a_dead_engine_fails_its_requests_and_is_restarted(watched: Watche
         await collect(pieces)
     assert caught.value.retry_after is not None
     await watched.until(ModelState.UNAVAILABLE)
-    assert "signal 9" in watched.engine.status.reason
+    await watched.until_reason("signal 9")
     assert watched.engine.status.load is None
     with pytest.raises(UnavailableError):
         await collect(watched.engine.generate([request("a", 5)]))

@@ -93,6 +93,11 @@ class EngineClient:
         """
         return await asyncio.shield(self._ready)
 
+    async def disconnected(self) -> None:
+        """Wait until nothing more comes from the process."""
+        # Asked of, not for its outcome: whatever ended it, this is how to learn of it.
+        await asyncio.wait([self._reader])
+
     async def died(self) -> str:
         """Wait until the process is gone; how it went, for an operator."""
         await asyncio.shield(self._reader)

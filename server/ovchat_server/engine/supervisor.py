@@ -42,6 +42,7 @@ class EngineSupervisor:
         self._client: EngineClient | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self._delay = FIRST_DELAY
         self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def started(self) -> None:
@@ -83,7 +84,6 @@ class EngineSupervisor:
         return client.generate(requests)
 
     async def _run(self) -> None:
-        delay = FIRST_DELAY
         while not self._closing:
             try:
                 reason = await self._run_once()
@@ -91,16 +91,14 @@ class EngineSupervisor:
                 # Whatever it is, an engine that nobody restarts would be worse.
                 logger.exception("engine lost", extra={"model": self._spec.name})
                 reason = "its engine failed; the server's log says why"
-            if self._state is ModelState.READY:
-                delay = FIRST_DELAY
             logger.error("engine died", extra={"model": self._spec.name, "reason": reason})
             if not self._started.done():
                 self._started.set_exception(EngineDiedError(reason))
                 # Nobody may be waiting for it.
                 self._started.exception()
             self._change(ModelState.UNAVAILABLE, reason)
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, LONGEST_DELAY)
+            await asyncio.sleep(self._delay)
+            self._delay = min(self._delay * 2, LONGEST_DELAY)
             self._change(ModelState.LOADING, f"it is being restarted after: {reason}")
 
     async def _run_once(self) -> str:
@@ -113,7 +111,11 @@ class EngineSupervisor:
             self._search_lengths = ready.search_lengths
             if not self._started.done():
                 self._started.set_result(None)
+            self._delay = FIRST_DELAY
             self._change(ModelState.READY, "")
+            await client.disconnected()
+            # Now, not when the process is gone: its callers know already.
+            self._change(ModelState.UNAVAILABLE, "its engine process ended")
             return await client.died()
         except EngineDiedError:
             return await client.died()
