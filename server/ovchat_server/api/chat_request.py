@@ -63,7 +63,7 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
     request = ChatRequest(
         model=reader.string("model") or "",
         messages=read_messages(reader),
-        generation=_read_logprobs(reader, read_generation(reader)),
+        generation=_read_logprobs(reader, read_generation(reader, newer_max_tokens=True)),
         tools=tools,
         tool_mode=read_tool_mode(reader, tools),
         template_arguments=read_template_arguments(reader),

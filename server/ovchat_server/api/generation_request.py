@@ -27,22 +27,29 @@ MAX_STOP_STRINGS = 16
 MAX_STOP_TOKENS = 1024
 # OpenAI's range, of which more than one needs the sampling control that is not served.
 MAX_TOP_LOGPROBS = 20
-# Beyond these the engine's numbers overflow, or nothing changes any more.
+# Beyond it nothing changes any more.
 MAX_REPETITION_PENALTY = 100
-MAX_LENGTH_PENALTY = 100
+# The engine divides by the length to this power, in float32: more than 2**126 would overflow
+# at 2**18 tokens, and then the beams no longer come in the order that was asked for.
+MAX_LENGTH_PENALTY = 7
 
 
 def read_generation(
-    reader: Reader, *, default_max_tokens: int | None = None, least_tokens: int = 1
+    reader: Reader,
+    *,
+    newer_max_tokens: bool = False,
+    default_max_tokens: int | None = None,
+    least_tokens: int = 1,
 ) -> GenerationParams:
     """How to generate, but for the log probabilities; what is wrong is noted in the reader.
 
     Args:
         reader: The request.
+        newer_max_tokens: max_completion_tokens is known, and wins.
         default_max_tokens: What an absent max_tokens means.
         least_tokens: The smallest max_tokens.
     """
-    ending = _read_ending(reader, default_max_tokens, least_tokens)
+    ending = _read_ending(reader, default_max_tokens, least_tokens, newer=newer_max_tokens)
     n = reader.integer("n", 1, MAX_CHOICES) or 1
     return GenerationParams(
         sampling=_read_sampling(reader),
@@ -88,13 +95,14 @@ def _read_sampling(reader: Reader) -> SamplingParams:
     )
 
 
-def _read_ending(reader: Reader, default_max_tokens: int | None, least_tokens: int) -> Ending:
+def _read_ending(
+    reader: Reader, default_max_tokens: int | None, least_tokens: int, *, newer: bool
+) -> Ending:
     field = "max_tokens"
     max_tokens = reader.integer(field, least_tokens, MAX_UINT32)
-    # OpenAI's newer name, of chats only; it wins.
-    newer = reader.integer("max_completion_tokens", least_tokens, MAX_UINT32)
-    if newer is not None:
-        field, max_tokens = "max_completion_tokens", newer
+    name = "max_completion_tokens"
+    if newer and (value := reader.integer(name, least_tokens, MAX_UINT32)) is not None:
+        field, max_tokens = name, value
     if max_tokens is None:
         max_tokens = default_max_tokens
     min_tokens = reader.integer("min_tokens", 0, MAX_UINT32) or 0
