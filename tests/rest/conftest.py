@@ -13,25 +13,24 @@ import openai
 import pytest
 
 from ovchat_server.launch.ports import free_port
-from tests.conftest import EXACT, ROOT
+from tests.conftest import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
+
+    from ovchat_server.settings import ModelSettings
 
 CONFIG = """
 [server]
 rest_port = {rest_port}
 grpc_port = {grpc_port}
+"""
 
+MODEL = """
 [[models]]
-name = "demo"
-path = "{root}/models/demo"
-properties = {{ {properties} }}
-
-[[models]]
-name = "successor"
-path = "{root}/models/successor"
+name = "{name}"
+path = "{path}"
 properties = {{ {properties} }}
 """
 
@@ -50,25 +49,33 @@ class Stack:
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(
+    tmp_path_factory: pytest.TempPathFactory, demo: ModelSettings, successor: ModelSettings
+) -> Iterator[Stack]:
     """Server, engines and Envoy, as a person starts them."""
-    with running_stack(tmp_path_factory.mktemp("stack")) as stack:
+    with running_stack(tmp_path_factory.mktemp("stack"), demo, successor) as stack:
         yield stack
 
 
 @contextlib.contextmanager
-def running_stack(directory: Path, *arguments: str) -> Iterator[Stack]:
-    """A stack with further `arguments`, its files in `directory`."""
+def running_stack(
+    directory: Path, *models: ModelSettings, options: Sequence[str] = ()
+) -> Iterator[Stack]:
+    """`ovchat up` with some models and further `options`; its files go to `directory`."""
     config = directory / "ovchat.toml"
     rest_port, grpc_port = free_port(), free_port()
     properties = ", ".join(f'{key} = "{value}"' for key, value in EXACT.items())
     config.write_text(
-        CONFIG.format(rest_port=rest_port, grpc_port=grpc_port, root=ROOT, properties=properties)
+        CONFIG.format(rest_port=rest_port, grpc_port=grpc_port)
+        + "".join(
+            MODEL.format(name=model.name, path=model.path, properties=properties)
+            for model in models
+        )
     )
     log = directory / "log"
     with log.open("w") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ovchat_server", "up", "--config", str(config), *arguments],
+            [sys.executable, "-m", "ovchat_server", "up", "--config", str(config), *options],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -18,16 +18,21 @@ from tests.rest.conftest import Stack, running_stack
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from ovchat_server.settings import ModelSettings
+
 KEY, OTHER_KEY = "sk-first-key", "sk-other-key"
 CHAT = {"model": "successor", "messages": [{"role": "user", "content": "abc"}], "max_tokens": 3}
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def strict(
+    tmp_path_factory: pytest.TempPathFactory, demo: ModelSettings, successor: ModelSettings
+) -> Iterator[Stack]:
     directory = tmp_path_factory.mktemp("strict")
     keys = directory / "keys"
     keys.write_text(f"# of the first team\n{KEY}\n\n  {OTHER_KEY}  \n")
-    with running_stack(directory, "--api-key-file", str(keys), "--strict-parameters") as stack:
+    options = ["--api-key-file", str(keys), "--strict-parameters"]
+    with running_stack(directory, demo, successor, options=options) as stack:
         yield stack
 
 

@@ -24,8 +24,8 @@ from ovchat_server.api.generation_request import MAX_BEAMS, MAX_CHOICES
         ({"n": 3, "use_beam_search": True}, 3, BeamSearch(3)),
         ({"n": 2, "best_of": 4, "use_beam_search": True}, 2, BeamSearch(4)),
         ({"best_of": 2, "length_penalty": 0}, 1, BeamSearch(2, 0.0)),
-        ({"best_of": 2, "length_penalty": -100}, 1, BeamSearch(2, -100.0)),
-        ({"best_of": 2, "length_penalty": 100}, 1, BeamSearch(2, 100.0)),
+        ({"best_of": 2, "length_penalty": -7}, 1, BeamSearch(2, -7.0)),
+        ({"best_of": 2, "length_penalty": 7}, 1, BeamSearch(2, 7.0)),
         ({"length_penalty": 1}, 1, None),
         # Neutral, whatever the search.
         ({"best_of": 2, "min_tokens": 0, "ignore_eos": False}, 1, BeamSearch(2)),
@@ -49,8 +49,8 @@ def test_a_search_is_asked_for_in_two_ways(
         ({"best_of": 2, "use_beam_search": False}, "use_beam_search", "invalid_value"),
         ({"length_penalty": 2}, "length_penalty", "invalid_value"),
         ({"n": 2, "length_penalty": 0}, "length_penalty", "invalid_value"),
-        ({"best_of": 2, "length_penalty": 100.5}, "length_penalty", "invalid_value"),
-        ({"best_of": 2, "length_penalty": -100.5}, "length_penalty", "invalid_value"),
+        ({"best_of": 2, "length_penalty": 7.5}, "length_penalty", "invalid_value"),
+        ({"best_of": 2, "length_penalty": -7.5}, "length_penalty", "invalid_value"),
         ({"best_of": 2, "min_tokens": 1}, "min_tokens", "unsupported_parameter"),
         ({"best_of": 2, "ignore_eos": True}, "ignore_eos", "unsupported_parameter"),
         (

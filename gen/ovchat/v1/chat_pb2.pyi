@@ -222,7 +222,7 @@ class CreateChatCompletionRequest(_message.Message):
     use_beam_search: _builtins.bool
     """Search by beams instead of sampling, with best_of, or else n, beams. Default false."""
     length_penalty: _builtins.float
-    """Beam search: above 0 favours longer answers, below 0 shorter ones; -100 to 100. Default 1."""
+    """Beam search: above 0 favours longer answers, below 0 shorter ones; -7 to 7. Default 1."""
     logprobs: _builtins.bool
     """--- Log probabilities ---
 

@@ -143,7 +143,7 @@ class CreateCompletionRequest(_message.Message):
     use_beam_search: _builtins.bool
     """Search by beams instead of sampling. Default false."""
     length_penalty: _builtins.float
-    """Beam search: above 0 favours longer answers; -100 to 100. Default 1."""
+    """Beam search: above 0 favours longer answers; -7 to 7. Default 1."""
     logprobs: _builtins.int
     """--- Log probabilities ---
 

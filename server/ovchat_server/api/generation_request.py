@@ -30,9 +30,11 @@ MAX_STOP_STRINGS = 16
 MAX_STOP_TOKENS = 1024
 # OpenAI's range, of which more than one needs the sampling control that is not served.
 MAX_TOP_LOGPROBS = 20
-# Beyond these the engine's numbers overflow, or nothing changes any more.
+# Beyond it nothing changes any more.
 MAX_REPETITION_PENALTY = 100
-MAX_LENGTH_PENALTY = 100
+# The engine divides by the length to this power, in float32: more than 2**126 would overflow
+# at 2**18 tokens, and then the beams no longer come in the order that was asked for.
+MAX_LENGTH_PENALTY = 7
 
 
 def read_generation(

@@ -85,7 +85,8 @@ _GENERATION_SERVED = frozenset(
     }
 )
 
-_GENERATION_ACCEPTED = frozenset({"user", "request_id", "session_id"})
+# stream_interval: joined, a stream says the same however many tokens a chunk brings.
+_GENERATION_ACCEPTED = frozenset({"user", "request_id", "session_id", "stream_interval"})
 
 _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     # Sampling
@@ -116,6 +117,14 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "num_assistant_tokens": (),
     "assistant_confidence_threshold": (),
     "max_ngram_size": (),
+    # Of vLLM's engine and its parts
+    "early_stopping": (False,),
+    "detokenize": (True,),
+    "logits_processors": ([],),
+    "vllm_xargs": ({},),
+    "kv_transfer_params": (),
+    "ec_transfer_params": (),
+    "routed_experts_prompt_start": (),
 }
 
 _PROMPT_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
@@ -165,6 +174,7 @@ CHAT = Parameters(
         "thinking_token_budget": (-1,),
         # Prompt
         **_PROMPT_REFUSED,
+        "return_mm_kwargs": (False,),
         "add_special_tokens": (False,),
         # Other modalities and services
         "modalities": (["text"], []),

@@ -1,0 +1,111 @@
+"""What is checked of every parameter, the same on both doors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.protobuf import json_format
+
+from ovchat_server.api import parameters
+from ovchat_server.api.tokenization_request import FORMS, OF_MESSAGES
+from tests.parameters import endpoints, generation, length, values
+from tests.parameters.doors import RefusedError
+
+if TYPE_CHECKING:
+    from tests.parameters.case import Effect, Fields
+    from tests.parameters.doors import Door
+
+EFFECTS: list[Effect] = [*length.EFFECTS, *generation.EFFECTS, *endpoints.EFFECTS]
+KNOWN = {
+    "chat": parameters.CHAT,
+    "text": parameters.TEXT,
+    "tokenize": parameters.TOKENIZE,
+    "detokenize": parameters.DETOKENIZE,
+}
+STREAMED = ("chat", "text")
+
+Named = tuple[str, str]
+
+
+def _names(endpoint: str) -> set[str]:
+    known = KNOWN[endpoint]
+    return {*known.served, *known.accepted, *known.refused}
+
+
+SERVED: list[Named] = [
+    (door, name) for door, known in KNOWN.items() for name in sorted(known.served)
+]
+ACCEPTED: list[Named] = [
+    (door, name) for door, known in KNOWN.items() for name in sorted(known.accepted)
+]
+REFUSED: list[Named] = [
+    (door, name) for door, known in KNOWN.items() for name in sorted(known.refused)
+]
+
+# What only the other of chat and text completions knows.
+UNKNOWN: list[Named] = [
+    (door, name)
+    for door, other in (("chat", "text"), ("text", "chat"))
+    for name in sorted(_names(other) - _names(door))
+]
+
+BOUNDS = [*values.BOUNDS, *values.TOGETHER]
+INSIDE = [(bound, value) for bound in BOUNDS for value in bound.accepted]
+OUTSIDE = [(bound, value) for bound in BOUNDS for value in bound.refused]
+
+
+def shown(item: Any) -> str:
+    """A case's part in the name of its test."""
+    return str(item)[:30]
+
+
+def request_with(endpoint: str, name: str, value: Any) -> Fields:
+    """A request with no other fault than the parameter may have."""
+    base = values.SHORT[endpoint]
+    if endpoint == "tokenize":
+        base = _tokenize_base(name, value)
+    return {**base, **values.BESIDE.get(name, {}), name: value}
+
+
+def _tokenize_base(name: str, value: Any) -> Fields:
+    """A text or a conversation, whichever the parameter belongs to."""
+    if name in OF_MESSAGES:
+        return endpoints.MESSAGES
+    if name in FORMS and value is not None:
+        return {"model": endpoints.TEXT["model"]}
+    return endpoints.TEXT
+
+
+def wrong_types(endpoint: str, name: str) -> tuple[Any, ...]:
+    """Values of types that a parameter does not take."""
+    special = values.WRONG_TYPES_OF_TEXT if endpoint == "text" else {}
+    return special[name] if name in special else values.WRONG_TYPES[name]
+
+
+async def check_effect(door: Door, effect: Effect) -> None:
+    """The answer changes as documented, and a stream says the same as a whole answer."""
+    request = {**effect.base, **effect.given}
+    without = await door.ask(effect.endpoint, effect.base)
+    given = await door.ask(effect.endpoint, request)
+
+    assert effect.shows(without, given), f"without: {without}, with: {given}"
+    if effect.endpoint in STREAMED and not request.get("stream"):
+        streamed = await door.ask(effect.endpoint, {**request, "stream": True})
+        assert streamed.choices == given.choices
+
+
+async def check_refused(door: Door, endpoint: str, name: str, request: Fields, *codes: str) -> None:
+    """A request is refused for a parameter: by the server, or because no message can say it."""
+    with pytest.raises((RefusedError, json_format.ParseError)) as caught:
+        await door.ask(endpoint, request)
+    if isinstance(caught.value, RefusedError):
+        assert caught.value.names(name), (request[name], caught.value)
+        assert not codes or caught.value.code in codes, (request[name], caught.value)
+
+
+async def check_same_without(door: Door, endpoint: str, name: str, request: Fields) -> None:
+    """The answer is the same as without the parameter."""
+    absent = {key: value for key, value in request.items() if key != name}
+    given, without = await door.ask(endpoint, request), await door.ask(endpoint, absent)
+    assert getattr(given, "choices", given) == getattr(without, "choices", without)

@@ -1,0 +1,115 @@
+"""OpenAI's JSON as the contract's messages: what a gRPC caller would write instead."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf import json_format
+
+from ovchat.v1 import chat_pb2, completion_pb2, tokenizer_service_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.protobuf.message import Message
+
+KINDS: dict[str, type[Message]] = {
+    "chat": chat_pb2.CreateChatCompletionRequest,
+    "text": completion_pb2.CreateCompletionRequest,
+    "tokenize": tokenizer_service_pb2.TokenizeRequest,
+    "detokenize": tokenizer_service_pb2.DetokenizeRequest,
+}
+
+
+def contract_names(endpoint: str) -> set[str]:
+    """The fields of an endpoint's request message."""
+    return set(KINDS[endpoint].DESCRIPTOR.fields_by_name)
+
+
+def message(endpoint: str, fields: dict[str, Any]) -> Message:
+    """The message that says what a REST body says; `stream` is another RPC, not a field.
+
+    A value of a wrong type stays as it is, for ParseDict to refuse.
+    """
+    values = {
+        name: CONVERTERS[name](value) if name in CONVERTERS and value is not None else value
+        for name, value in fields.items()
+        if name != "stream"
+    }
+    if endpoint == "text" and values.get("prompt") is not None:
+        values["prompt"] = _prompts(values["prompt"])
+    return json_format.ParseDict(values, KINDS[endpoint]())
+
+
+def _prompts(value: Any) -> Any:
+    if isinstance(value, list) and not (value and type(value[0]) is int):
+        return [_prompt(item) for item in value]
+    return [_prompt(value)]
+
+
+def _prompt(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"text": value}
+    return {"token_ids": {"values": value}} if isinstance(value, list) else value
+
+
+def _each(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: [convert(item) for item in value] if isinstance(value, list) else value
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _json_text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+def _said(value: Any) -> Any:
+    """A message of a conversation."""
+    if not isinstance(value, dict):
+        return value
+    content = value.get("content")
+    parts = [{"text": content}] if isinstance(content, str) else content
+    role = f"ROLE_{value['role'].upper()}"
+    return {**value, "role": role, **({} if content is None else {"content": parts})}
+
+
+def _tool(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    function = value["function"]
+    return {"function": {**function, "parameters": json.dumps(function["parameters"])}}
+
+
+def _tool_choice(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"mode": f"TOOL_CHOICE_MODE_{value.upper()}"}
+    return {"function_name": value["function"]["name"]} if isinstance(value, dict) else value
+
+
+def _response_format(value: Any) -> Any:
+    return {value["type"]: {}} if isinstance(value, dict) else value
+
+
+def _prediction(value: Any) -> Any:
+    return value["content"] if isinstance(value, dict) else value
+
+
+def _padding_side(value: Any) -> Any:
+    return f"PADDING_SIDE_{value.upper()}" if isinstance(value, str) else value
+
+
+CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "messages": _each(_said),
+    "stop": _listed,
+    "text": _listed,
+    "tools": _each(_tool),
+    "tool_choice": _tool_choice,
+    "chat_template_kwargs": _json_text,
+    "documents": _each(_json_text),
+    "response_format": _response_format,
+    "prediction": _prediction,
+    "padding_side": _padding_side,
+}

@@ -1,0 +1,271 @@
+"""Values that parameters take and refuse: at the bounds, of a wrong type, and what is neutral."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.parameters.case import Bound, Fields, said, written
+from tests.parameters.endpoints import MESSAGES, PAIR, TEXT, USER, WEATHER
+
+# The shortest request of each endpoint, always answered the same.
+SHORT: dict[str, Fields] = {
+    "chat": said("abc", "successor", max_tokens=2),
+    "text": written("abc", "successor", max_tokens=2),
+    "tokenize": TEXT,
+    "detokenize": {"model": "successor", "tokens": [97]},
+}
+# What must be there for a parameter to mean something.
+BESIDE: dict[str, Fields] = {
+    "top_logprobs": {"logprobs": True},
+    "length_penalty": {"best_of": 2},
+    "stream_options": {"stream": True},
+    "tool_choice": {"tools": [WEATHER]},
+    "max_tokens": {"stop": "d"},
+    "max_completion_tokens": {"stop": "d", "max_tokens": None},
+}
+
+
+def _both(name: str, accepted: tuple[Any, ...], refused: tuple[Any, ...]) -> list[Bound]:
+    return [
+        Bound(endpoint, name, accepted, refused, {**SHORT[endpoint], **BESIDE.get(name, {})})
+        for endpoint in ("chat", "text")
+    ]
+
+
+def _beside(
+    name: str, accepted: tuple[Any, ...], refused: tuple[Any, ...], **others: Any
+) -> list[Bound]:
+    return [
+        Bound(endpoint, name, accepted, refused, {**SHORT[endpoint], **others})
+        for endpoint in ("chat", "text")
+    ]
+
+
+def _one(endpoint: str, name: str, accepted: tuple[Any, ...], refused: tuple[Any, ...]) -> Bound:
+    return _both(name, accepted, refused)[endpoint == "text"]
+
+
+def _asked(name: str, accepted: tuple[Any, ...], refused: tuple[Any, ...], base: Fields) -> Bound:
+    return Bound("tokenize", name, accepted, refused, base)
+
+
+def _tools(count: int) -> list[Any]:
+    return [
+        {**WEATHER, "function": {**WEATHER["function"], "name": f"f{number}"}}  # type: ignore[dict-item]
+        for number in range(count)
+    ]
+
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+BOUNDS: list[Bound] = [
+    # The prompt takes 3 of the model's 4,096 tokens.
+    *_both("max_tokens", (1, 4093), (0, -1, 4094, 2**32)),
+    _one("chat", "max_completion_tokens", (1, 4093), (0, -1, 4094, 2**32)),
+    *_both("min_tokens", (0, 2), (-1, 3, 2**32)),
+    *_both("stop", ([], ["x"] * 16), (["x"] * 17, "", ["x", ""])),
+    *_both("stop_token_ids", ([], [0] * 1024, [258]), ([0] * 1025, [-1], [2**32], [259])),
+    *_both("truncate_prompt_tokens", (-1, 1, 2**31 - 1), (-2, 0, 2**32)),
+    *_both("truncation_side", ("left", "right"), ("top", "")),
+    *_both("temperature", (0, 2), (-0.001, 2.001)),
+    *_both("top_p", (1e-9, 1), (0, -0.001, 1.001)),
+    *_both("top_k", (-1, 0, 2**31 - 1), (-2, 2**31)),
+    *_both("min_p", (0, 0.999999), (-0.001, 1)),
+    *_both("repetition_penalty", (1e-6, 100), (0, -1, 100.001)),
+    *_both("seed", (-(2**63), 2**63 - 1), (-(2**63) - 1, 2**63)),
+    *_both("n", (1, 128), (0, -1, 129)),
+    *_both("best_of", (1, 20), (0, -1, 21)),
+    *_both("length_penalty", (-7, 7), (-7.001, 7.001)),
+    _one("chat", "top_logprobs", (0, 1), (-1, 2, 20, 21)),
+    _one("text", "logprobs", (0, 1), (-1, 2, 5, 6)),
+    _one("chat", "reasoning_effort", EFFORTS, ("most", "")),
+    _one("chat", "tool_choice", ("none", "auto"), ("required", {"function": {"name": "f"}})),
+    # A model of whose prompt only the last message is part.
+    Bound(
+        "chat",
+        "messages",
+        ([USER], [USER] * 2048),
+        ([], [USER] * 2049),
+        {**SHORT["chat"], "model": "library"},
+    ),
+    _one("chat", "tools", (_tools(1), _tools(1024)), (_tools(1025), [WEATHER, WEATHER])),
+    _one("chat", "documents", ([{}] * 1024,), ([{}] * 1025,)),
+    _one(
+        "chat",
+        "chat_template_kwargs",
+        ({}, {"anything": [1]}),
+        ({"messages": []}, {"bos_token": "x"}),
+    ),
+    _one("text", "prompt", ("a", ["a"], ["a"] * 128, [0], [[258]]), ("", [""], ["a"] * 129, [259])),
+    _asked("text", ("", ["a"], ["a"] * 2048), (["a"] * 2049,), TEXT),
+    _asked("max_length", (1, 2**32 - 1), (0, -1, 2**32), TEXT),
+    _asked("padding_side", ("left", "right"), ("top",), PAIR),
+    _asked("reasoning_effort", EFFORTS, ("most",), MESSAGES),
+    _asked("tool_choice", ("none", "auto"), ("required",), {**MESSAGES, "tools": [WEATHER]}),
+    _asked("messages", ([USER] * 2048,), ([USER] * 2049,), MESSAGES),
+    _asked("tools", (_tools(1024),), (_tools(1025),), MESSAGES),
+    _asked("documents", ([{}] * 1024,), ([{}] * 1025,), MESSAGES),
+    _asked("add_special_tokens", (False,), (True,), MESSAGES),
+    _asked("pad_to_max_length", (True,), (), {"model": "demo", "text": "a", "max_length": 2**20}),
+    _asked(
+        "pad_to_max_length", (), (True,), {"model": "demo", "text": "a", "max_length": 2**20 + 1}
+    ),
+    Bound(
+        "detokenize",
+        "tokens",
+        ([], [0, 258], [0] * 2**20),
+        ([259], [0] * (2**20 + 1)),
+        SHORT["detokenize"],
+    ),
+]
+
+# What goes with some values of other parameters only; the base has the others.
+TOGETHER: list[Bound] = [
+    *_beside("best_of", (3, 20), (2,), n=3),
+    *_beside("n", (20,), (21,), use_beam_search=True),
+    *_beside("use_beam_search", (True,), (False,), best_of=2),
+    *_beside("length_penalty", (1,), (0, 1.1)),
+    *_beside("min_tokens", (0,), (1,), best_of=2),
+    *_beside("ignore_eos", (False,), (True,), best_of=2),
+    *_beside("repetition_penalty", (1,), (1.1,), best_of=2),
+    *_beside("stream_options", ({},), (), stream=True),
+    *_beside("stream_options", (), ({},)),
+    Bound("chat", "top_logprobs", (0,), (1,), SHORT["chat"]),
+    Bound(
+        "chat",
+        "continue_final_message",
+        (False,),
+        (True,),
+        {**SHORT["chat"], "add_generation_prompt": True},
+    ),
+    Bound("text", "logprobs", (), (0, 1), {**SHORT["text"], "echo": True}),
+    Bound("text", "max_tokens", (0,), (), {**SHORT["text"], "echo": True}),
+    # All prompts together make 1,024 choices.
+    Bound("text", "n", (8,), (9,), {**SHORT["text"], "prompt": ["a"] * 128, "max_tokens": 1}),
+]
+
+INTEGER = ("one", 1.5, True, [1], {})
+NUMBER = ("one", [1], {})
+BOOLEAN = ("yes", 1, 0, [], {})
+STRING = (1, True, [], {})
+ARRAY = (1, True, "x", [1], ["x"])
+OBJECT = (1, True, [], "x")
+STRINGS = (1, True, [1], [True], [[]], {})
+
+NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "length_penalty")
+
+# Of every parameter that is served.
+WRONG_TYPES: dict[str, tuple[Any, ...]] = {
+    "model": STRING,
+    "messages": ARRAY,
+    "prompt": (1, True, {}, [True], [1.5], [{}], [["x"]], [[1.5]]),
+    "text": STRINGS,
+    "tokens": (1, True, "x", ["x"], [1.5], [True], {}),
+    "tools": ARRAY,
+    "documents": ARRAY,
+    "tool_choice": (1, True, []),
+    "chat_template_kwargs": OBJECT,
+    "stream_options": (
+        1,
+        True,
+        "x",
+        {"include_usage": "yes"},
+        {"continuous_usage_stats": 1},
+    ),
+    "stop": STRINGS,
+    "stop_token_ids": (1, True, "x", ["x"], [1.5], [True], {}),
+    "max_length": INTEGER,
+    **dict.fromkeys(("max_tokens", "max_completion_tokens", "min_tokens"), INTEGER),
+    **dict.fromkeys(("truncate_prompt_tokens", "top_k", "seed", "n", "best_of"), INTEGER),
+    "top_logprobs": INTEGER,
+    **dict.fromkeys(NUMBERS, NUMBER),
+    **dict.fromkeys(("truncation_side", "reasoning_effort"), STRING),
+    # Over gRPC an enum, which has numbers.
+    "padding_side": (99, [], {}),
+    **dict.fromkeys(("ignore_eos", "include_stop_str_in_output", "skip_special_tokens"), BOOLEAN),
+    **dict.fromkeys(("use_beam_search", "logprobs", "echo", "stream"), BOOLEAN),
+    **dict.fromkeys(("add_generation_prompt", "continue_final_message"), BOOLEAN),
+    **dict.fromkeys(("add_special_tokens", "return_token_ids", "return_token_strs"), BOOLEAN),
+    "pad_to_max_length": BOOLEAN,
+}
+# Where the same name is another type.
+WRONG_TYPES_OF_TEXT: dict[str, tuple[Any, ...]] = {"logprobs": INTEGER}
+
+# Served without them the request makes no sense.
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "chat": ("model", "messages"),
+    "text": ("model", "prompt"),
+    "tokenize": ("model", "text"),
+    "detokenize": ("model", "tokens"),
+}
+
+# Parameters without effect: a value as documented, and one that nobody looks at.
+ACCEPTED: dict[str, tuple[Any, Any]] = {
+    "user": ("u", 5),
+    "request_id": ("r", 5),
+    "session_id": ("s", 5),
+    "stream_interval": (5, "x"),
+    "metadata": ({"a": "b"}, 5),
+    "store": (True, "x"),
+    "service_tier": ("flex", 5),
+    "safety_identifier": ("u", 5),
+    "prompt_cache_key": ("k", 5),
+    "prompt_cache_options": ({"mode": "implicit"}, 5),
+    "prompt_cache_retention": ("24h", 5),
+    "verbosity": ("low", 5),
+    "prediction": ({"type": "content", "content": "Hello"}, 5),
+}
+
+# Parameters that are refused: values that are, of a wrong type too, and what is neutral.
+REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    "presence_penalty": ((0.5, "x"), (0,)),
+    "frequency_penalty": ((0.5, "x"), (0,)),
+    "logit_bias": (({"5": 1}, 5), ({},)),
+    "allowed_token_ids": (([1], 5), ([],)),
+    "bad_words": ((["x"], 5), ([],)),
+    "watermarking": ((True, "x"), (False,)),
+    "repetition_detection": (({"min_count": 2},), ()),
+    "prompt_logprobs": ((0, 1, "x"), ()),
+    "logprob_token_ids": (([1], 5), ([],)),
+    "return_tokens_as_token_ids": ((True, 0), (False,)),
+    "return_token_offsets": ((True, 0), (False,)),
+    "spaces_between_special_tokens": ((False, 1), (True,)),
+    "response_format": (({"type": "json_object"}, 5), ({"type": "text"},)),
+    "structured_outputs": (({"regex": "a"}, 5), ()),
+    "guided_json": (({},), ()),
+    "guided_regex": (("a",), ()),
+    "guided_choice": ((["a"],), ()),
+    "guided_grammar": (("a",), ()),
+    "structural_tag": (("a",), ()),
+    "priority": ((1, "x"), (0,)),
+    "cache_salt": (("a",), ()),
+    "num_assistant_tokens": ((1, "x"), ()),
+    "assistant_confidence_threshold": ((0.5, "x"), ()),
+    "max_ngram_size": ((1, "x"), ()),
+    "early_stopping": ((True, 0), (False,)),
+    "detokenize": ((False, 1), (True,)),
+    "logits_processors": ((["x"], 5), ([],)),
+    "vllm_xargs": (({"x": 1}, 5), ({},)),
+    "kv_transfer_params": (({},), ()),
+    "ec_transfer_params": (({},), ()),
+    "routed_experts_prompt_start": ((0,), ()),
+    "suffix": (("x", 5), ("",)),
+    "prompt_embeds": (("x",), ()),
+    "return_token_ids": ((True, 0), (False,)),
+    "return_prompt_text": ((True, 0), (False,)),
+    "return_mm_kwargs": ((True, 0), (False,)),
+    "parallel_tool_calls": ((False, 1), (True,)),
+    "functions": (([{"name": "f"}], 5), ([],)),
+    "function_call": (({"name": "f"}, 5), ("none", "auto")),
+    "agent_format": (("qwen3", 5), ("openai", "auto")),
+    "include_reasoning": ((False, 1), (True,)),
+    "thinking_token_budget": ((5, "x"), (-1,)),
+    "chat_template": (("x", 5), ("",)),
+    "mm_processor_kwargs": (({"x": 1}, 5), ({},)),
+    "media_io_kwargs": (({"x": 1}, 5), ({},)),
+    "add_special_tokens": ((True, 0), (False,)),
+    "modalities": ((["audio"], 5), (["text"], [])),
+    "audio": (({"format": "wav", "voice": "x"},), ()),
+    "moderation": (({"model": "x"},), ()),
+    "web_search_options": (({},), ()),
+}
