@@ -9,6 +9,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ovchat.v1 import (
     chat_service_pb2_grpc,
+    completion_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
     server_service_pb2_grpc,
@@ -31,6 +32,7 @@ class Client:
 
     def __post_init__(self) -> None:
         self.chat = chat_service_pb2_grpc.ChatServiceStub(self.channel)
+        self.texts = completion_service_pb2_grpc.CompletionServiceStub(self.channel)
         self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
         self.tokenizer = tokenizer_service_pb2_grpc.TokenizerServiceStub(self.channel)
         self.server_service = server_service_pb2_grpc.ServerServiceStub(self.channel)
