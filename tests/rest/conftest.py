@@ -3,10 +3,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import openai
@@ -115,6 +116,27 @@ async def async_sdk(stack: Stack) -> AsyncIterator[openai.AsyncOpenAI]:
     url = f"{stack.url}/v1"
     async with openai.AsyncOpenAI(base_url=url, api_key="unused", max_retries=0) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def only_local() -> Iterator[None]:
+    """A library speaks to our server alone, whatever it would like to fetch or tell."""
+    asked: set[Any] = set()
+    connect, look_up = socket.socket.connect, socket.getaddrinfo
+
+    def recorded_connect(self: socket.socket, address: Any) -> None:
+        asked.add(address[0])
+        connect(self, address)
+
+    def recorded_look_up(host: Any, *args: Any, **kwargs: Any) -> Any:
+        asked.add(host)
+        return look_up(host, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", recorded_connect)
+        patch.setattr(socket, "getaddrinfo", recorded_look_up)
+        yield
+    assert asked == {"127.0.0.1"}
 
 
 async def until_idle(http: httpx.AsyncClient, model: str) -> None:

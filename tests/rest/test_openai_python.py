@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import openai
 import pytest
 
+from tests.rest.conftest import until_idle
+from tests.rest.questions import HELLO, LETTER, SUM
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
-    from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
-
-HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Hello!"}]
-LETTER: list[ChatCompletionMessageParam] = [{"role": "user", "content": "a"}]
-SUM: list[ChatCompletionMessageParam] = [{"role": "user", "content": "What is 17 + 25?"}]
-WEATHER: ChatCompletionToolParam = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Get the current weather in a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-        },
-    },
-}
+    import httpx
+    from openai.types.chat import ChatCompletionMessageParam
 
 
 def test_answers(sdk: openai.OpenAI) -> None:
@@ -82,10 +68,10 @@ def test_thinking_can_be_turned_off(sdk: openai.OpenAI) -> None:
 
 async def test_answers_and_streams_asynchronously(async_sdk: openai.AsyncOpenAI) -> None:
     answer = await async_sdk.chat.completions.create(
-        model="successor", messages=LETTER, max_tokens=5, temperature=0
+        model="successor", messages=LETTER, max_completion_tokens=5, temperature=0
     )
     stream = await async_sdk.chat.completions.create(
-        model="successor", messages=LETTER, max_tokens=5, temperature=0, stream=True
+        model="successor", messages=LETTER, max_completion_tokens=5, temperature=0, stream=True
     )
     chunks = [chunk async for chunk in stream]
 
@@ -93,47 +79,34 @@ async def test_answers_and_streams_asynchronously(async_sdk: openai.AsyncOpenAI)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "bcdef"
 
 
-def test_an_agent_calls_a_tool_and_answers_from_its_result(sdk: openai.OpenAI) -> None:
+@pytest.mark.parametrize("role", ["developer", "system"])
+def test_instructions_may_come_from_a_developer(sdk: openai.OpenAI, role: str) -> None:
     messages: list[ChatCompletionMessageParam] = [
-        {"role": "user", "content": "What is the weather in Paris?"}
+        {"role": role, "content": "Your name is Zorb."},  # type: ignore[misc, list-item]
+        {"role": "user", "name": "Anna", "content": "What is your name?"},
     ]
 
-    first = sdk.chat.completions.create(
-        model="demo", messages=messages, tools=[WEATHER], temperature=0
-    ).choices[0]
-    [call] = first.message.tool_calls or []
-    assert call.type == "function"
-    assert first.finish_reason == "tool_calls"
-    assert first.message.content is None
-    assert call.function.name == "get_weather"
-    assert json.loads(call.function.arguments) == {"city": "Paris"}
+    answer = sdk.chat.completions.create(model="demo", messages=messages, temperature=0)
 
-    messages += [
-        first.message.to_dict(),  # type: ignore[list-item]
-        {
-            "role": "tool",
-            "tool_call_id": call.id,
-            "content": '{"temperature": 21, "condition": "sunny"}',
-        },
-    ]
-    second = sdk.chat.completions.create(
-        model="demo", messages=messages, tools=[WEATHER], temperature=0
-    ).choices[0]
-    assert "21" in (second.message.content or "")
+    assert "Zorb" in (answer.choices[0].message.content or "")
 
 
-def test_the_stream_helper_accumulates_tool_calls(sdk: openai.OpenAI) -> None:
-    with sdk.chat.completions.stream(
-        model="demo",
-        messages=[{"role": "user", "content": "What is the weather in Paris?"}],
-        tools=[WEATHER],
+def test_content_may_come_in_parts(sdk: openai.OpenAI) -> None:
+    answer = sdk.chat.completions.create(
+        model="successor",
+        messages=[
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "a"}],
+            }
+        ],
+        max_tokens=3,
         temperature=0,
-    ) as stream:
-        final = stream.get_final_completion()
+    )
 
-    [call] = final.choices[0].message.tool_calls or []
-    assert (call.function.name, call.function.arguments) == ("get_weather", '{"city": "Paris"}')
-    assert final.choices[0].finish_reason == "tool_calls"
+    assert answer.choices[0].message.content == "bcd"
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens == len("x\na")
 
 
 def test_models_are_listed_and_found(sdk: openai.OpenAI) -> None:
@@ -141,13 +114,41 @@ def test_models_are_listed_and_found(sdk: openai.OpenAI) -> None:
     assert sdk.models.retrieve("demo").owned_by == "ovchat"
 
 
-def test_errors_are_the_sdks_own(sdk: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError) as not_found:
-        sdk.chat.completions.create(model="nobody", messages=HELLO)
-    with pytest.raises(openai.BadRequestError) as bad_request:
-        sdk.chat.completions.create(model="demo", messages=HELLO, n=0)
-    with pytest.raises(openai.BadRequestError):
-        sdk.chat.completions.create(model="demo", messages=HELLO, temperature=3, stream=True)
+def test_raw_responses_carry_our_headers(sdk: openai.OpenAI) -> None:
+    response = sdk.chat.completions.with_raw_response.create(
+        model="successor",
+        messages=LETTER,
+        max_tokens=2,
+        temperature=0,
+        extra_body={"sparkle": True},
+        extra_headers={"x-request-id": "7"},
+    )
+    answer = response.parse()
 
-    assert not_found.value.code == "model_not_found"
-    assert (bad_request.value.param, bad_request.value.type) == ("n", "invalid_request_error")
+    assert response.headers["x-ignored-parameters"] == "sparkle"
+    assert response.headers["x-request-id"] == answer._request_id
+    assert answer.choices[0].message.content == "bc"
+
+
+async def test_closing_a_stream_frees_the_engine(
+    async_sdk: openai.AsyncOpenAI, http: httpx.AsyncClient
+) -> None:
+    async with await async_sdk.chat.completions.create(
+        model="successor", messages=LETTER, max_tokens=4000, temperature=0, n=3, stream=True
+    ) as stream:
+        async for chunk in stream:
+            if chunk.choices[0].delta.content:
+                break
+
+    await until_idle(http, "successor")
+
+
+async def test_a_clients_timeout_frees_the_engine(
+    async_sdk: openai.AsyncOpenAI, http: httpx.AsyncClient
+) -> None:
+    with pytest.raises(openai.APITimeoutError):
+        await async_sdk.chat.completions.create(
+            model="successor", messages=LETTER, max_tokens=4000, temperature=0, timeout=0.02
+        )
+
+    await until_idle(http, "successor")

@@ -27,6 +27,7 @@ EXPECTED = [
     "42",
     "1, 2, 3",
     "I",
+    "2 ",
     "1, 2, 3",
     "FINISH_REASON_STOP",
     "MODEL_STATE_READY",

@@ -92,7 +92,10 @@ class InvalidRequestError(ApiError):
 
 
 class ContextLengthExceededError(InvalidRequestError):
-    """Prompt and answer do not fit the model's context."""
+    """Prompt and answer do not fit the model's context.
+
+    LangChain and LiteLLM know it by words of its message, to try again with less.
+    """
 
     code = "context_length_exceeded"
 
@@ -100,8 +103,8 @@ class ContextLengthExceededError(InvalidRequestError):
     def of_prompt(cls, field: str, tokens: int, context_length: int) -> ContextLengthExceededError:
         """The error for a prompt, given as `field`, of at least `tokens` tokens."""
         message = (
-            f"{field} takes {tokens} tokens or more, but the model's context has "
-            f"{context_length} for prompt and answer together."
+            f"{field} takes {tokens} tokens or more, so the prompt is too long. "
+            f"{cls._limit(context_length)}"
         )
         return cls(message, violations=[Violation(field, message, cls.code)])
 
@@ -111,10 +114,17 @@ class ContextLengthExceededError(InvalidRequestError):
     ) -> ContextLengthExceededError:
         """The error for a prompt that leaves no room for the answer `field` asks for."""
         message = (
-            f"{field} asks for {asked} tokens besides the {used} of the prompt, "
-            f"but the model's context has {context_length} for both together."
+            f"{field} asks for {asked} tokens besides the {used} of the prompt. "
+            f"{cls._limit(context_length)}"
         )
         return cls(message, violations=[Violation(field, message, cls.code)])
+
+    @staticmethod
+    def _limit(context_length: int) -> str:
+        return (
+            f"This model's maximum context length is {context_length} tokens, "
+            "for prompt and answer together."
+        )
 
 
 class MalformedBodyError(InvalidRequestError):

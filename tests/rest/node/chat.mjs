@@ -1,49 +1,111 @@
 // Talks to a server with OpenAI's SDK for Node and prints what it saw as JSON.
-// node chat.mjs BASE_URL MODEL PROMPT MAX_TOKENS
+// node chat.mjs BASE_URL
 import OpenAI from "openai";
 
-const [baseURL, model, prompt, maxTokens] = process.argv.slice(2);
-const client = new OpenAI({ baseURL, apiKey: "unused", maxRetries: 0 });
-const request = {
-  model,
-  messages: [{ role: "user", content: prompt }],
+const client = new OpenAI({ baseURL: process.argv[2], apiKey: "unused", maxRetries: 0 });
+const letter = {
+  model: "successor",
+  messages: [{ role: "user", content: "a" }],
   temperature: 0,
-  max_tokens: Number(maxTokens),
+  max_tokens: 40,
+};
+const story = {
+  model: "demo",
+  messages: [{ role: "user", content: "Tell me a story." }],
+  temperature: 1,
+  seed: 5,
+  n: 3,
+  logprobs: true,
+  top_logprobs: 1,
+};
+const weather = {
+  model: "demo",
+  messages: [{ role: "user", content: "What is the weather in Paris and Rome?" }],
+  temperature: 0,
+  tools: [
+    {
+      type: "function",
+      function: {
+        name: "get_weather",
+        description: "Get the current weather in a city.",
+        parameters: {
+          type: "object",
+          properties: { city: { type: "string" } },
+          required: ["city"],
+        },
+      },
+    },
+  ],
 };
 
-const whole = await client.chat.completions.create(request);
-
-const pieces = [];
-const raw = await client.chat.completions.create({
-  ...request,
-  stream: true,
-  stream_options: { include_usage: true },
+const told = (choice) => ({
+  role: choice.message.role,
+  text: choice.message.content,
+  finish: choice.finish_reason,
+  tokens: choice.logprobs?.content?.map((token) => token.token),
 });
-let usage = null;
-for await (const chunk of raw) {
-  pieces.push(chunk.choices[0]?.delta?.content ?? "");
-  usage = chunk.usage ?? usage;
+
+async function streamed(request) {
+  const pieces = [];
+  let usage = null;
+  const options = { stream: true, stream_options: { include_usage: true } };
+  for await (const chunk of await client.chat.completions.create({ ...request, ...options })) {
+    pieces.push(chunk.choices[0]?.delta?.content ?? "");
+    usage = chunk.usage ?? usage;
+  }
+  return { text: pieces.join(""), usage };
 }
 
-const accumulated = await client.chat.completions.stream(request).finalChatCompletion();
-
-let error = null;
-try {
-  await client.chat.completions.create({ ...request, model: "nobody" });
-} catch (caught) {
-  error = { name: caught.constructor.name, status: caught.status, code: caught.code, param: caught.param };
+async function completed(request) {
+  const whole = await client.completions.create(request);
+  const joined = [];
+  for await (const chunk of await client.completions.create({ ...request, stream: true })) {
+    for (const { index, text } of chunk.choices) joined[index] = (joined[index] ?? "") + text;
+  }
+  return { whole: whole.choices.map((choice) => choice.text), streamed: joined };
 }
 
-const models = (await client.models.list()).data.map((entry) => entry.id);
+async function refused(request) {
+  try {
+    await client.chat.completions.create(request);
+  } catch (error) {
+    const { status, code, param } = error;
+    const known = error instanceof OpenAI.APIError && Boolean(error.requestID);
+    return { name: error.constructor.name, status, code, param, known };
+  }
+  return null;
+}
+
+const whole = await client.chat.completions.create(letter);
+const stories = await client.chat.completions.create(story);
+const storyStream = await client.chat.completions.stream(story).finalChatCompletion();
+const letterStream = client.chat.completions.stream(letter);
+let contentEvents = "";
+letterStream.on("content", (delta) => (contentEvents += delta));
+const calls = await client.chat.completions.stream(weather).finalChatCompletion();
 
 console.log(
   JSON.stringify({
-    whole: whole.choices[0].message.content,
-    finish: whole.choices[0].finish_reason,
-    streamed: pieces.join(""),
-    usage,
-    accumulated: accumulated.choices[0].message.content,
-    error,
-    models,
+    whole: told(whole.choices[0]),
+    streamed: await streamed(letter),
+    accumulated: told((await letterStream.finalChatCompletion()).choices[0]),
+    stories: stories.choices.map(told),
+    accumulatedStories: storyStream.choices.map(told),
+    contentEvents,
+    calls: calls.choices[0].message.tool_calls.map((call) => call.function),
+    completed: await completed({
+      model: "successor",
+      prompt: ["a", "f"],
+      max_tokens: 4,
+      temperature: 0,
+      stop: "i",
+    }),
+    errors: [
+      await refused({ ...letter, model: "nobody" }),
+      await refused({ ...letter, temperature: 3 }),
+      await refused({ ...letter, presence_penalty: 1, stream: true }),
+    ],
+    models: (await client.models.list()).data.map((entry) => entry.id),
+    model: (await client.models.retrieve("demo")).id,
   }),
 );
