@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat import Tool, ToolMode
+from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.api.reader import Reader
-from ovchat_server.api.tools import read_tool_mode, read_tools
+from ovchat_server.api.tools import read_tool_choice, read_tools
 
 if TYPE_CHECKING:
     from ovchat_server.api.errors import Violation
@@ -18,21 +18,25 @@ def function(**fields: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": "f"} | fields}
 
 
-def read(**fields: Any) -> tuple[tuple[Tool, ...], ToolMode, list[Violation]]:
+NAMED = function()
+OLDER = {"name": "f"}
+
+
+def read(**fields: Any) -> tuple[tuple[Tool, ...], ToolChoice, list[Violation]]:
     violations: list[Violation] = []
     reader = Reader(fields, violations)
     tools = read_tools(reader)
-    return tools, read_tool_mode(reader, tools), violations
+    return tools, read_tool_choice(reader, tools), violations
 
 
 def test_a_tool_is_read_whole_and_its_properties_keep_their_order() -> None:
     parameters = {"type": "object", "properties": {"z": {}, "a": {}, "m": {}}}
     given = function(description="Does", parameters=parameters, strict=True)
-    (tool,), mode, violations = read(tools=[given])
+    (tool,), choice, violations = read(tools=[given])
     assert violations == []
     assert tool == Tool("f", "Does", parameters, strict=True)
     assert list(tool.parameters["properties"]) == ["z", "a", "m"]  # type: ignore[index, arg-type]
-    assert mode is ToolMode.AUTO
+    assert choice.mode is ToolMode.AUTO
 
 
 @pytest.mark.parametrize("name", ["f", "a" * 64, "get-it_2", "ns.f", "0"])
@@ -82,27 +86,110 @@ def test_an_empty_list_of_tools_is_refused() -> None:
         ({"tools": [function()], "tool_choice": None}, ToolMode.AUTO),
         ({"tools": [function()], "tool_choice": "auto"}, ToolMode.AUTO),
         ({"tools": [function()], "tool_choice": "none"}, ToolMode.NONE),
+        ({"tools": [function()], "tool_choice": "required"}, ToolMode.REQUIRED),
+        ({"tools": [function()], "tool_choice": NAMED}, ToolMode.NAMED),
         ({"tool_choice": "none"}, ToolMode.NONE),
         ({"tool_choice": "auto"}, ToolMode.NONE),
+        ({"functions": [OLDER]}, ToolMode.AUTO),
+        ({"functions": [OLDER], "function_call": "none"}, ToolMode.NONE),
+        ({"functions": [OLDER], "function_call": {"name": "f"}}, ToolMode.NAMED),
     ],
 )
-def test_the_model_may_call_where_there_are_tools(fields: dict[str, Any], mode: ToolMode) -> None:
-    _, read_mode, violations = read(**fields)
-    assert (read_mode, violations) == (mode, [])
+def test_whether_the_model_calls_is_the_callers_choice(
+    fields: dict[str, Any], mode: ToolMode
+) -> None:
+    _, choice, violations = read(**fields)
+    assert (choice.mode, violations) == (mode, [])
+
+
+def test_the_older_form_describes_the_same_tools() -> None:
+    older = {"name": "f", "description": "Does", "parameters": {"type": "object"}}
+    assert read(functions=[older])[0] == read(tools=[{"type": "function", "function": older}])[0]
+
+
+def test_a_function_by_name_is_called_once() -> None:
+    _, choice, _ = read(tools=[function(), function(name="g")], tool_choice=NAMED)
+    assert (choice.allowed, choice.parallel, choice.forced) == (("f",), False, True)
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+def test_some_of_the_tools_may_be_allowed(mode: str) -> None:
+    allowed = {"mode": mode, "tools": [{"type": "function", "function": {"name": "g"}}]}
+    _, choice, violations = read(
+        tools=[function(), function(name="g")],
+        tool_choice={"type": "allowed_tools", "allowed_tools": allowed},
+    )
+    assert (choice.mode, choice.allowed, violations) == (mode, ("g",), [])
+    assert choice.parallel
+
+
+def test_several_calls_may_be_too_many() -> None:
+    assert read(tools=[function()])[1].parallel
+    assert read(tools=[function()], parallel_tool_calls=True)[1].parallel
+    assert not read(tools=[function()], parallel_tool_calls=False)[1].parallel
+
+
+def allowed(**fields: Any) -> dict[str, Any]:
+    return {
+        "type": "allowed_tools",
+        "allowed_tools": {"mode": "auto", "tools": [NAMED], **fields},
+    }
 
 
 @pytest.mark.parametrize(
-    ("choice", "code"),
+    ("choice", "path", "code"),
     [
-        ("required", "unsupported_value"),
-        ({"type": "function", "function": {"name": "f"}}, "unsupported_value"),
-        ({"type": "allowed_tools"}, "unsupported_value"),
-        ("any", "invalid_value"),
-        ("", "invalid_value"),
-        (1, "invalid_type"),
+        ("any", "", "invalid_value"),
+        ("", "", "invalid_value"),
+        ("named", "", "invalid_value"),
+        (1, "", "invalid_type"),
+        ([], "", "invalid_type"),
+        ({}, ".type", "missing_required_parameter"),
+        ({"type": "custom", "custom": {"name": "f"}}, ".type", "invalid_value"),
+        ({"type": "function"}, ".function", "missing_required_parameter"),
+        ({"type": "function", "function": "f"}, ".function", "invalid_type"),
+        ({"type": "function", "function": {}}, ".function.name", "missing_required_parameter"),
+        ({"type": "function", "function": {"name": 1}}, ".function.name", "invalid_type"),
+        ({"type": "function", "function": {"name": "g"}}, ".function.name", "invalid_value"),
+        ({"type": "allowed_tools"}, ".allowed_tools", "missing_required_parameter"),
+        (allowed(mode=None), ".allowed_tools.mode", "missing_required_parameter"),
+        (allowed(mode="none"), ".allowed_tools.mode", "invalid_value"),
+        (allowed(tools=None), ".allowed_tools.tools", "missing_required_parameter"),
+        (allowed(tools=[]), ".allowed_tools.tools", "invalid_value"),
+        (allowed(tools=["f"]), ".allowed_tools.tools[0]", "invalid_type"),
+        (
+            allowed(tools=[{"type": "function", "function": {"name": "g"}}]),
+            ".allowed_tools.tools[0].function.name",
+            "invalid_value",
+        ),
     ],
 )
-def test_forcing_a_call_is_refused_by_name(choice: Any, code: str) -> None:
-    _, mode, violations = read(tools=[function()], tool_choice=choice)
-    assert [(item.field, item.code) for item in violations] == [("tool_choice", code)]
-    assert mode is ToolMode.NONE
+def test_a_fault_of_the_choice_is_told_by_its_exact_place(
+    choice: Any, path: str, code: str
+) -> None:
+    _, _, violations = read(tools=[function()], tool_choice=choice)
+    assert [(item.field, item.code) for item in violations] == [(f"tool_choice{path}", code)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": NAMED}, "tool_choice.function.name"),
+        ({"functions": []}, "functions"),
+        ({"functions": [OLDER], "tools": [function()]}, "functions"),
+        ({"functions": [OLDER, OLDER]}, "functions[1].name"),
+        ({"functions": [{"name": ""}]}, "functions[0].name"),
+        ({"functions": [OLDER], "function_call": "required"}, "function_call"),
+        ({"functions": [OLDER], "function_call": {"name": "g"}}, "function_call.name"),
+        ({"functions": [OLDER], "function_call": {}}, "function_call.name"),
+        (
+            {"functions": [OLDER], "function_call": "auto", "tool_choice": "auto"},
+            "function_call",
+        ),
+        ({"tools": [function()], "parallel_tool_calls": 0}, "parallel_tool_calls"),
+    ],
+)
+def test_what_cannot_be_together_is_refused_by_name(fields: dict[str, Any], field: str) -> None:
+    _, _, violations = read(**fields)
+    assert [item.field for item in violations] == [field]

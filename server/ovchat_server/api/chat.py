@@ -24,10 +24,37 @@ class Role(StrEnum):
 
 
 class ToolMode(StrEnum):
-    """Whether the model may call tools."""
+    """Whether the model calls tools.
+
+    Attributes:
+        NAMED: It calls a certain one, once.
+    """
 
     NONE = "none"
     AUTO = "auto"
+    REQUIRED = "required"
+    NAMED = "named"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether the model calls tools, and which.
+
+    Attributes:
+        field: What the caller named it.
+        allowed: Names of the tools it may call. None: any that it was offered.
+        parallel: It may call several in one answer.
+    """
+
+    mode: ToolMode = ToolMode.NONE
+    field: str = "tool_choice"
+    allowed: tuple[str, ...] | None = None
+    parallel: bool = True
+
+    @property
+    def forced(self) -> bool:
+        """Whether there must be a call."""
+        return self.mode in (ToolMode.REQUIRED, ToolMode.NAMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +121,7 @@ class ChatRequest:
     """What to answer, and how.
 
     Attributes:
+        include_reasoning: Hand the reasoning out.
         template_arguments: Variables for the chat template.
         documents: For templates that know retrieval.
         echo: The answer starts with the text of the message that it goes on with.
@@ -105,7 +133,8 @@ class ChatRequest:
     messages: tuple[Message, ...]
     generation: GenerationParams = field(default_factory=GenerationParams)
     tools: tuple[Tool, ...] = ()
-    tool_mode: ToolMode = ToolMode.AUTO
+    tool_choice: ToolChoice = ToolChoice()
+    include_reasoning: bool = True
     template_arguments: JsonObject = field(default_factory=dict)
     documents: tuple[JsonObject, ...] = ()
     prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN

@@ -16,7 +16,7 @@ from ovchat_server.api.generation_request import (
 from ovchat_server.api.messages import read_messages
 from ovchat_server.api.parameters import CHAT
 from ovchat_server.api.reader import Reader
-from ovchat_server.api.tools import read_tool_mode, read_tools
+from ovchat_server.api.tools import read_tool_choice, read_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,8 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
             reader, read_generation(reader, max_tokens_fields=MAX_TOKENS_FIELDS)
         ),
         tools=tools,
-        tool_mode=read_tool_mode(reader, tools),
+        tool_choice=read_tool_choice(reader, tools),
+        include_reasoning=reader.boolean("include_reasoning") is not False,
         template_arguments=read_template_arguments(reader),
         documents=read_documents(reader),
         prompt_ending=read_prompt_ending(reader),

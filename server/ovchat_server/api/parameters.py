@@ -142,6 +142,10 @@ CHAT = Parameters(
         "top_logprobs",
         "tools",
         "tool_choice",
+        "parallel_tool_calls",
+        "functions",
+        "function_call",
+        "include_reasoning",
         "reasoning_effort",
         "chat_template_kwargs",
         "documents",
@@ -166,11 +170,7 @@ CHAT = Parameters(
         "return_token_ids": (False,),
         "return_prompt_text": (False,),
         # Tools and reasoning
-        "parallel_tool_calls": (True,),
-        "functions": ([],),
-        "function_call": ("none", "auto"),
         "agent_format": ("openai", "auto"),
-        "include_reasoning": (True,),
         "thinking_token_budget": (-1,),
         # Prompt
         **_PROMPT_REFUSED,

@@ -25,7 +25,7 @@ from ovchat_server.api.tokenization import (
     TextsInput,
     TokenizeRequest,
 )
-from ovchat_server.api.tools import read_tool_mode, read_tools
+from ovchat_server.api.tools import read_tool_choice, read_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,7 +160,7 @@ def _read_chat(reader: Reader, model: str) -> ChatRequest:
         model=model,
         messages=read_messages(reader),
         tools=tools,
-        tool_mode=read_tool_mode(reader, tools),
+        tool_choice=read_tool_choice(reader, tools),
         template_arguments=read_template_arguments(reader),
         documents=read_documents(reader),
         prompt_ending=read_prompt_ending(reader),

@@ -1,47 +1,125 @@
-"""Reading the tools of a chat request."""
+"""Reading the tools of a chat request, and which of them the model may call."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import Tool, ToolMode
+from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.api.errors import shortened
 
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
 
-# OpenAI's rule, and a dot, which OVMS and vLLM let pass.
 MAX_TOOLS = 1024
+# OpenAI's rule, and a dot, which OVMS and vLLM let pass.
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+CHOSEN_BY_WORD = (ToolMode.NONE, ToolMode.AUTO, ToolMode.REQUIRED)
 
 
 def read_tools(request: Reader) -> tuple[Tool, ...]:
     """The functions the model may call; what is wrong with them is noted in the reader."""
-    if request.fields.get("tools") == []:
-        request.refuse("tools", "must hold at least one tool; leave it out where there are none")
+    if request.present("functions"):
+        # OpenAI's older form: without the kind of tool around it.
+        if request.present("tools"):
+            request.refuse("functions", "is the older form of tools: give one of them")
+        return _named_once([(reader, reader) for reader in _items(request, "functions")], "name")
+    wrapped = []
+    for reader in _items(request, "tools"):
+        if not reader.require("type"):
+            continue
+        if reader.fields["type"] != "function":
+            reader.refuse("type", "must be 'function'", "unsupported_value")
+            continue
+        reader.require("function")
+        if function := reader.object("function"):
+            wrapped.append((reader, function))
+    return _named_once(wrapped, "function.name")
+
+
+def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
+    """Whether the model calls, and what; what is wrong with it is noted in the reader."""
+    parallel = request.boolean("parallel_tool_calls") is not False
+    older = request.present("function_call")
+    field = "function_call" if older else "tool_choice"
+    if older and request.present("tool_choice"):
+        request.refuse(field, "is the older form of tool_choice: give one of them")
+    choice = request.fields.get(field)
+    if choice is None:
+        return ToolChoice(ToolMode.AUTO if tools else ToolMode.NONE, field, parallel=parallel)
+    if isinstance(choice, dict):
+        reader = request.object(field)
+        mode, names = _read_named(reader, older=older) if reader else (ToolMode.NONE, ())
+        known = tuple(tool.name for tool in tools)
+        for path, name in names:
+            if name not in known:
+                told = ", ".join(known[:5]) or "none"
+                complaint = f"is {shortened(repr(name))}, but the tools are: {shortened(told)}"
+                request.refuse(f"{field}.{path}", complaint)
+        allowed = tuple(name for _, name in names)
+        # A function by name is one call of it (OpenAI).
+        return ToolChoice(mode, field, allowed, parallel=parallel and mode is not ToolMode.NAMED)
+    modes = [ToolMode.NONE, ToolMode.AUTO] if older else list(CHOSEN_BY_WORD)
+    word = request.choice(field, modes)
+    if word == ToolMode.REQUIRED and not tools:
+        request.refuse(field, "needs tools")
+    if word is None or not tools:
+        return ToolChoice(ToolMode.NONE, field)
+    return ToolChoice(ToolMode(word), field, parallel=parallel)
+
+
+def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[str, str]]]:
+    """The mode, and the names it is about with their paths in the choice."""
+    if older:
+        return ToolMode.NAMED, _read_name(choice, "")
+    kind = choice.choice("type", ["function", "allowed_tools"]) if choice.require("type") else None
+    if kind == "function":
+        choice.require("function")
+        function = choice.object("function")
+        return ToolMode.NAMED, _read_name(function, "function.") if function else []
+    allowed = choice.object("allowed_tools") if kind and choice.require("allowed_tools") else None
+    if allowed is None:
+        return ToolMode.NONE, []
+    allowed.require("mode")
+    mode = allowed.choice("mode", [ToolMode.AUTO, ToolMode.REQUIRED])
+    allowed.require("tools")
+    if allowed.fields.get("tools") == []:
+        allowed.refuse("tools", "must hold at least one tool")
+    names = []
+    for index, item in enumerate(allowed.objects("tools", at_most=MAX_TOOLS)):
+        item.require("function")
+        if function := item.object("function"):
+            names += _read_name(function, f"allowed_tools.tools[{index}].function.")
+    return ToolMode(mode) if mode else ToolMode.NONE, names
+
+
+def _read_name(function: Reader, prefix: str) -> list[tuple[str, str]]:
+    name = function.string("name") if function.require("name") else None
+    return [] if name is None else [(f"{prefix}name", name)]
+
+
+def _items(request: Reader, name: str) -> list[Reader]:
+    if request.fields.get(name) == []:
+        request.refuse(name, "must hold at least one tool; leave it out where there are none")
+    return request.objects(name, at_most=MAX_TOOLS)
+
+
+def _named_once(readers: list[tuple[Reader, Reader]], path: str) -> tuple[Tool, ...]:
+    """The tools that function readers describe; the first of each pair names them in errors."""
     tools: dict[str, Tool] = {}
-    for reader in request.objects("tools", at_most=MAX_TOOLS):
-        tool = _read_tool(reader)
+    for reader, function in readers:
+        tool = _read_function(function)
         if tool is None:
             continue
         if tool.name in tools:
-            reader.refuse("function.name", f"is {shortened(repr(tool.name))} for a second time")
+            reader.refuse(path, f"is {shortened(repr(tool.name))} for a second time")
         tools[tool.name] = tool
     return tuple(tools.values())
 
 
-def _read_tool(reader: Reader) -> Tool | None:
-    if not reader.require("type"):
-        return None
-    if reader.fields["type"] != "function":
-        reader.refuse("type", "must be 'function'", "unsupported_value")
-        return None
-    reader.require("function")
-    function = reader.object("function")
-    if function is None or not function.require("name"):
-        return None
-    name = function.string("name")
+def _read_function(function: Reader) -> Tool | None:
+    name = function.string("name") if function.require("name") else None
     if name is None:
         return None
     if not FUNCTION_NAME.fullmatch(name):
@@ -56,19 +134,3 @@ def _read_tool(reader: Reader) -> Tool | None:
         parameters=function.json_object("parameters"),
         strict=function.boolean("strict"),
     )
-
-
-def read_tool_mode(request: Reader, tools: tuple[Tool, ...]) -> ToolMode:
-    """Whether the model may call tools. Forcing a call is refused by name."""
-    choice = request.fields.get("tool_choice")
-    if choice is None:
-        return ToolMode.AUTO if tools else ToolMode.NONE
-    if choice == "required" or isinstance(choice, dict):
-        request.refuse(
-            "tool_choice",
-            "must be 'none' or 'auto': forcing a call is not supported",
-            "unsupported_value",
-        )
-        return ToolMode.NONE
-    mode = request.choice("tool_choice", [*ToolMode])
-    return ToolMode(mode) if mode and tools else ToolMode.NONE

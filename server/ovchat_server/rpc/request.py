@@ -194,7 +194,16 @@ def _tool_choice(choice: tool_pb2.ToolChoice, path: str) -> JsonValue:
             return _enum_name(tool_pb2.ToolChoiceMode.DESCRIPTOR, choice.mode)
         case "function_name":
             return {"type": "function", "function": {"name": choice.function_name}}
-    return {"type": "allowed_tools", "allowed_tools": _fields(choice, path)}
+    allowed = choice.allowed_tools
+    return {
+        "type": "allowed_tools",
+        "allowed_tools": {
+            "mode": _enum_name(tool_pb2.ToolChoiceMode.DESCRIPTOR, allowed.mode),
+            "tools": [
+                {"type": "function", "function": {"name": name}} for name in allowed.function_names
+            ],
+        },
+    }
 
 
 def _response_format(form: format_pb2.ResponseFormat, path: str) -> JsonObject:

@@ -73,7 +73,7 @@ def render_prompt(
     """
     conversation = Conversation(
         request.messages,
-        request.tools if request.tool_mode is ToolMode.AUTO else (),
+        () if request.tool_choice.mode is ToolMode.NONE else request.tools,
         request.template_arguments,
         request.documents,
         request.prompt_ending,
@@ -87,7 +87,7 @@ def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Assem
         assembly_options(model, request.generation),
         reasoning=template.thinks,
         reasoning_opened=_inside_reasoning(request, prompt),
-        tool_calls=request.tool_mode is ToolMode.AUTO and template.calls_tools,
+        tool_calls=request.tool_choice.mode is not ToolMode.NONE and template.calls_tools,
     )
 
 
