@@ -234,10 +234,14 @@ def test_nothing_ends_an_answer_before_the_fewest_tokens(
     assert (second.message.content, second.stop_reason) == (text, reason and token)
 
 
-def test_a_stop_string_that_began_in_the_first_tokens_is_none() -> None:
-    options = AssemblyOptions(stop=("ab",), min_tokens=1)
-    one = choice("abab", options, FinishReason.LENGTH)
-    assert (one.message.content, one.stop_reason) == ("ab", "ab")
+@pytest.mark.parametrize(("min_tokens", "text"), [(0, ""), (1, ""), (2, "ab"), (6, "ababab")])
+def test_a_stop_string_may_begin_in_the_first_tokens_but_not_end_there(
+    min_tokens: int, text: str
+) -> None:
+    options = AssemblyOptions(stop=("ab",), min_tokens=min_tokens)
+    one = choice("ababab", options, FinishReason.LENGTH)
+    stopped = None if text == "ababab" else "ab"
+    assert (one.message.content, one.stop_reason) == (text, stopped)
 
 
 def test_half_a_character_at_the_end_is_no_stop_string() -> None:

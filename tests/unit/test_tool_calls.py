@@ -53,12 +53,12 @@ def reference(text: str) -> tuple[str, list[ParsedCall]]:
 
     def replacement(match: re.Match[str]) -> str:
         # Cut inside the closing tag, a call is whole.
-        body = match[1] if match[2] else re.sub(f"({CUT})$", "", match[1])
+        body = match[1] if match[2] else re.sub(rf"({CUT})\Z", "", match[1])
         call = parse_call(body)
         calls.extend([call] if call else [])
         return "" if call else match[0]
 
-    return re.sub("(?s)<tool_call>(.*?)(</tool_call>|$)", replacement, text), calls
+    return re.sub(r"(?s)<tool_call>(.*?)(</tool_call>|\Z)", replacement, text), calls
 
 
 @given(chunked(TEXTS))

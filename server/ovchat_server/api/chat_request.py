@@ -44,6 +44,13 @@ RESERVED_TEMPLATE_ARGUMENTS = frozenset(
         "unk_token",
         "raise_exception",
         "strftime_now",
+        # Jinja's own.
+        "cycler",
+        "dict",
+        "joiner",
+        "lipsum",
+        "namespace",
+        "range",
     }
 )
 

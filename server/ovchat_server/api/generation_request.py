@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
 
 MAX_UINT32 = 2**32 - 1
+STREAM_OPTIONS = frozenset({"include_usage", "continuous_usage_stats", "include_obfuscation"})
 # OpenAI's.
 MAX_CHOICES = 128
 # OVMS's default for best_of_limit.
@@ -31,6 +32,7 @@ MAX_STOP_TOKENS = 1024
 # OpenAI's range, of which more than one needs the sampling control that is not served.
 MAX_TOP_LOGPROBS = 20
 # Beyond it nothing changes any more.
+MIN_REPETITION_PENALTY = 0.01
 MAX_REPETITION_PENALTY = 100
 # The engine divides by the length to this power, in float32: more than 2**126 would overflow
 # at 2**18 tokens, and then the beams no longer come in the order that was asked for.
@@ -79,6 +81,7 @@ def read_stream_options(reader: Reader) -> StreamOptions | None:
     options = reader.object("stream_options")
     if options is None:
         return StreamOptions() if stream else None
+    options.note_unknown(STREAM_OPTIONS)
     if not stream:
         reader.refuse("stream_options", "needs a stream; leave it out")
     read = StreamOptions(
@@ -101,7 +104,7 @@ def _read_sampling(reader: Reader) -> SamplingParams:
         top_k=reader.integer("top_k", -1, 2**31 - 1),
         min_p=reader.number("min_p", 0, 1, below_maximum=True),
         repetition_penalty=reader.number(
-            "repetition_penalty", 0, MAX_REPETITION_PENALTY, above_minimum=True
+            "repetition_penalty", MIN_REPETITION_PENALTY, MAX_REPETITION_PENALTY
         ),
         seed=reader.integer("seed", -(2**63), 2**63 - 1),
     )

@@ -34,7 +34,9 @@ class Parameters:
     refused: Mapping[str, tuple[JsonValue, ...]]
 
     def check(self, reader: Reader, *, strict: bool) -> tuple[str, ...]:
-        """Note what cannot be honoured in the reader; the unknown keys, in the caller's order.
+        """Note what cannot be honoured in the reader; the paths of the unknown keys.
+
+        To be called when all else was read: keys inside of objects are noted by then.
 
         Args:
             reader: The request.
@@ -48,8 +50,9 @@ class Parameters:
                 if neutral:
                     complaint = "is only supported as " + _shown(neutral[0])
                 reader.refuse(name, complaint, "unsupported_parameter")
+        nested = tuple(reader.unknown)
         known = self.served | self.accepted | self.refused.keys()
-        unknown = tuple(name for name in reader.fields if name not in known)
+        unknown = tuple(name for name in reader.fields if name not in known) + nested
         if strict:
             for name in unknown:
                 reader.refuse(shortened(name), "is not a known parameter", "unknown_parameter")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
 MAX_TOOLS = 1024
+TOOL_KEYS = frozenset({"type", "function", "defer_loading", "cache_control"})
+FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -34,6 +36,7 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
 def _read_tool(reader: Reader) -> Tool | None:
     if not reader.require("type"):
         return None
+    reader.note_unknown(TOOL_KEYS)
     if reader.fields["type"] != "function":
         reader.refuse("type", "must be 'function'", "unsupported_value")
         return None
@@ -41,6 +44,7 @@ def _read_tool(reader: Reader) -> Tool | None:
     function = reader.object("function")
     if function is None or not function.require("name"):
         return None
+    function.note_unknown(FUNCTION_KEYS)
     name = function.string("name")
     if name is None:
         return None

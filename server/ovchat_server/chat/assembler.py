@@ -140,7 +140,6 @@ class ChoiceAssembler:
         self.completion_tokens += 1
         if options.token_ids:
             self._token_ids.append(token)
-        # Before that a stop string is text like any other.
         may_end = self.completion_tokens > options.min_tokens
         if may_end and token in options.stop_tokens:
             self._stopped_by = token
@@ -153,8 +152,8 @@ class ChoiceAssembler:
             self._logprobs.put(self._logprob(token, logprob))
         text = self._detokenizer.feed(token)
         self._detokenized += len(text)
-        if may_end:
-            text = self._stop.feed(text)
+        # The token that ends the answer is the reason, whatever its text.
+        text = self._stop.flush() + text if last else self._stop.feed(text, armed=may_end)
         if self._stop.matched is not None:
             self._stopped_by = self._stop.matched
             self.ended = True

@@ -113,8 +113,9 @@ class _Template:
             return self.compiled.render(variables)
         except jinja2.TemplateError as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001  a template is foreign code: anything may come
-            reason = f"{type(error).__name__}: {error}"
+        except Exception:  # noqa: BLE001  a template is foreign code: anything may come
+            # Python's words are for nobody who wrote neither it nor the template.
+            reason = "it fails on what it was given."
         complaint = "messages cannot be put into the model's chat template: "
         raise _refusal(complaint + _readable(reason))
 

@@ -18,7 +18,7 @@ LENGTH = struct.Struct(">I")
 REFUSED = "refused"
 
 
-class Add(msgspec.Struct, frozen=True, tag="add"):
+class Add(msgspec.Struct, frozen=True):
     """Generate; see engine.base.GenerationRequest.
 
     Ids come from a counter and are never used again. `beams` of 1 is no search.
@@ -42,13 +42,23 @@ class Add(msgspec.Struct, frozen=True, tag="add"):
     logprobs: bool = False
 
 
+class Start(msgspec.Struct, frozen=True, tag="start"):
+    """Requests that belong together.
+
+    One frame, so that they run in the same steps whenever they are asked again: what shares a
+    step with a sequence can change how its numbers round, and so its tokens.
+    """
+
+    requests: tuple[Add, ...]
+
+
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     """Give up a sequence. One that has ended already is no error: the news may cross."""
 
     id: int
 
 
-Command: TypeAlias = Add | Cancel
+Command: TypeAlias = Start | Cancel
 
 
 class Load(msgspec.Struct, frozen=True):

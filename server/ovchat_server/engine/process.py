@@ -16,12 +16,12 @@ import sys
 from setproctitle import setproctitle
 
 from ovchat_server.engine.messages import (
-    Add,
     Command,
     Event,
     Failed,
     FrameReader,
     Ready,
+    Start,
     decode_command,
     decode_spec,
     encode,
@@ -79,8 +79,9 @@ def serve(channel: Channel, scheduler: Scheduler) -> None:
 
 
 def _obey(scheduler: Scheduler, command: Command) -> None:
-    if isinstance(command, Add):
-        scheduler.add(command)
+    if isinstance(command, Start):
+        for request in command.requests:
+            scheduler.add(request)
     else:
         scheduler.cancel(command.id)
 

@@ -30,10 +30,16 @@ SEEDS = 2**32
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """A prompt, and what the caller named it."""
+    """A prompt.
+
+    Attributes:
+        field: What the caller named it.
+        text: What to say before the answer. None: nothing.
+    """
 
     field: str
     tokens: tuple[int, ...]
+    text: str | None = None
 
 
 def generation_requests(
@@ -46,7 +52,7 @@ def generation_requests(
             its engine can hold is unknown; then `generate` says that it does not answer yet.
         InvalidRequestError: There is nothing to answer, or a token is none of the model's.
     """
-    _check_tokens(model, "stop_token_ids", params.ending.stop_token_ids)
+    check_prompts(model, params, prompts)
     requests = [_request(model, params, prompt) for prompt in prompts]
     if params.beams:
         return requests
@@ -56,6 +62,29 @@ def generation_requests(
         for prompt, request in enumerate(requests)
         for choice in range(params.n)
     ]
+
+
+def check_prompts(
+    model: ServedModel, params: GenerationParams, prompts: Sequence[PromptTokens]
+) -> None:
+    """Refuse what the model cannot take.
+
+    Raises:
+        ContextLengthExceededError: A prompt does not fit.
+        InvalidRequestError: A prompt is empty, or a token is none of the model's.
+    """
+    _check_tokens(model, "stop_token_ids", params.ending.stop_token_ids)
+    context = _context_length(model, params)
+    # Without an answer the prompt alone may fill the context.
+    room = context if params.ending.max_tokens == 0 else context - 1
+    for prompt in prompts:
+        if not prompt.tokens:
+            # The engine takes none, and ends all it runs when it is given one.
+            complaint = f"{prompt.field} makes an empty prompt."
+            raise InvalidRequestError.of([Violation(prompt.field, complaint)])
+        _check_tokens(model, prompt.field, prompt.tokens)
+        if len(prompt.tokens) > room:
+            raise ContextLengthExceededError.of_prompt(prompt.field, len(prompt.tokens), context)
 
 
 def resolve_sampling(request: SamplingParams, defaults: GenerationDefaults) -> Sampling:
@@ -97,11 +126,6 @@ def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) 
 def _request(
     model: ServedModel, params: GenerationParams, prompt: PromptTokens
 ) -> GenerationRequest:
-    if not prompt.tokens:
-        # The engine takes none, and ends all it runs when it is given one.
-        complaint = f"{prompt.field} makes an empty prompt."
-        raise InvalidRequestError.of([Violation(prompt.field, complaint)])
-    _check_tokens(model, prompt.field, prompt.tokens)
     ending, beams = params.ending, params.beams
     return GenerationRequest(
         prompt=prompt.tokens,
@@ -120,8 +144,6 @@ def _max_tokens(model: ServedModel, params: GenerationParams, prompt: PromptToke
     context = _context_length(model, params)
     used = len(prompt.tokens)
     left = context - used
-    if left < 1:
-        raise ContextLengthExceededError.of_prompt(prompt.field, used, context)
     if ending.max_tokens is not None and ending.max_tokens > left:
         raise ContextLengthExceededError.of_answer(
             ending.max_tokens_field, ending.max_tokens, used, context
