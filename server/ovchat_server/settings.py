@@ -38,6 +38,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         kv_cache_gb: Its size in GiB instead.
         max_num_batched_tokens: Most tokens of one step. A smaller number keeps streams
             moving beside a long prompt, a larger one reads long prompts faster.
+        tool_parser: How the model writes tool calls: a parser's name, "none", or "auto", which
+            sees it in the chat template.
+        reasoning_parser: How it writes reasoning: the same.
         properties: OpenVINO's, such as INFERENCE_PRECISION_HINT.
     """
 
@@ -47,6 +50,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     kv_blocks: int | None = None
     kv_cache_gb: int | None = None
     max_num_batched_tokens: int = 2048
+    tool_parser: str = "auto"
+    reasoning_parser: str = "auto"
     properties: dict[str, str | int | float | bool] = {}
 
     def __post_init__(self) -> None:

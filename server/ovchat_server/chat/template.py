@@ -48,9 +48,8 @@ class ChatTemplate:
         self._tool_template = self._template if tool_source is None else _compile(tool_source)
         self._special_tokens = dict(special_tokens)
         self.end_token = special_tokens.get("eos_token")
-        sources = source + (tool_source or "")
-        self.thinks = "<think>" in sources or "</think>" in sources
-        self.calls_tools = "<tool_call>" in sources
+        # Of both, because either may show how the model writes calls and reasoning.
+        self.source = source + (tool_source or "")
 
     def render(
         self,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
 from ovchat_server.chat.assembler import ChoiceAssembler
+from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.prompt import Conversation
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import Prompt
+    from ovchat_server.engine.tokenizer import Tokenizer
     from ovchat_server.serving.models import ModelRegistry, ServedModel
 
 
@@ -82,20 +86,47 @@ def render_prompt(
 
 
 def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> AssemblyOptions:
-    template = model.files.template
+    options = assembly_options(model, request.generation)
+    dialects = model.dialects
+    hidden: tuple[str, ...] = ()
+    dropped: frozenset[int] = frozenset()
+    if not options.special_tokens:
+        hidden, dropped = _control_markup(model.files.tokenizer, dialects.special_tokens)
+    offered = request.tools and request.tool_mode is ToolMode.AUTO
     return dataclasses.replace(
-        assembly_options(model, request.generation),
-        reasoning=template.thinks,
-        reasoning_opened=_inside_reasoning(request, prompt),
-        tool_calls=request.tool_mode is ToolMode.AUTO and template.calls_tools,
+        options,
+        special_tokens=options.special_tokens or bool(hidden),
+        dropped_tokens=dropped,
+        parser=partial(
+            dialects.parser,
+            ParserOptions(request.tools) if offered else None,
+            opened=_inside_reasoning(dialects, request, prompt),
+            hidden=hidden,
+        ),
+        reasons=dialects.reasoning is not None,
     )
 
 
-def _inside_reasoning(request: ChatRequest, prompt: Prompt) -> bool:
+@cache
+def _control_markup(
+    tokenizer: Tokenizer, markup: tuple[str, ...]
+) -> tuple[tuple[str, ...], frozenset[int]]:
+    """Which of a dialect's markup are control tokens, and the other control tokens.
+
+    Parsers have to see the first, which callers are not to see; nobody sees the others.
+    """
+    control = tokenizer.control_tokens
+    hidden = tuple(tag for tag in markup if tag in control)
+    if not hidden:
+        return (), frozenset()
+    tokens = (tokenizer.token(text) for text in control.difference(hidden))
+    return hidden, frozenset(token for token in tokens if token is not None)
+
+
+def _inside_reasoning(dialects: Dialects, request: ChatRequest, prompt: Prompt) -> bool:
     if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
-        content = request.messages[-1].content or ""
-        return content.rfind("<think>") > content.rfind("</think>")
-    return prompt.text.rstrip().endswith("<think>")
+        return dialects.left_open(request.messages[-1].content or "")
+    return dialects.opened_by(prompt.text)
 
 
 def _opening(request: ChatRequest) -> Iterator[ChunkChoice]:
