@@ -39,6 +39,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         max_num_batched_tokens: Most tokens of one step. A smaller number keeps streams
             moving beside a long prompt, a larger one reads long prompts faster.
         properties: OpenVINO's, such as INFERENCE_PRECISION_HINT.
+        grammar_timeout: Seconds that compiling the form of an answer may take.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     kv_cache_gb: int | None = None
     max_num_batched_tokens: int = 2048
     properties: dict[str, str | int | float | bool] = {}
+    grammar_timeout: float = 1.5
 
     def __post_init__(self) -> None:
         """Check what types cannot say.
@@ -65,6 +67,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
         if self.max_num_batched_tokens < 1:
             raise ValueError("max_num_batched_tokens must be at least 1")
+        if self.grammar_timeout <= 0:
+            raise ValueError(f"grammar_timeout must be above 0, got {self.grammar_timeout}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,6 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "too many stops": ({"stop": ["a"] * 17}, "stop"),
     "n": ({"n": 2}, "n"),
     "logit_bias": ({"logit_bias": {"5": 1}}, "logit_bias"),
-    "a response format": ({"response_format": {"type": "json_object"}}, "response_format"),
     "a forced tool": (
         {
             "tools": [{"type": "function", "function": {"name": "f"}}],

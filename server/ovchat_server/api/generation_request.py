@@ -13,11 +13,13 @@ from ovchat_server.api.generation import (
     Truncation,
     TruncationSide,
 )
+from ovchat_server.api.structured_output import read_constraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.reader import Reader
+    from ovchat_server.api.structured_output import Constraint
 
 MAX_UINT32 = 2**32 - 1
 # OpenAI's.
@@ -56,13 +58,18 @@ def read_generation(
             field, max_tokens = name, given
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
     n = reader.integer("n", 1, MAX_CHOICES) or 1
+    beams = _read_beams(reader, n)
+    constraint = read_constraint(reader)
+    if constraint:
+        _refuse_with_constraint(reader, constraint, beams)
     return GenerationParams(
         sampling=_read_sampling(reader),
         ending=ending,
         n=n,
-        beams=_read_beams(reader, n),
+        beams=beams,
         skip_special_tokens=reader.boolean("skip_special_tokens") is not False,
         truncation=_read_truncation(reader),
+        constraint=constraint,
     )
 
 
@@ -163,6 +170,20 @@ def _refuse_with_beams(reader: Reader) -> None:
     for name, neutral in (("min_tokens", 0), ("ignore_eos", False), ("repetition_penalty", 1)):
         if reader.present(name) and reader.fields[name] != neutral:
             reader.refuse(name, "is not supported with beam search", "unsupported_parameter")
+
+
+def _refuse_with_constraint(
+    reader: Reader, constraint: Constraint, beams: BeamSearch | None
+) -> None:
+    """What the engine gets wrong: it would give up the form, or the end of the answer."""
+    complaint = f"is not supported with {constraint.field}"
+    if reader.fields.get("ignore_eos") is True:
+        reader.refuse("ignore_eos", complaint, "unsupported_parameter")
+    if reader.fields.get("min_tokens") not in (None, 0):
+        reader.refuse("min_tokens", complaint, "unsupported_parameter")
+    if beams:
+        name = "best_of" if reader.present("best_of") else "use_beam_search"
+        reader.refuse(name, complaint, "unsupported_parameter")
 
 
 def _read_truncation(reader: Reader) -> Truncation | None:

@@ -10,8 +10,11 @@ from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.chat.prompt import Conversation
+from ovchat_server.chat.reasoning import CLOSE, OPEN
+from ovchat_server.engine.grammar import Reasoning
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
+from ovchat_server.serving.structured_output import checked_grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +49,9 @@ class ChatCompletions:
             None if params.truncation else model.files.context_length,
         )
         tokens = truncated(model, params, prompt.tokens)
-        requests = generation_requests(model, params, [PromptTokens("messages", tokens)])
+        reasoning = _reasoning(model, request, prompt)
+        grammar = await checked_grammar(model, params.constraint, reasoning)
+        requests = generation_requests(model, params, [PromptTokens("messages", tokens)], grammar)
         options = _assembly(model, request, prompt)
         return Answer(
             model,
@@ -83,12 +88,24 @@ def render_prompt(
 
 def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> AssemblyOptions:
     template = model.files.template
+    constrained = request.generation.constraint is not None
+    reasoning = _reasoning(model, request, prompt) is not None
     return dataclasses.replace(
         assembly_options(model, request.generation),
-        reasoning=template.thinks,
+        reasoning=reasoning if constrained else template.thinks,
         reasoning_opened=_inside_reasoning(request, prompt),
         tool_calls=request.tool_mode is ToolMode.AUTO and template.calls_tools,
     )
+
+
+def _reasoning(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Reasoning | None:
+    """How the model reasons in this answer; None where it does not."""
+    opened = _inside_reasoning(request, prompt)
+    continues = request.prompt_ending is PromptEnding.FINAL_MESSAGE
+    closed = continues or prompt.text.rstrip().endswith(CLOSE)
+    if not model.files.template.thinks or (closed and not opened):
+        return None
+    return Reasoning(OPEN, CLOSE, opened)
 
 
 def _inside_reasoning(request: ChatRequest, prompt: Prompt) -> bool:

@@ -11,6 +11,7 @@ from ovchat_server.api.errors import ContextLengthExceededError
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
+from ovchat_server.serving.structured_output import checked_grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,13 +37,14 @@ class TextCompletions:
         params = request.generation
         # Much text takes a while to tokenise; others go on meanwhile.
         prompts = await asyncio.to_thread(_tokenise, model, request)
+        grammar = await checked_grammar(model, params.constraint)
         options = dataclasses.replace(
             assembly_options(model, params), token_ids=request.return_token_ids
         )
         return Answer(
             model,
             completion_info(model, "cmpl"),
-            [] if _only_echoes(request) else generation_requests(model, params, prompts),
+            [] if _only_echoes(request) else generation_requests(model, params, prompts, grammar),
             sum(len(prompt.tokens) for prompt in prompts),
             [
                 ChoiceAssembler(index, model.files.tokenizer, options)
