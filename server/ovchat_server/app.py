@@ -202,6 +202,7 @@ def _engine_spec(settings: ModelSettings, files: ModelFiles) -> EngineSpec:
         context_length=files.context_length,
         end_tokens=files.end_tokens,
         properties=settings.properties,
+        grammar_timeout=settings.grammar_timeout,
     )
 
 

@@ -42,6 +42,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             sees it in the chat template.
         reasoning_parser: How it writes reasoning: the same.
         properties: OpenVINO's, such as INFERENCE_PRECISION_HINT.
+        grammar_timeout: Seconds that compiling the form of an answer may take.
     """
 
     name: str
@@ -53,6 +54,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
     properties: dict[str, str | int | float | bool] = {}
+    grammar_timeout: float = 1.5
 
     def __post_init__(self) -> None:
         """Check what types cannot say.
@@ -70,6 +72,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
         if self.max_num_batched_tokens < 1:
             raise ValueError("max_num_batched_tokens must be at least 1")
+        if self.grammar_timeout <= 0:
+            raise ValueError(f"grammar_timeout must be above 0, got {self.grammar_timeout}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,11 +338,13 @@ class CreateChatCompletionRequest(_message.Message):
 
     @_builtins.property
     def response_format(self) -> _format_pb2.ResponseFormat:
-        """The form of the answer. Default: text; others are not served yet."""
+        """The form of the answer, after the reasoning. Default: text. Not with ignore_eos, min_tokens
+        or beam search.
+        """
 
     @_builtins.property
     def structured_outputs(self) -> _format_pb2.StructuredOutputs:
-        """Constraints beyond response_format. Not served yet."""
+        """The form of the answer beyond response_format; not both."""
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -190,12 +190,12 @@ class CreateCompletionRequest(_message.Message):
     def response_format(self) -> _format_pb2.ResponseFormat:
         """--- Form of the answer ---
 
-        Default: text; others are not served yet.
+        As in CreateChatCompletionRequest.
         """
 
     @_builtins.property
     def structured_outputs(self) -> _format_pb2.StructuredOutputs:
-        """Constraints beyond response_format. Not served yet."""
+        """The form of the answer beyond response_format; not both."""
 
     @_builtins.property
     def stream_options(self) -> _chat_pb2.StreamOptions:

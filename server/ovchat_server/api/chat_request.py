@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import ChatRequest, PromptEnding
+from ovchat_server.api.chat import ChatRequest, PromptEnding, ToolMode
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.generation_request import (
     MAX_TOP_LOGPROBS,
@@ -84,6 +84,14 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         stream=read_stream_options(reader),
         ignored=CHAT.check(reader, strict=strict),
     )
+    constraint = request.generation.constraint
+    if constraint and request.tool_mode is ToolMode.AUTO:
+        # The model could call none of them.
+        reader.refuse(
+            "tools",
+            f"cannot be combined with {constraint.field} unless tool_choice is 'none'",
+            "unsupported_parameter",
+        )
     if violations:
         raise InvalidRequestError.of(violations)
     return request

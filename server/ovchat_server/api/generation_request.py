@@ -14,11 +14,13 @@ from ovchat_server.api.generation import (
     Truncation,
     TruncationSide,
 )
+from ovchat_server.api.structured_output import read_constraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.reader import Reader
+    from ovchat_server.api.structured_output import Constraint
 
 MAX_UINT32 = 2**32 - 1
 STREAM_OPTIONS = frozenset({"include_usage", "continuous_usage_stats", "include_obfuscation"})
@@ -62,6 +64,9 @@ def read_generation(
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
     n = reader.integer("n", 1, MAX_CHOICES) or 1
     sampling, beams = _read_sampling(reader), _read_beams(reader, n)
+    constraint = read_constraint(reader)
+    if constraint:
+        _refuse_with_constraint(reader, constraint, beams)
     if beams and beams.width == 1:
         # It takes the likeliest token every time.
         sampling, beams = dataclasses.replace(sampling, temperature=0.0), None
@@ -72,6 +77,7 @@ def read_generation(
         beams=beams,
         skip_special_tokens=reader.boolean("skip_special_tokens") is not False,
         truncation=_read_truncation(reader),
+        constraint=constraint,
     )
 
 
@@ -174,6 +180,20 @@ def _refuse_with_beams(reader: Reader) -> None:
     for name, neutral in (("min_tokens", 0), ("ignore_eos", False), ("repetition_penalty", 1)):
         if reader.present(name) and reader.fields[name] != neutral:
             reader.refuse(name, "is not supported with beam search", "unsupported_parameter")
+
+
+def _refuse_with_constraint(
+    reader: Reader, constraint: Constraint, beams: BeamSearch | None
+) -> None:
+    """What the engine gets wrong: it would give up the form, or the end of the answer."""
+    complaint = f"is not supported with {constraint.field}"
+    if reader.fields.get("ignore_eos") is True:
+        reader.refuse("ignore_eos", complaint, "unsupported_parameter")
+    if reader.fields.get("min_tokens") not in (None, 0):
+        reader.refuse("min_tokens", complaint, "unsupported_parameter")
+    if beams:
+        name = "best_of" if reader.present("best_of") else "use_beam_search"
+        reader.refuse(name, complaint, "unsupported_parameter")
 
 
 def _read_truncation(reader: Reader) -> Truncation | None:

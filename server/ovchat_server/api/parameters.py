@@ -85,6 +85,13 @@ _GENERATION_SERVED = frozenset(
         "echo",
         "stream",
         "stream_options",
+        "response_format",
+        "structured_outputs",
+        "guided_json",
+        "guided_regex",
+        "guided_choice",
+        "guided_grammar",
+        "structural_tag",
     }
 )
 
@@ -107,13 +114,6 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "return_token_offsets": (False,),
     # The form of the answer
     "spaces_between_special_tokens": (True,),
-    "response_format": ({"type": "text"},),
-    "structured_outputs": (),
-    "guided_json": (),
-    "guided_regex": (),
-    "guided_choice": (),
-    "guided_grammar": (),
-    "structural_tag": (),
     # Scheduling, caching and speculation
     "priority": (0,),
     "cache_salt": (),

@@ -241,4 +241,6 @@ def _add(identifier: int, request: GenerationRequest) -> Add:
         ignore_eos=request.ignore_eos,
         stop_tokens=request.stop_tokens,
         logprobs=request.logprobs,
+        grammar=request.grammar,
+        closed=request.closed,
     )

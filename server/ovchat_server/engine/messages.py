@@ -21,7 +21,8 @@ REFUSED = "refused"
 class Add(msgspec.Struct, frozen=True):
     """Generate; see engine.base.GenerationRequest.
 
-    Ids come from a counter and are never used again. `beams` of 1 is no search.
+    Ids come from a counter and are never used again. `beams` of 1 is no search, an empty
+    `grammar` no constraint.
     """
 
     id: int
@@ -40,6 +41,8 @@ class Add(msgspec.Struct, frozen=True):
     ignore_eos: bool = False
     stop_tokens: tuple[int, ...] = ()
     logprobs: bool = False
+    grammar: str = ""
+    closed: bool = False
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
@@ -133,6 +136,11 @@ class FrameReader:
 
 def encode(message: EngineSpec | Command | Event) -> bytes:
     """A message as one frame."""
+    return framed(message)
+
+
+def framed(message: msgspec.Struct) -> bytes:
+    """Any message as one frame."""
     body = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(body)) + body
 

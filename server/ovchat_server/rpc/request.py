@@ -212,9 +212,27 @@ def _tool_choice(choice: tool_pb2.ToolChoice, path: str) -> JsonValue:
 
 def _response_format(form: format_pb2.ResponseFormat, path: str) -> JsonObject:
     kind = _which(form, "format", path)
+    match kind:
+        case "json_schema":
+            schema = _fields(form.json_schema, path)
+            if form.json_schema.schema:
+                schema["schema"] = _parsed(form.json_schema.schema, f"{path}.json_schema.schema")
+            return {"type": kind, "json_schema": schema}
+        case "structural_tag":
+            tag = _parsed(form.structural_tag, f"{path}.structural_tag")
+            # It says its type itself; what is none becomes one without a format.
+            return tag if isinstance(tag, dict) else {"type": kind}
     # Text and any JSON have nothing to say beyond their type.
-    fields = _fields(form, path)
-    return {"type": kind, **({} if kind in {"text", "json_object"} else fields)}
+    return {"type": kind}
+
+
+def _structured_outputs(outputs: format_pb2.StructuredOutputs, path: str) -> JsonObject:
+    match _which(outputs, "constraint", path):
+        case "choice":
+            return {"choice": list(outputs.choice.values)}
+        case "json" | "structural_tag" as name:
+            return {name: _parsed(getattr(outputs, name), f"{path}.{name}")}
+    return _fields(outputs, path)
 
 
 _CONVERTERS: dict[str, Callable[..., JsonValue]] = {
@@ -223,4 +241,5 @@ _CONVERTERS: dict[str, Callable[..., JsonValue]] = {
     tool_pb2.Tool.DESCRIPTOR.full_name: _tool,
     tool_pb2.ToolChoice.DESCRIPTOR.full_name: _tool_choice,
     format_pb2.ResponseFormat.DESCRIPTOR.full_name: _response_format,
+    format_pb2.StructuredOutputs.DESCRIPTOR.full_name: _structured_outputs,
 }

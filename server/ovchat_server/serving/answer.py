@@ -120,7 +120,8 @@ def assembly_options(model: ServedModel, params: GenerationParams) -> AssemblyOp
         stop_tokens=stop_tokens if ending.ignore_eos else stop_tokens - set(model.files.end_tokens),
         include_stop=ending.include_stop,
         min_tokens=ending.min_tokens,
-        special_tokens=not params.skip_special_tokens,
+        # To a grammar a control token is its text: left out, the answer would not follow it.
+        special_tokens=not params.skip_special_tokens or params.constraint is not None,
         logprobs=params.logprobs,
         alternatives=params.top_logprobs > 0,
     )

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
+from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.chat.assembler import ChoiceAssembler
-from ovchat_server.chat.dialects.base import ParserOptions
+from ovchat_server.chat.dialects.base import ParserOptions, ReasoningDialect
 from ovchat_server.chat.prompt import Conversation
+from ovchat_server.engine.grammar import Reasoning
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
+from ovchat_server.serving.structured_output import checked_grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +53,9 @@ class ChatCompletions:
             None if params.truncation else model.files.context_length,
         )
         tokens = truncated(model, params, prompt.tokens)
-        requests = generation_requests(model, params, [PromptTokens("messages", tokens)])
+        reasoning = _reasoning(model, request, prompt)
+        grammar = await checked_grammar(model, params.constraint, reasoning)
+        requests = generation_requests(model, params, [PromptTokens("messages", tokens)], grammar)
         options = _assembly(model, request, prompt)
         return Answer(
             model,
@@ -93,17 +98,21 @@ def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Assem
     if not options.special_tokens:
         hidden, dropped = _control_markup(model.files.tokenizer, dialects.special_tokens)
     offered = request.tools and request.tool_mode is ToolMode.AUTO
+    # What a constraint lets begin with the answer is not looked through for reasoning.
+    constrained = request.generation.constraint is not None
+    reasons = _reasoning(model, request, prompt) is not None if constrained else True
+    spoken = dialects if reasons else dataclasses.replace(dialects, reasoning=None)
     return dataclasses.replace(
         options,
         special_tokens=options.special_tokens or bool(hidden),
         dropped_tokens=dropped,
         parser=partial(
-            dialects.parser,
+            spoken.parser,
             ParserOptions(request.tools) if offered else None,
             opened=_inside_reasoning(dialects, request, prompt),
             hidden=hidden,
         ),
-        reasons=dialects.reasoning is not None,
+        reasons=spoken.reasoning is not None,
     )
 
 
@@ -121,6 +130,24 @@ def _control_markup(
         return (), frozenset()
     tokens = (tokenizer.token(text) for text in control.difference(hidden))
     return hidden, frozenset(token for token in tokens if token is not None)
+
+
+def _reasoning(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Reasoning | None:
+    """How the model reasons before an answer under a constraint; None where it does not.
+
+    Raises:
+        InvalidRequestError: The model's reasoning cannot be told from its answer by tags.
+    """
+    constraint, dialect = request.generation.constraint, model.dialects.reasoning
+    if constraint is None or dialect is None:
+        return None
+    if not isinstance(dialect, ReasoningDialect):
+        complaint = f"{constraint.field} is not supported with this model's way to reason."
+        raise InvalidRequestError.of([Violation(constraint.field, complaint)])
+    opened = _inside_reasoning(model.dialects, request, prompt)
+    continues = request.prompt_ending is PromptEnding.FINAL_MESSAGE
+    closed = continues or prompt.text.rstrip().endswith(dialect.closing)
+    return None if closed and not opened else Reasoning(dialect.opening, dialect.closing, opened)
 
 
 def _inside_reasoning(dialects: Dialects, request: ChatRequest, prompt: Prompt) -> bool:

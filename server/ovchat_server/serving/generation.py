@@ -43,9 +43,18 @@ class PromptTokens:
 
 
 def generation_requests(
-    model: ServedModel, params: GenerationParams, prompts: Sequence[PromptTokens]
+    model: ServedModel,
+    params: GenerationParams,
+    prompts: Sequence[PromptTokens],
+    grammar: str = "",
 ) -> list[GenerationRequest]:
     """What to ask the engine for `params.n` choices of each prompt, in their order.
+
+    Args:
+        model: Who answers.
+        params: What was asked for.
+        prompts: What to answer.
+        grammar: What the answers must be, checked; "" for anything.
 
     Raises:
         ContextLengthExceededError: Prompt and answer do not fit. While the model loads, what
@@ -53,7 +62,7 @@ def generation_requests(
         InvalidRequestError: There is nothing to answer, or a token is none of the model's.
     """
     check_prompts(model, params, prompts)
-    requests = [_request(model, params, prompt) for prompt in prompts]
+    requests = [_request(model, params, prompt, grammar) for prompt in prompts]
     if params.beams:
         return requests
     return [
@@ -124,7 +133,7 @@ def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) 
 
 
 def _request(
-    model: ServedModel, params: GenerationParams, prompt: PromptTokens
+    model: ServedModel, params: GenerationParams, prompt: PromptTokens, grammar: str
 ) -> GenerationRequest:
     ending, beams = params.ending, params.beams
     return GenerationRequest(
@@ -134,8 +143,12 @@ def _request(
         search=Search(beams.width, params.n, beams.length_penalty) if beams else None,
         min_tokens=ending.min_tokens,
         ignore_eos=ending.ignore_eos,
-        stop_tokens=ending.stop_token_ids,
+        # The engine would let none of them appear before the end of a grammar; the assembler
+        # sees them anyway.
+        stop_tokens=() if grammar else ending.stop_token_ids,
         logprobs=params.logprobs,
+        grammar=grammar,
+        closed=params.constraint is not None and params.constraint.closed,
     )
 
 

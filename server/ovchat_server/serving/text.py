@@ -16,6 +16,7 @@ from ovchat_server.serving.generation import (
     generation_requests,
     truncated,
 )
+from ovchat_server.serving.structured_output import checked_grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,11 +43,12 @@ class TextCompletions:
         params = request.generation
         # Much text takes a while to tokenise; others go on meanwhile.
         prompts = await asyncio.to_thread(_tokenise, model, request)
+        grammar = await checked_grammar(model, params.constraint)
         if _only_echoes(request):
             check_prompts(model, params, prompts)
             requests: list[GenerationRequest] = []
         else:
-            requests = generation_requests(model, params, prompts)
+            requests = generation_requests(model, params, prompts, grammar)
         options = dataclasses.replace(
             assembly_options(model, params), token_ids=request.return_token_ids
         )

@@ -153,6 +153,8 @@ class ReasoningDialect:
         recognised: Whether the source of a chat template speaks this dialect.
         opened_by: Whether an answer to this prompt begins inside the reasoning.
         left_open: Whether this beginning of an answer ends inside the reasoning.
+        opening: What stands before the reasoning.
+        closing: What stands behind it.
         special_tokens: As ToolDialect's.
     """
 
@@ -161,6 +163,8 @@ class ReasoningDialect:
     recognised: Callable[[str], bool]
     opened_by: Callable[[str], bool]
     left_open: Callable[[str], bool]
+    opening: str
+    closing: str
     special_tokens: tuple[str, ...] = ()
 
 

@@ -137,7 +137,9 @@ def think_dialect(
     def left_open(answer: str) -> bool:
         return answer.rfind(tags.opening) > answer.rfind(tags.closing)
 
-    return ReasoningDialect(name, parser, recognised, opened_by, left_open, special)
+    return ReasoningDialect(
+        name, parser, recognised, opened_by, left_open, tags.opening, tags.closing, special
+    )
 
 
 _THINK = Tags("<think>", "</think>")
