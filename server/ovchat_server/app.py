@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from grpc_health.v1 import health
 
+from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.client import EngineDiedError
 from ovchat_server.engine.spec import EngineSpec
@@ -30,6 +31,7 @@ from ovchat_server.settings import DEFAULT_KV_BLOCKS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.settings import ModelSettings, Settings
 
 logger = logging.getLogger(__name__)
@@ -47,6 +49,7 @@ class Server:
 
         Raises:
             ModelFilesError: A model's folder cannot be served.
+            StartError: A model's settings do not fit it.
         """
         self._settings = settings
         self._changed = asyncio.Event()
@@ -133,6 +136,7 @@ class Server:
             files=files,
             renderer=PromptRenderer(files.template, files.tokenizer),
             engine=engine,
+            dialects=_dialects(settings, files),
         )
 
 
@@ -140,7 +144,7 @@ async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends at once.
 
     Raises:
-        StartError: The port is taken, or a model cannot be loaded.
+        StartError: The port is taken, or a model cannot be loaded, or its settings do not fit.
         ModelFilesError: A model's folder cannot be served.
     """
     signals: asyncio.Queue[int] = asyncio.Queue()
@@ -175,6 +179,15 @@ async def _stop_at_next(signals: asyncio.Queue[int], server: Server) -> None:
     await server.stop_now()
 
 
+def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
+    try:
+        return choose_dialects(
+            files.template.source, settings.tool_parser, settings.reasoning_parser
+        )
+    except UnknownParserError as error:
+        raise StartError(f"the model {settings.name!r}: {error}") from error
+
+
 def _engine_spec(settings: ModelSettings, files: ModelFiles) -> EngineSpec:
     blocks = settings.kv_blocks
     if blocks is None and settings.kv_cache_gb is None:
@@ -189,12 +202,14 @@ def _engine_spec(settings: ModelSettings, files: ModelFiles) -> EngineSpec:
         context_length=files.context_length,
         end_tokens=files.end_tokens,
         properties=settings.properties,
+        grammar_timeout=settings.grammar_timeout,
     )
 
 
 def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
-    """Of all that may change answers: the files, and how the engine runs them."""
+    """Of all that may change answers: the files, how the engine runs them, how they are read."""
     how = (
-        f"{settings.device}:{settings.max_num_batched_tokens}:{sorted(settings.properties.items())}"
+        f"{settings.device}:{settings.max_num_batched_tokens}:"
+        f"{settings.tool_parser}:{settings.reasoning_parser}:{sorted(settings.properties.items())}"
     )
     return "fp_" + hashlib.sha256(f"{files.digest}:{how}".encode()).hexdigest()[:12]

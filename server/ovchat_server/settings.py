@@ -38,7 +38,11 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         kv_cache_gb: Its size in GiB instead.
         max_num_batched_tokens: Most tokens of one step. A smaller number keeps streams
             moving beside a long prompt, a larger one reads long prompts faster.
+        tool_parser: How the model writes tool calls: a parser's name, "none", or "auto", which
+            sees it in the chat template.
+        reasoning_parser: How it writes reasoning: the same.
         properties: OpenVINO's, such as INFERENCE_PRECISION_HINT.
+        grammar_timeout: Seconds that compiling the form of an answer may take.
     """
 
     name: str
@@ -47,7 +51,10 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     kv_blocks: int | None = None
     kv_cache_gb: int | None = None
     max_num_batched_tokens: int = 2048
+    tool_parser: str = "auto"
+    reasoning_parser: str = "auto"
     properties: dict[str, str | int | float | bool] = {}
+    grammar_timeout: float = 1.5
 
     def __post_init__(self) -> None:
         """Check what types cannot say.
@@ -65,6 +72,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
         if self.max_num_batched_tokens < 1:
             raise ValueError("max_num_batched_tokens must be at least 1")
+        if self.grammar_timeout <= 0:
+            raise ValueError(f"grammar_timeout must be above 0, got {self.grammar_timeout}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ async def test_a_text_completions_stream_joins_to_the_whole_answer(
 def expected(text: str, stops: list[str], min_tokens: int, *, include: bool) -> str:
     """The successor's answer (a token a character) up to the stop that is whole first."""
     for end in range(min_tokens + 1, len(text) + 1):
-        whole = [stop for stop in stops if text[min_tokens:end].endswith(stop)]
+        whole = [stop for stop in stops if text[:end].endswith(stop)]
         if whole:
             return text[: end if include else end - max(map(len, whole))]
     return text

@@ -78,7 +78,6 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "n": ({"n": 0}, "n"),
     "frequency_penalty": ({"frequency_penalty": 1}, "frequency_penalty"),
     "logit_bias": ({"logit_bias": {"5": 1}}, "logit_bias"),
-    "a response format": ({"response_format": {"type": "json_object"}}, "response_format"),
     "a forced tool": (
         {
             "tools": [{"type": "function", "function": {"name": "f"}}],

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import openai
 import pytest
 
 from tests.successor import successor_text
-
-if TYPE_CHECKING:
-    import openai
 
 PROMPTS: list[Any] = ["a", ["a", "f"], [97, 98], [[40, 41], [50]]]
 
@@ -115,3 +113,30 @@ def test_usage_comes_last_where_asked_for(sdk: openai.OpenAI) -> None:
     assert last.choices == []
     assert last.usage is not None
     assert (last.usage.prompt_tokens, last.usage.completion_tokens) == (3, 6)
+
+
+def test_choices_are_announced_in_the_order_of_their_index(sdk: openai.OpenAI) -> None:
+    chunks = sdk.completions.create(
+        model="successor", prompt=["abc", "xyz"], n=4, max_tokens=3, stream=True
+    )
+    order = [choice.index for chunk in chunks for choice in chunk.choices]
+    assert list(dict.fromkeys(order)) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"prompt": [4294967295]}, "prompt[0]"),
+        ({"prompt": [[97], [97, 259]]}, "prompt[1][1]"),
+        ({"prompt": [[97, 259]]}, "prompt[0][1]"),
+        ({"prompt": [97] * 5000}, "prompt"),
+        ({"prompt": "abc", "extra_body": {"stop_token_ids": [259]}}, "stop_token_ids[0]"),
+    ],
+)
+@pytest.mark.parametrize("max_tokens", [0, 1])
+def test_what_the_model_cannot_take_is_refused_also_where_it_is_only_echoed(
+    sdk: openai.OpenAI, fields: dict[str, Any], param: str, max_tokens: int
+) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        sdk.completions.create(model="successor", echo=True, max_tokens=max_tokens, **fields)
+    assert caught.value.param == param

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from ovchat_server.chat.assembler import ChoiceAssembler
+from ovchat_server.chat.assembler import AssemblyOptions, ChoiceAssembler
 from ovchat_server.chat.collector import ChoiceCollector
+from ovchat_server.chat.dialects.base import ParserOptions
+from ovchat_server.chat.dialects.registry import choose_dialects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.completion import Choice, ChunkChoice, FinishReason
-    from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.chat.detokenizer import TokenDecoder
 
 
@@ -52,3 +54,19 @@ def assembled(
         if assembler.ended:
             break
     return Assembled(chunks, assembler)
+
+
+def options_of(
+    *,
+    reasoning: bool = False,
+    reasoning_opened: bool = False,
+    tool_calls: bool = False,
+    **fields: Any,
+) -> AssemblyOptions:
+    """Options of a model that reasons as Qwen3 does and calls as Hermes does."""
+    dialects = choose_dialects(
+        "", "hermes" if tool_calls else "none", "qwen3" if reasoning else "none"
+    )
+    calls = ParserOptions() if tool_calls else None
+    parser = partial(dialects.parser, calls, opened=reasoning and reasoning_opened)
+    return AssemblyOptions(parser=parser, reasons=reasoning, **fields)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.models import ModelState
+from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.engine.base import EngineStatus, GeneratedTokens
@@ -98,4 +99,5 @@ def served(
     )
     read = dataclasses.replace(read, **files)
     renderer = PromptRenderer(read.template, read.tokenizer)
-    return ServedModel("demo", "fp_1", read, renderer, engine or ScriptedEngine())
+    dialects = choose_dialects(read.template.source, "auto", "auto")
+    return ServedModel("demo", "fp_1", read, renderer, engine or ScriptedEngine(), dialects)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ovchat_server.api.completion import FinishReason
 from ovchat_server.chat.assembler import AssemblyOptions
-from tests.unit.assembler_tools import Assembled, assembled
+from tests.unit.assembler_tools import Assembled, assembled, options_of
 from tests.unit.text_tools import PieceDecoder, byte_tokenizer, mixed
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 TOKENIZER = byte_tokenizer()
 END = TOKENIZER.encode("<|im_end|>")
 GOOD = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
-EVERYTHING = AssemblyOptions(stop=("END",), reasoning=True, tool_calls=True)
+EVERYTHING = options_of(stop=("END",), reasoning=True, tool_calls=True)
 TEXTS = mixed("<think>", "</think>", "<tool_call>", GOOD, "END", "😀", "\n", "hi")
 OPTIONS = st.builds(
-    AssemblyOptions,
+    options_of,
     stop=st.sampled_from([(), ("END",), ("i", "hi"), ("\n", "<tool")]),
     reasoning=st.booleans(),
     reasoning_opened=st.booleans(),
@@ -92,7 +92,7 @@ def test_without_tools_a_call_is_text() -> None:
 
 def test_a_model_that_does_not_reason_may_write_the_tags() -> None:
     text = "<think>Hm</think>"
-    assert told(choice(text, AssemblyOptions(tool_calls=True))) == (text, None, [], "stop", None)
+    assert told(choice(text, options_of(tool_calls=True))) == (text, None, [], "stop", None)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_tokens_of_reasoning_are_counted_with_its_tags(
     opened: bool,  # noqa: FBT001
     count: int,
 ) -> None:
-    options = AssemblyOptions(reasoning=True, reasoning_opened=opened)
+    options = options_of(reasoning=True, reasoning_opened=opened)
     length = FinishReason.LENGTH
     assembler = answered(text, options, length).assembler
     assert (assembler.reasons, assembler.reasoning_tokens) == (True, count)
@@ -234,10 +234,14 @@ def test_nothing_ends_an_answer_before_the_fewest_tokens(
     assert (second.message.content, second.stop_reason) == (text, reason and token)
 
 
-def test_a_stop_string_that_began_in_the_first_tokens_is_none() -> None:
-    options = AssemblyOptions(stop=("ab",), min_tokens=1)
-    one = choice("abab", options, FinishReason.LENGTH)
-    assert (one.message.content, one.stop_reason) == ("ab", "ab")
+@pytest.mark.parametrize(("min_tokens", "text"), [(0, ""), (1, ""), (2, "ab"), (6, "ababab")])
+def test_a_stop_string_may_begin_in_the_first_tokens_but_not_end_there(
+    min_tokens: int, text: str
+) -> None:
+    options = AssemblyOptions(stop=("ab",), min_tokens=min_tokens)
+    one = choice("ababab", options, FinishReason.LENGTH)
+    stopped = None if text == "ababab" else "ab"
+    assert (one.message.content, one.stop_reason) == (text, stopped)
 
 
 def test_half_a_character_at_the_end_is_no_stop_string() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ovchat_server.api.completion import FinishReason
 from ovchat_server.chat.assembler import AssemblyOptions
-from tests.unit.assembler_tools import Assembled, assembled
+from tests.unit.assembler_tools import Assembled, assembled, options_of
 from tests.unit.text_tools import PieceDecoder, mixed
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def said(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS, *, control: boo
 
 
 OPTIONS = st.builds(
-    AssemblyOptions,
+    options_of,
     stop=STOPS,
     stop_tokens=st.frozensets(st.integers(0, 20), max_size=1),
     include_stop=st.booleans(),

@@ -272,3 +272,46 @@ def test_what_is_not_supported_is_refused_by_name(name: str) -> None:
 def test_a_parameter_has_one_fate() -> None:
     assert not CHAT.served & CHAT.accepted
     assert not (CHAT.served | CHAT.accepted) & CHAT.refused.keys()
+
+
+def test_unknown_keys_inside_are_named_by_their_path() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}", "x": 1}}
+    request = read_chat_request(
+        {
+            "model": "demo",
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "a", "x": 1}], "foo": 1},
+                {"role": "assistant", "tool_calls": [{**call, "y": 1}], "annotations": []},
+            ],
+            "tools": [{"type": "function", "function": {"name": "f", "bar": 1}, "foo": 1}],
+            "stream": True,
+            "stream_options": {"include_usages": True},
+            "zeta": None,
+        }
+    )
+    assert set(request.ignored) == {
+        "zeta",
+        "messages[0].foo",
+        "messages[0].content[0].x",
+        "messages[1].tool_calls[0].y",
+        "messages[1].tool_calls[0].function.x",
+        "tools[0].foo",
+        "tools[0].function.bar",
+        "stream_options.include_usages",
+    }
+
+
+def test_unknown_keys_inside_are_refused_where_that_is_asked_for() -> None:
+    message = {"role": "user", "content": "a", "foo": 1}
+    with pytest.raises(InvalidRequestError) as caught:
+        read_chat_request({"model": "demo", "messages": [message]}, strict=True)
+    assert (caught.value.param, caught.value.code) == ("messages[0].foo", "unknown_parameter")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("top_p", 1e-46), ("min_p", 1 - 1e-13), ("repetition_penalty", 1e-40)]
+)
+def test_what_the_engine_would_round_to_a_bound_is_refused(name: str, value: float) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        read_chat_request(REQUIRED | {name: value})
+    assert caught.value.param == name

@@ -23,6 +23,7 @@ from ovchat_server.engine.messages import (
     News,
     Ready,
     Report,
+    Start,
     decode_command,
     decode_event,
     encode,
@@ -33,26 +34,27 @@ T = TypeVar("T")
 COUNT = st.integers(0, 2**63 - 1)
 TOKEN = st.integers(0, 2**31 - 1)
 LOADS = st.builds(Load, *[COUNT] * len(Load.__struct_fields__))
+ADDS = st.builds(
+    Add,
+    id=COUNT,
+    prompt=st.lists(TOKEN, max_size=8).map(tuple),
+    max_tokens=st.integers(1, 2**32 - 1),
+    temperature=st.floats(0, 2),
+    top_p=st.floats(0, 1),
+    top_k=st.integers(0, 2**31 - 1),
+    min_p=st.floats(0, 1),
+    repetition_penalty=st.floats(0, 100),
+    seed=st.integers(0, 2**32 - 1),
+    beams=st.integers(1, 20),
+    returned=st.integers(1, 20),
+    length_penalty=st.floats(-100, 100),
+    min_tokens=st.integers(0, 2**32 - 1),
+    ignore_eos=st.booleans(),
+    stop_tokens=st.lists(TOKEN, max_size=4).map(tuple),
+    logprobs=st.booleans(),
+)
 COMMANDS: st.SearchStrategy[Command] = st.one_of(
-    st.builds(
-        Add,
-        id=COUNT,
-        prompt=st.lists(TOKEN, max_size=8).map(tuple),
-        max_tokens=st.integers(1, 2**32 - 1),
-        temperature=st.floats(0, 2),
-        top_p=st.floats(0, 1),
-        top_k=st.integers(0, 2**31 - 1),
-        min_p=st.floats(0, 1),
-        repetition_penalty=st.floats(0, 100),
-        seed=st.integers(0, 2**32 - 1),
-        beams=st.integers(1, 20),
-        returned=st.integers(1, 20),
-        length_penalty=st.floats(-100, 100),
-        min_tokens=st.integers(0, 2**32 - 1),
-        ignore_eos=st.booleans(),
-        stop_tokens=st.lists(TOKEN, max_size=4).map(tuple),
-        logprobs=st.booleans(),
-    ),
+    st.builds(Start, st.lists(ADDS, max_size=3).map(tuple)),
     st.builds(Cancel, COUNT),
 )
 NEWS = st.builds(

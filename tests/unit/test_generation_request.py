@@ -33,7 +33,7 @@ UINT32 = 2**32 - 1
         ("top_p", [1e-9, 1]),
         ("top_k", [-1, 0, 2**31 - 1]),
         ("min_p", [0, 0.5, 0.999]),
-        ("repetition_penalty", [1e-9, 1, 100]),
+        ("repetition_penalty", [0.01, 1, 100]),
         ("seed", [-(2**63), -1, 0, 2**32, 2**63 - 1]),
     ],
 )
@@ -65,6 +65,7 @@ def test_what_is_absent_is_left_to_the_model(read: Any) -> None:
         ("min_p", -0.01),
         ("min_p", 1),
         ("min_p", math.nan),
+        ("repetition_penalty", 0.0099),
         ("repetition_penalty", 0),
         ("repetition_penalty", 100.01),
         ("repetition_penalty", math.inf),

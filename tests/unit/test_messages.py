@@ -110,7 +110,8 @@ def test_messages_must_not_be_empty() -> None:
         ({"role": 1, "content": "x"}, ".role", "invalid_type"),
         ({"role": "function", "content": "x"}, ".role", "invalid_value"),
         ({"role": "user"}, ".content", "missing_required_parameter"),
-        ({"role": "user", "content": None}, ".content", "missing_required_parameter"),
+        ({"role": "user", "content": True}, ".content", "invalid_type"),
+        ({"role": "assistant", "audio": {"id": "a"}}, ".audio", "unsupported_value"),
         ({"role": "tool", "tool_call_id": "c"}, ".content", "missing_required_parameter"),
         ({"role": "user", "content": 5}, ".content", "invalid_type"),
         ({"role": "assistant", "content": {}}, ".content", "invalid_type"),
@@ -204,3 +205,9 @@ def test_all_faults_of_a_conversation_are_found() -> None:
         "messages[2].content[0].type",
         "messages[2].tool_call_id",
     ]
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
+def test_null_is_no_text(role: str) -> None:
+    (message,), violations = read({"role": role, "content": None})
+    assert (message.content or "", violations) == ("", [])

@@ -47,7 +47,7 @@ NUMBER = re.compile(
     r"number (?P<above>above )?(?P<least>-?[\d.]+) to (?P<below>below )?(?P<most>-?[\d.]+)"
 )
 ARRAY = re.compile(r"(?P<string>string or )?array of (?P<least>\d+) to (?P<most>\d+) (?P<item>.+)")
-STEP = 1e-9
+STEP = 1e-6
 # What a request needs besides a parameter at its bounds.
 BESIDE: dict[str, dict[str, Any]] = {
     **values.BESIDE,

@@ -256,15 +256,6 @@ def test_a_message_that_makes_a_template_fail_when_continued_is_refused() -> Non
         ended(PromptEnding.FINAL_MESSAGE, "Yes", TURNS + "{{ raise_exception('No more!') }}")
 
 
-@pytest.mark.parametrize(
-    ("source", "thinks", "calls"),
-    [
-        ("", False, False),
-        ("<think>", True, False),
-        ("a</think>", True, False),
-        ("<tool_call>", False, True),
-    ],
-)
-def test_what_a_model_can_do_shows_in_its_template(source: str, thinks: bool, calls: bool) -> None:  # noqa: FBT001
-    for template in (ChatTemplate(source, {}), ChatTemplate("", {}, source)):
-        assert (template.thinks, template.calls_tools) == (thinks, calls)
+def test_what_a_model_speaks_shows_in_both_of_its_templates() -> None:
+    assert ChatTemplate("a", {}).source == "a"
+    assert ChatTemplate("a", {}, "b").source == "ab"

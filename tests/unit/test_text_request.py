@@ -35,7 +35,7 @@ def paths(**fields: Any) -> list[tuple[str, str]]:
 
 def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> None:
     ending = Ending(max_tokens=DEFAULT_MAX_TOKENS)
-    assert read() == TextRequest("demo", ("Hi",), GenerationParams(ending=ending))
+    assert read() == TextRequest("demo", ("Hi",), ("prompt",), GenerationParams(ending=ending))
 
 
 @pytest.mark.parametrize("field", ["model", "prompt"])

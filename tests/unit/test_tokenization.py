@@ -21,6 +21,7 @@ from ovchat_server.api.tokenization import (
     Tokenized,
     TokenizeRequest,
 )
+from ovchat_server.chat.dialects.registry import Dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.base import EngineStatus
 from ovchat_server.engine.tokenizer import Tokenizer
@@ -76,7 +77,7 @@ def tokenization(
     files = dataclasses.replace(read_model_files(ROOT / "models/successor"), tokenizer=tokenizer)
     renderer = PromptRenderer(files.template, tokenizer)
     return Tokenization(
-        ModelRegistry([ServedModel("model", "fp", files, renderer, NoEngine(context))])
+        ModelRegistry([ServedModel("model", "fp", files, renderer, NoEngine(context), Dialects())])
     )
 
 

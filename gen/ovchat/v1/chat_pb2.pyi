@@ -184,7 +184,7 @@ class CreateChatCompletionRequest(_message.Message):
     skip_special_tokens: _builtins.bool
     """Leave control tokens out of the text. Default true."""
     truncate_prompt_tokens: _builtins.int
-    """Keep only the last so many tokens of the prompt; -1: as many as the context has room for.
+    """Keep only so many tokens of the prompt; -1: as many as leave room for max_tokens.
     Default: a prompt that is too long is refused.
     """
     truncation_side: _builtins.str
@@ -205,7 +205,7 @@ class CreateChatCompletionRequest(_message.Message):
     seed + i, so the choices differ and are the same again for the same request.
     """
     repetition_penalty: _builtins.float
-    """Above 1 makes tokens that were already seen less likely, below 1 more; (0, 100]. Default 1."""
+    """Above 1 makes tokens that were already seen less likely, below 1 more; [0.01, 100]. Default 1."""
     presence_penalty: _builtins.float
     """-2 to 2. Default 0. Not served yet."""
     frequency_penalty: _builtins.float
@@ -338,11 +338,13 @@ class CreateChatCompletionRequest(_message.Message):
 
     @_builtins.property
     def response_format(self) -> _format_pb2.ResponseFormat:
-        """The form of the answer. Default: text; others are not served yet."""
+        """The form of the answer, after the reasoning. Default: text. Not with ignore_eos, min_tokens
+        or beam search.
+        """
 
     @_builtins.property
     def structured_outputs(self) -> _format_pb2.StructuredOutputs:
-        """Constraints beyond response_format. Not served yet."""
+        """The form of the answer beyond response_format; not both."""
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1047,15 +1049,17 @@ class TokenLogprob(_message.Message):
         self,
         *,
         token: _builtins.str = ...,
-        logprob: _builtins.float = ...,
+        logprob: _builtins.float | None = ...,
         bytes: _builtins.bytes = ...,
         top_logprobs: _abc.Iterable[Global___TopLogprob] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "logprob", b"logprob"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "logprob", b"logprob", "token", b"token", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "bytes", b"bytes", "logprob", b"logprob", "token", b"token", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__logprob: _TypeAlias = _typing.Literal["logprob"]  # noqa: Y015
+    _WhichOneofArgType__logprob: _TypeAlias = _typing.Literal["_logprob", b"_logprob"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__logprob) -> _WhichOneofReturnType__logprob | None: ...
 
 Global___TokenLogprob: _TypeAlias = TokenLogprob  # noqa: Y015
 
@@ -1078,14 +1082,16 @@ class TopLogprob(_message.Message):
         self,
         *,
         token: _builtins.str = ...,
-        logprob: _builtins.float = ...,
+        logprob: _builtins.float | None = ...,
         bytes: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "logprob", b"logprob"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "logprob", b"logprob", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "bytes", b"bytes", "logprob", b"logprob", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__logprob: _TypeAlias = _typing.Literal["logprob"]  # noqa: Y015
+    _WhichOneofArgType__logprob: _TypeAlias = _typing.Literal["_logprob", b"_logprob"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__logprob) -> _WhichOneofReturnType__logprob | None: ...
 
 Global___TopLogprob: _TypeAlias = TopLogprob  # noqa: Y015
 

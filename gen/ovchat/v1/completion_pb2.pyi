@@ -111,7 +111,7 @@ class CreateCompletionRequest(_message.Message):
     skip_special_tokens: _builtins.bool
     """Leave control tokens out of the text. Default true."""
     truncate_prompt_tokens: _builtins.int
-    """Keep only the last so many tokens of each prompt; -1: as many as there is room for."""
+    """Keep only so many tokens of each prompt; -1: as many as leave room for max_tokens."""
     truncation_side: _builtins.str
     """Which end truncate_prompt_tokens cuts off: "left" or "right". Default "left"."""
     temperature: _builtins.float
@@ -128,7 +128,7 @@ class CreateCompletionRequest(_message.Message):
     seed: _builtins.int
     """Default: a random one for every request."""
     repetition_penalty: _builtins.float
-    """(0, 100]. Default 1."""
+    """[0.01, 100]. Default 1."""
     presence_penalty: _builtins.float
     """-2 to 2. Default 0. Not served yet."""
     frequency_penalty: _builtins.float
@@ -190,12 +190,12 @@ class CreateCompletionRequest(_message.Message):
     def response_format(self) -> _format_pb2.ResponseFormat:
         """--- Form of the answer ---
 
-        Default: text; others are not served yet.
+        As in CreateChatCompletionRequest.
         """
 
     @_builtins.property
     def structured_outputs(self) -> _format_pb2.StructuredOutputs:
-        """Constraints beyond response_format. Not served yet."""
+        """The form of the answer beyond response_format; not both."""
 
     @_builtins.property
     def stream_options(self) -> _chat_pb2.StreamOptions:

@@ -105,13 +105,13 @@ class JsonSchemaFormat(_message.Message):
     SCHEMA_FIELD_NUMBER: _builtins.int
     STRICT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """A name for the schema; the model may see it. Required."""
+    """A name for the schema. No effect."""
     description: _builtins.str
-    """What the answer is for."""
+    """What the answer is for. No effect."""
     schema: _builtins.str
-    """The JSON Schema as JSON text, so that the order of its properties is kept."""
+    """The JSON Schema as JSON text, so that the order of its properties is kept. Required."""
     strict: _builtins.bool
-    """Hold to the schema exactly. Default false."""
+    """The answer always holds to the schema. No effect."""
     def __init__(
         self,
         *,

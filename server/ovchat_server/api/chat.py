@@ -57,6 +57,13 @@ class ToolChoice:
         return self.mode in (ToolMode.REQUIRED, ToolMode.NAMED)
 
 
+class CallTags(StrEnum):
+    """Tags around calls in the text, for agents that look for them (AbstractCore)."""
+
+    QWEN3 = "|tool_call|"
+    LLAMA3 = "function_call"
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call the assistant made.
@@ -121,6 +128,7 @@ class ChatRequest:
     """What to answer, and how.
 
     Attributes:
+        call_tags: Write calls into the text as well. None: OpenAI's form alone.
         include_reasoning: Hand the reasoning out.
         template_arguments: Variables for the chat template.
         documents: For templates that know retrieval.
@@ -134,6 +142,7 @@ class ChatRequest:
     generation: GenerationParams = field(default_factory=GenerationParams)
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
+    call_tags: CallTags | None = None
     include_reasoning: bool = True
     template_arguments: JsonObject = field(default_factory=dict)
     documents: tuple[JsonObject, ...] = ()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import ChatRequest, PromptEnding
+from ovchat_server.api.chat import CallTags, ChatRequest, PromptEnding, ToolMode
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.generation_request import (
     MAX_TOP_LOGPROBS,
     read_generation,
     read_stream_options,
     refuse_more_logprobs,
+    refuse_with_constraint,
 )
 from ovchat_server.api.messages import read_messages
 from ovchat_server.api.parameters import CHAT
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
 
 MAX_DOCUMENTS = 1024
+# Those without tags are OpenAI's form by other names.
+AGENT_FORMATS: Mapping[str, CallTags | None] = {
+    "openai": None,
+    "codex": None,
+    "passthrough": None,
+    "qwen3": CallTags.QWEN3,
+    "llama3": CallTags.LLAMA3,
+}
+NAMED_FORMATS = {"qwen": CallTags.QWEN3, "llama": CallTags.LLAMA3}
 # OpenAI's newer name comes last: it wins.
 MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens")
 REASONING_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -44,6 +54,13 @@ RESERVED_TEMPLATE_ARGUMENTS = frozenset(
         "unk_token",
         "raise_exception",
         "strftime_now",
+        # Jinja's own.
+        "cycler",
+        "dict",
+        "joiner",
+        "lipsum",
+        "namespace",
+        "range",
     }
 )
 
@@ -70,6 +87,7 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         ),
         tools=tools,
         tool_choice=read_tool_choice(reader, tools),
+        call_tags=_read_call_tags(reader),
         include_reasoning=reader.boolean("include_reasoning") is not False,
         template_arguments=read_template_arguments(reader),
         documents=read_documents(reader),
@@ -78,6 +96,16 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         stream=read_stream_options(reader),
         ignored=CHAT.check(reader, strict=strict),
     )
+    constraint = request.generation.constraint
+    if constraint and request.tool_choice.mode is not ToolMode.NONE:
+        # The model could call none of them.
+        reader.refuse(
+            "tools",
+            f"cannot be combined with {constraint.field} unless tool_choice is 'none'",
+            "unsupported_parameter",
+        )
+    if request.tool_choice.forced:
+        refuse_with_constraint(reader, request.tool_choice.field, request.generation.beams)
     if violations:
         raise InvalidRequestError.of(violations)
     return request
@@ -90,6 +118,15 @@ def _read_logprobs(reader: Reader, generation: GenerationParams) -> GenerationPa
         reader.refuse("top_logprobs", "needs logprobs to be true")
     refuse_more_logprobs(reader, "top_logprobs", alternatives)
     return dataclasses.replace(generation, logprobs=logprobs, top_logprobs=alternatives or 0)
+
+
+def _read_call_tags(reader: Reader) -> CallTags | None:
+    """The tags that AbstractCore's `agent_format` asks for; it sees them in the model's name."""
+    form = reader.choice("agent_format", [*AGENT_FORMATS, "auto"])
+    if form == "auto":
+        model = (reader.string("model") or "").lower()
+        return next((tags for name, tags in NAMED_FORMATS.items() if name in model), None)
+    return AGENT_FORMATS.get(form or "openai")
 
 
 def read_documents(reader: Reader) -> tuple[JsonObject, ...]:

@@ -103,8 +103,8 @@ class ContextLengthExceededError(InvalidRequestError):
     def of_prompt(cls, field: str, tokens: int, context_length: int) -> ContextLengthExceededError:
         """The error for a prompt, given as `field`, of at least `tokens` tokens."""
         message = (
-            f"{field} takes {tokens} tokens or more, so the prompt is too long. "
-            f"{cls._limit(context_length)}"
+            f"{field} takes {tokens} tokens or more and leaves no room for an answer: "
+            f"the prompt is too long. {cls._limit(context_length)}"
         )
         return cls(message, violations=[Violation(field, message, cls.code)])
 

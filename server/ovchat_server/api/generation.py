@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ovchat_server.api.structured_output import Constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class GenerationParams:
         top_logprobs: 0 or 1: whether the token stands in the list of alternatives, too.
         skip_special_tokens: Leave control tokens out of the text.
         truncation: None: a prompt that is too long is refused.
+        constraint: The form that the answer must have; None: any.
     """
 
     sampling: SamplingParams = SamplingParams()
@@ -103,6 +108,7 @@ class GenerationParams:
     top_logprobs: int = 0
     skip_special_tokens: bool = True
     truncation: Truncation | None = None
+    constraint: Constraint | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ovchat_server.api.generation import (
     Truncation,
     TruncationSide,
 )
+from ovchat_server.api.structured_output import read_constraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
 
 MAX_UINT32 = 2**32 - 1
+STREAM_OPTIONS = frozenset({"include_usage", "continuous_usage_stats", "include_obfuscation"})
 # OpenAI's.
 MAX_CHOICES = 128
 # OVMS's default for best_of_limit.
@@ -31,6 +33,7 @@ MAX_STOP_TOKENS = 1024
 # OpenAI's range, of which more than one needs the sampling control that is not served.
 MAX_TOP_LOGPROBS = 20
 # Beyond it nothing changes any more.
+MIN_REPETITION_PENALTY = 0.01
 MAX_REPETITION_PENALTY = 100
 # The engine divides by the length to this power, in float32: more than 2**126 would overflow
 # at 2**18 tokens, and then the beams no longer come in the order that was asked for.
@@ -60,6 +63,9 @@ def read_generation(
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
     n = reader.integer("n", 1, MAX_CHOICES) or 1
     sampling, beams = _read_sampling(reader), _read_beams(reader, n)
+    constraint = read_constraint(reader)
+    if constraint:
+        refuse_with_constraint(reader, constraint.field, beams)
     if beams and beams.width == 1:
         # It takes the likeliest token every time.
         sampling, beams = dataclasses.replace(sampling, temperature=0.0), None
@@ -70,6 +76,7 @@ def read_generation(
         beams=beams,
         skip_special_tokens=reader.boolean("skip_special_tokens") is not False,
         truncation=_read_truncation(reader),
+        constraint=constraint,
     )
 
 
@@ -79,6 +86,7 @@ def read_stream_options(reader: Reader) -> StreamOptions | None:
     options = reader.object("stream_options")
     if options is None:
         return StreamOptions() if stream else None
+    options.note_unknown(STREAM_OPTIONS)
     if not stream:
         reader.refuse("stream_options", "needs a stream; leave it out")
     read = StreamOptions(
@@ -101,7 +109,7 @@ def _read_sampling(reader: Reader) -> SamplingParams:
         top_k=reader.integer("top_k", -1, 2**31 - 1),
         min_p=reader.number("min_p", 0, 1, below_maximum=True),
         repetition_penalty=reader.number(
-            "repetition_penalty", 0, MAX_REPETITION_PENALTY, above_minimum=True
+            "repetition_penalty", MIN_REPETITION_PENALTY, MAX_REPETITION_PENALTY
         ),
         seed=reader.integer("seed", -(2**63), 2**63 - 1),
     )
@@ -171,6 +179,21 @@ def _refuse_with_beams(reader: Reader) -> None:
     for name, neutral in (("min_tokens", 0), ("ignore_eos", False), ("repetition_penalty", 1)):
         if reader.present(name) and reader.fields[name] != neutral:
             reader.refuse(name, "is not supported with beam search", "unsupported_parameter")
+
+
+def refuse_with_constraint(reader: Reader, field: str, beams: BeamSearch | None) -> None:
+    """Refuse what the engine gets wrong with a grammar, which `field` asks for.
+
+    It would give up the form, or the end of the answer.
+    """
+    complaint = f"is not supported with {field}"
+    if reader.fields.get("ignore_eos") is True:
+        reader.refuse("ignore_eos", complaint, "unsupported_parameter")
+    if reader.fields.get("min_tokens") not in (None, 0):
+        reader.refuse("min_tokens", complaint, "unsupported_parameter")
+    if beams:
+        name = "best_of" if reader.present("best_of") else "use_beam_search"
+        reader.refuse(name, complaint, "unsupported_parameter")
 
 
 def _read_truncation(reader: Reader) -> Truncation | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import Message, Role, ToolCall
+from ovchat_server.api.reader import kind
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
@@ -14,6 +15,27 @@ if TYPE_CHECKING:
 MAX_MESSAGES = 2048
 # Known to the wire formats, but not to a model that only reads text.
 UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
+# Of what SDKs give back, or say to others: annotations and hints about caching change nothing.
+MESSAGE_KEYS = frozenset(
+    {
+        "role",
+        "content",
+        "name",
+        "tool_calls",
+        "tool_call_id",
+        "reasoning_content",
+        "reasoning",
+        "refusal",
+        "function_call",
+        "audio",
+        "annotations",
+    }
+)
+PART_KEYS = frozenset(
+    {"type", "text", "refusal", *UNSUPPORTED_PARTS, "prompt_cache_breakpoint", "cache_control"}
+)
+CALL_KEYS = frozenset({"id", "type", "function", "index"})
+CALLED_FUNCTION_KEYS = frozenset({"name", "arguments"})
 
 
 def read_messages(request: Reader) -> tuple[Message, ...]:
@@ -35,12 +57,16 @@ def _read_message(reader: Reader) -> Message | None:
     name = reader.choice("role", [*Role])
     if name is None:
         return None
+    reader.note_unknown(MESSAGE_KEYS)
     role = Role(name)
     tool_calls = _read_tool_calls(reader, role)
     content = _read_content(reader)
     empty = reader.fields.get("content") in (None, [])
     if role is Role.ASSISTANT:
         content = reader.string("refusal") if empty else content
+    elif empty and "content" in reader.fields and content is None:
+        # OVMS takes null for no text.
+        content = ""
     elif empty:
         reader.refuse("content", "is required", "missing_required_parameter")
     if role is Role.TOOL:
@@ -62,7 +88,8 @@ def _read_content(reader: Reader) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, list):
-        reader.refuse("content", f"must be a string or an array, not {value!r:.20}", "invalid_type")
+        complaint = f"must be a string or an array, not {kind(value)}"
+        reader.refuse("content", complaint, "invalid_type")
         return None
     return "\n".join(_read_part(part) for part in reader.objects("content"))
 
@@ -70,9 +97,10 @@ def _read_content(reader: Reader) -> str | None:
 def _read_part(part: Reader) -> str:
     if not part.require("type"):
         return ""
-    kind: JsonValue = part.fields["type"]
-    if kind in UNSUPPORTED_PARTS:
-        part.refuse("type", f"is {kind!r}, but this model takes text only", "unsupported_value")
+    part.note_unknown(PART_KEYS)
+    given: JsonValue = part.fields["type"]
+    if given in UNSUPPORTED_PARTS:
+        part.refuse("type", f"is {given!r}, but this model takes text only", "unsupported_value")
         return ""
     known = part.choice("type", ["text", "refusal"])
     if known is None or not part.require(known):
@@ -81,6 +109,8 @@ def _read_part(part: Reader) -> str:
 
 
 def _read_tool_calls(reader: Reader, role: Role) -> tuple[ToolCall, ...]:
+    if reader.present("audio"):
+        reader.refuse("audio", "is not supported: this model takes text only", "unsupported_value")
     if reader.present("function_call"):
         reader.refuse("function_call", "is not supported; use tool_calls", "unsupported_parameter")
     calls = reader.objects("tool_calls")
@@ -91,12 +121,14 @@ def _read_tool_calls(reader: Reader, role: Role) -> tuple[ToolCall, ...]:
 
 
 def _read_tool_call(reader: Reader) -> ToolCall | None:
-    kind = reader.choice("type", ["function"])
+    reader.note_unknown(CALL_KEYS)
+    given = reader.choice("type", ["function"])
     reader.require("id")
     reader.require("function")
     identifier, function = reader.string("id"), reader.object("function")
-    if identifier is None or function is None or (kind is None and reader.present("type")):
+    if identifier is None or function is None or (given is None and reader.present("type")):
         return None
+    function.note_unknown(CALLED_FUNCTION_KEYS)
     function.require("name")
     name = function.string("name")
     arguments = function.string("arguments")

@@ -34,7 +34,9 @@ class Parameters:
     refused: Mapping[str, tuple[JsonValue, ...]]
 
     def check(self, reader: Reader, *, strict: bool) -> tuple[str, ...]:
-        """Note what cannot be honoured in the reader; the unknown keys, in the caller's order.
+        """Note what cannot be honoured in the reader; the paths of the unknown keys.
+
+        To be called when all else was read: keys inside of objects are noted by then.
 
         Args:
             reader: The request.
@@ -48,8 +50,9 @@ class Parameters:
                 if neutral:
                     complaint = "is only supported as " + _shown(neutral[0])
                 reader.refuse(name, complaint, "unsupported_parameter")
+        nested = tuple(reader.unknown)
         known = self.served | self.accepted | self.refused.keys()
-        unknown = tuple(name for name in reader.fields if name not in known)
+        unknown = tuple(name for name in reader.fields if name not in known) + nested
         if strict:
             for name in unknown:
                 reader.refuse(shortened(name), "is not a known parameter", "unknown_parameter")
@@ -82,6 +85,13 @@ _GENERATION_SERVED = frozenset(
         "echo",
         "stream",
         "stream_options",
+        "response_format",
+        "structured_outputs",
+        "guided_json",
+        "guided_regex",
+        "guided_choice",
+        "guided_grammar",
+        "structural_tag",
     }
 )
 
@@ -104,13 +114,6 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "return_token_offsets": (False,),
     # The form of the answer
     "spaces_between_special_tokens": (True,),
-    "response_format": ({"type": "text"},),
-    "structured_outputs": (),
-    "guided_json": (),
-    "guided_regex": (),
-    "guided_choice": (),
-    "guided_grammar": (),
-    "structural_tag": (),
     # Scheduling, caching and speculation
     "priority": (0,),
     "cache_salt": (),
@@ -146,6 +149,7 @@ CHAT = Parameters(
         "functions",
         "function_call",
         "include_reasoning",
+        "agent_format",
         "reasoning_effort",
         "chat_template_kwargs",
         "documents",
@@ -170,7 +174,6 @@ CHAT = Parameters(
         "return_token_ids": (False,),
         "return_prompt_text": (False,),
         # Tools and reasoning
-        "agent_format": ("openai", "auto"),
         "thinking_token_budget": (-1,),
         # Prompt
         **_PROMPT_REFUSED,

@@ -9,6 +9,7 @@ request share, so that a caller learns of every fault at once. A null counts as 
 from __future__ import annotations
 
 import math
+import struct
 from typing import TYPE_CHECKING, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
@@ -21,18 +22,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_VIOLATIONS = 100
+FLOAT32 = struct.Struct("f")
 
 
 class Reader:
     """Reads one mapping. What cannot be read becomes a violation and reads as None."""
 
     def __init__(
-        self, fields: Mapping[str, JsonValue], violations: list[Violation], path: str = ""
+        self,
+        fields: Mapping[str, JsonValue],
+        violations: list[Violation],
+        path: str = "",
+        unknown: list[str] | None = None,
     ) -> None:
-        """Read `fields`, which stand at `path` in the request ("" at the top)."""
+        """Read `fields`, which stand at `path` in the request ("" at the top).
+
+        Unknown fields are noted in `unknown`, as faults are in `violations`.
+        """
         self.fields = fields
         self.violations = violations
+        self.unknown = [] if unknown is None else unknown
         self._path = path
+
+    def note_unknown(self, known: Collection[str]) -> None:
+        """Note the paths of all fields but the `known`, in the caller's order."""
+        self.unknown += [self.path(name) for name in self.fields if name not in known]
 
     def path(self, name: str) -> str:
         """The full path of a field of this mapping."""
@@ -85,8 +99,10 @@ class Reader:
         most = "less than" if below_maximum else "at most"
 
         def complaint(value: float) -> str | None:
-            above = value > minimum if above_minimum else value >= minimum
-            below = value < maximum if below_maximum else value <= maximum
+            # The engine rounds, and would refuse the bound that it gets.
+            rounded = _rounded(value)
+            above = rounded > _rounded(minimum) if above_minimum else value >= minimum
+            below = rounded < _rounded(maximum) if below_maximum else value <= maximum
             if above and below:
                 return None
             return f"must be {least} {minimum:g} and {most} {maximum:g}, got {value:g}"
@@ -115,7 +131,9 @@ class Reader:
     def object(self, name: str) -> Reader | None:
         """A reader of a nested object."""
         value = self.json_object(name)
-        return None if value is None else Reader(value, self.violations, self.path(name))
+        if value is None:
+            return None
+        return Reader(value, self.violations, self.path(name), self.unknown)
 
     def json_object(self, name: str) -> JsonObject | None:
         """An object as it is, keys in the caller's order."""
@@ -136,7 +154,7 @@ class Reader:
         integers: list[int] = []
         for index, value in enumerate(values):
             if not isinstance(value, int) or isinstance(value, bool):
-                complaint = f"must be an integer, not {_kind(value)}"
+                complaint = f"must be an integer, not {kind(value)}"
                 self.refuse(f"{name}[{index}]", complaint, "invalid_type")
             elif not minimum <= value <= maximum:
                 self.refuse(f"{name}[{index}]", _out_of_range(value, minimum, maximum))
@@ -154,9 +172,9 @@ class Reader:
         for index, value in enumerate(values):
             item = f"{name}[{index}]"
             if isinstance(value, dict):
-                readers.append(Reader(value, self.violations, self.path(item)))
+                readers.append(Reader(value, self.violations, self.path(item), self.unknown))
             else:
-                self.refuse(item, f"must be an object, not {_kind(value)}", "invalid_type")
+                self.refuse(item, f"must be an object, not {kind(value)}", "invalid_type")
         return readers
 
     def _read(
@@ -171,13 +189,22 @@ class Reader:
             return None
         value = convert(raw)
         if value is None:
-            self.refuse(name, f"must be {expected}, not {_kind(raw)}", "invalid_type")
+            self.refuse(name, f"must be {expected}, not {kind(raw)}", "invalid_type")
             return None
         problem = complaint(value) if complaint else None
         if problem:
             self.refuse(name, problem)
             return None
         return value
+
+
+def _rounded(value: float) -> float:
+    """The nearest number of 32 bits."""
+    try:
+        rounded: float = FLOAT32.unpack(FLOAT32.pack(value))[0]
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    return rounded
 
 
 def _out_of_range(value: int, minimum: int, maximum: int) -> str:
@@ -214,7 +241,8 @@ def _as_array(value: JsonValue) -> list[JsonValue] | None:
     return value if isinstance(value, list) else None
 
 
-def _kind(value: JsonValue) -> str:
+def kind(value: JsonValue) -> str:
+    """What a value is, in words."""
     match value:
         case None:
             return "null"

@@ -20,6 +20,7 @@ class TextRequest:
 
     Attributes:
         prompts: At least one; each is answered by itself.
+        prompt_fields: The path of each.
         special_tokens: The tokenizer may add its own, such as a beginning of text.
         echo: The answer starts with the prompt.
         return_token_ids: Report the tokens of prompt and answer.
@@ -29,6 +30,8 @@ class TextRequest:
 
     model: str
     prompts: tuple[TextPrompt, ...]
+    # The doors have names of their own for the same prompts.
+    prompt_fields: tuple[str, ...] = field(compare=False)
     generation: GenerationParams = field(default_factory=GenerationParams)
     special_tokens: bool = True
     echo: bool = False

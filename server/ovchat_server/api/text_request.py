@@ -57,7 +57,8 @@ def read_text_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         reader.refuse("n", f"must be less: all prompts together make at most {MAX_TEXT_CHOICES}")
     request = TextRequest(
         model=reader.string("model") or "",
-        prompts=prompts,
+        prompts=tuple(prompts.values()),
+        prompt_fields=tuple(prompts),
         generation=_read_logprobs(reader, generation, echo=echo),
         special_tokens=reader.boolean("add_special_tokens") is not False,
         echo=echo,
@@ -84,21 +85,22 @@ def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) 
     )
 
 
-def _read_prompts(reader: Reader) -> tuple[TextPrompt, ...]:
-    """A string, tokens, or a list of either; OpenAI's union."""
+def _read_prompts(reader: Reader) -> dict[str, TextPrompt]:
+    """A string, tokens, or a list of either (OpenAI's union), each by its path."""
     if not reader.require("prompt"):
-        return ()
+        return {}
     value = reader.fields["prompt"]
     if isinstance(value, list) and value and all(_is_integer(item) for item in value):
-        return (reader.integers("prompt", 0, MAX_UINT32),)
+        return {"prompt": reader.integers("prompt", 0, MAX_UINT32)}
     if isinstance(value, list):
         if not value:
             reader.refuse("prompt", "must not be empty")
         if len(value) > MAX_PROMPTS:
             reader.refuse("prompt", f"must hold at most {MAX_PROMPTS} prompts, got {len(value)}")
-            return ()
-        return tuple(_read_prompt(reader, f"prompt[{i}]", item) for i, item in enumerate(value))
-    return (_read_prompt(reader, "prompt", value),)
+            return {}
+        named = {f"prompt[{index}]": item for index, item in enumerate(value)}
+        return {name: _read_prompt(reader, name, item) for name, item in named.items()}
+    return {"prompt": _read_prompt(reader, "prompt", value)}
 
 
 def _read_prompt(reader: Reader, name: str, value: JsonValue) -> TextPrompt:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
 
 MAX_TOOLS = 1024
+TOOL_KEYS = frozenset({"type", "function", "defer_loading", "cache_control"})
+FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -29,6 +31,7 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
     for reader in _items(request, "tools"):
         if not reader.require("type"):
             continue
+        reader.note_unknown(TOOL_KEYS)
         if reader.fields["type"] != "function":
             reader.refuse("type", "must be 'function'", "unsupported_value")
             continue
@@ -119,6 +122,7 @@ def _named_once(readers: list[tuple[Reader, Reader]], path: str) -> tuple[Tool, 
 
 
 def _read_function(function: Reader) -> Tool | None:
+    function.note_unknown(FUNCTION_KEYS)
     name = function.string("name") if function.require("name") else None
     if name is None:
         return None

@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.completion import Delta
 from ovchat_server.chat.arguments import parse_arguments
 
 if TYPE_CHECKING:
+    from ovchat_server.api.chat import CallTags
     from ovchat_server.api.completion import Choice, ChunkChoice
-
-
-class CallTags(StrEnum):
-    """The tags around a call."""
-
-    QWEN3 = "|tool_call|"
-    LLAMA3 = "function_call"
 
 
 def with_tags(choice: Choice, tags: CallTags) -> Choice:

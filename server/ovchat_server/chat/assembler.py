@@ -15,15 +15,21 @@ from ovchat_server.api.completion import (
     ToolCallDelta,
 )
 from ovchat_server.chat.detokenizer import Detokenizer
+from ovchat_server.chat.dialects.base import Output
+from ovchat_server.chat.dialects.chain import Chain
 from ovchat_server.chat.logprobs import LEAST_LOGPROB, LogprobQueue
-from ovchat_server.chat.reasoning import Split, ThinkParser
 from ovchat_server.chat.stop import StopMatcher
-from ovchat_server.chat.tool_calls import HermesParser, Parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ovchat_server.chat.detokenizer import TokenDecoder
+    from ovchat_server.chat.dialects.base import CallPiece, OutputParser
+
+
+def plain_text() -> OutputParser:
+    """The parser of an answer in which there is nothing to find."""
+    return Chain(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,11 @@ class AssemblyOptions:
         include_stop: What ended the answer is part of it.
         min_tokens: Nothing ends the answer before so many.
         special_tokens: Control tokens are part of the text.
-        reasoning: The model marks its reasoning.
-        reasoning_opened: The prompt ends inside the reasoning.
-        tool_calls: The model was offered tools.
+        dropped_tokens: Those that are not, nevertheless.
+        parser: Makes what finds reasoning and calls in one answer.
+        reasons: The model marks its reasoning.
+        include_reasoning: Hand it out.
+        single_call: The answer ends with its first call.
         logprobs: Report the log probability of every token.
         alternatives: Name the token itself among the alternatives, too.
         token_ids: Report the tokens.
@@ -49,9 +57,11 @@ class AssemblyOptions:
     include_stop: bool = False
     min_tokens: int = 0
     special_tokens: bool = False
-    reasoning: bool = False
-    reasoning_opened: bool = False
-    tool_calls: bool = False
+    dropped_tokens: frozenset[int] = frozenset()
+    parser: Callable[[], OutputParser] = plain_text
+    reasons: bool = False
+    include_reasoning: bool = True
+    single_call: bool = False
     logprobs: bool = False
     alternatives: bool = False
     token_ids: bool = False
@@ -70,13 +80,13 @@ class ChoiceAssembler:
         self._index = index
         self._decoder = decoder
         self._options = options
-        self._detokenizer = Detokenizer(decoder, special_tokens=options.special_tokens)
-        self._stop = StopMatcher(options.stop, include=options.include_stop)
-        self._think = (
-            ThinkParser(opened_by_prompt=options.reasoning_opened) if options.reasoning else None
+        self._detokenizer = Detokenizer(
+            decoder, special_tokens=options.special_tokens, dropped=options.dropped_tokens
         )
-        self._tools = HermesParser() if options.tool_calls else None
+        self._stop = StopMatcher(options.stop, include=options.include_stop)
+        self._parser = options.parser()
         self._calls = 0
+        self._called = False
         self._logprobs = LogprobQueue()
         # Characters of the answer's text, with what the stop strings hold back and without.
         self._detokenized = 0
@@ -90,11 +100,7 @@ class ChoiceAssembler:
     @property
     def reasons(self) -> bool:
         """Whether `reasoning_tokens` means something."""
-        return self._think is not None
-
-    @property
-    def _inside_reasoning(self) -> bool:
-        return self._think is not None and self._think.reasoning
+        return self._options.reasons
 
     def feed(
         self,
@@ -112,21 +118,25 @@ class ChoiceAssembler:
             logprobs: One for each token, where they were asked for.
             finish: Why the engine ended, where it did: of a stop, the last token is the cause.
         """
-        pieces: list[Split] = []
+        options = self._options
+        pieces: list[Output] = []
         for position, token in enumerate(tokens):
             last = finish is FinishReason.STOP and position == len(tokens) - 1
-            before = self._inside_reasoning
+            before = self._parser.reasoning
             pieces.append(self._token(token, logprobs[position] if logprobs else 0.0, last=last))
-            if before or self._inside_reasoning:
+            if before or self._parser.reasoning:
                 self.reasoning_tokens += 1
+            if options.single_call and pieces[-1].calls:
+                # A call comes whole here; what comes with it is none of the answer any more.
+                pieces[-1] = dataclasses.replace(pieces[-1], calls=pieces[-1].calls[:1])
+                self.ended = self._called = True
             if self.ended:
                 finish = FinishReason.STOP
                 break
         self.ended = finish is not None
-        if finish:
-            pieces.append(self._flush())
-        parsed = self._parse("".join(piece.content for piece in pieces), ended=self.ended)
-        delta = self._delta("".join(piece.reasoning for piece in pieces), parsed)
+        if finish and not self._called:
+            pieces += self._flush()
+        delta = self._delta(pieces)
         chunks = [self._chunk(delta)] if delta else []
         if finish:
             if self._calls and finish is FinishReason.STOP:
@@ -134,13 +144,12 @@ class ChoiceAssembler:
             chunks.append(self._chunk(Delta(), finish))
         return chunks
 
-    def _token(self, token: int, logprob: float, *, last: bool) -> Split:
-        """The text that one token brings; sets `ended` where it is the last."""
+    def _token(self, token: int, logprob: float, *, last: bool) -> Output:
+        """What one token brings; sets `ended` where it is the last."""
         options = self._options
         self.completion_tokens += 1
         if options.token_ids:
             self._token_ids.append(token)
-        # Before that a stop string is text like any other.
         may_end = self.completion_tokens > options.min_tokens
         if may_end and token in options.stop_tokens:
             self._stopped_by = token
@@ -148,59 +157,58 @@ class ChoiceAssembler:
         if last:
             self.ended = True
             if not options.include_stop:
-                return Split()
-        if options.logprobs:
+                return Output()
+        if options.logprobs and (options.include_reasoning or not self._parser.reasoning):
             self._logprobs.put(self._logprob(token, logprob))
         text = self._detokenizer.feed(token)
         self._detokenized += len(text)
-        if may_end:
-            text = self._stop.feed(text)
+        # The token that ends the answer is the reason, whatever its text.
+        text = self._stop.flush() + text if last else self._stop.feed(text, armed=may_end)
         if self._stop.matched is not None:
             self._stopped_by = self._stop.matched
             self.ended = True
-        return self._split(text)
+        return self._parse(text)
 
-    def _flush(self) -> Split:
+    def _flush(self) -> list[Output]:
         """What was held back, at the end."""
-        reasoning, content = "", ""
+        pieces: list[Output] = []
         if self._stop.matched is None:
             # A character that was cut completes nothing: it is no stop string.
-            rest = self._stop.flush() + self._detokenizer.flush()
-            split = self._split(rest)
-            reasoning, content = split.reasoning, split.content
-        if self._think:
-            last = self._think.flush()
-            reasoning, content = reasoning + last.reasoning, content + last.content
-        return Split(reasoning, content)
+            pieces.append(self._parse(self._stop.flush() + self._detokenizer.flush()))
+        return [*pieces, self._parser.flush()]
 
-    def _split(self, text: str) -> Split:
+    def _parse(self, text: str) -> Output:
         self._passed += len(text)
-        if self._think is None or not text:
-            return Split(content=text)
-        return self._think.feed(text)
+        return self._parser.feed(text) if text else Output()
 
-    def _parse(self, content: str, *, ended: bool) -> Parsed:
-        if self._tools is None:
-            return Parsed(content=content)
-        parsed = self._tools.feed(content) if content else Parsed()
-        if not ended:
-            return parsed
-        rest = self._tools.flush()
-        return Parsed(parsed.content + rest.content, parsed.calls + rest.calls)
-
-    def _delta(self, reasoning: str, parsed: Parsed) -> Delta | None:
-        if not (reasoning or parsed.content or parsed.calls):
+    def _delta(self, pieces: Sequence[Output]) -> Delta | None:
+        content = "".join(piece.content for piece in pieces)
+        reasoning = "".join(piece.reasoning for piece in pieces)
+        if not self._options.include_reasoning:
+            reasoning = ""
+        calls = self._call_deltas([call for piece in pieces for call in piece.calls])
+        if not (reasoning or content or calls):
             return None
-        calls = []
-        for call in parsed.calls:
-            identifier = f"call_{uuid.uuid4().hex[:24]}"
-            calls.append(ToolCallDelta(self._calls, identifier, call.name, call.arguments))
-            self._calls += 1
         return Delta(
-            content=parsed.content or None,
+            content=content or None,
             reasoning_content=reasoning or None,
             tool_calls=tuple(calls),
         )
+
+    def _call_deltas(self, pieces: Sequence[CallPiece]) -> list[ToolCallDelta]:
+        """One for each call that there is something new of."""
+        deltas: list[ToolCallDelta] = []
+        for piece in pieces:
+            if piece.name is not None:
+                identifier = f"call_{uuid.uuid4().hex[:24]}"
+                deltas.append(ToolCallDelta(self._calls, identifier, piece.name, piece.arguments))
+                self._calls += 1
+            elif deltas:
+                arguments = (deltas[-1].arguments or "") + piece.arguments
+                deltas[-1] = dataclasses.replace(deltas[-1], arguments=arguments)
+            else:
+                deltas.append(ToolCallDelta(self._calls - 1, arguments=piece.arguments))
+        return deltas
 
     def _chunk(self, delta: Delta, finish: FinishReason | None = None) -> ChunkChoice:
         options = self._options

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # A character of UTF-8 has at most four bytes, and a token at least one.
@@ -42,9 +42,22 @@ class Detokenizer:
     out as replacements.
     """
 
-    def __init__(self, decoder: TokenDecoder, *, special_tokens: bool = False) -> None:
-        """Start an empty sequence; `special_tokens` are part of the text or not."""
+    def __init__(
+        self,
+        decoder: TokenDecoder,
+        *,
+        special_tokens: bool = False,
+        dropped: Collection[int] = (),
+    ) -> None:
+        """Start an empty sequence.
+
+        Args:
+            decoder: Whose tokens they are.
+            special_tokens: Control tokens are part of the text.
+            dropped: Tokens that are not, nevertheless.
+        """
         self._decode = partial(decoder.decode, special_tokens=special_tokens)
+        self._dropped = dropped
         # The tokens of the last piece, then those that came since.
         self._window: list[int] = []
         self._new = 0
@@ -55,6 +68,8 @@ class Detokenizer:
 
     def feed(self, token: int) -> str:
         """The text that is whole now that `token` came; often none."""
+        if token in self._dropped:
+            return ""
         self._window.append(token)
         self._new += 1
         text = self._decode(self._window)

@@ -105,7 +105,8 @@ class PromptRenderer:
         except RecursionError as error:
             complaint = "messages, tools or chat_template_kwargs are nested too deeply."
             raise InvalidRequestError.of([Violation("tools", complaint)]) from error
-        fewest = sum(map(self._tokenizer.fewest_tokens, pieces))
+        # A piece is a token at least: a text of nothing but control tokens has many.
+        fewest = sum(max(self._tokenizer.fewest_tokens(piece), 1) for piece in pieces if piece)
         if most_tokens is not None and fewest > most_tokens:
             raise ContextLengthExceededError.of_prompt("messages", fewest, most_tokens)
         tokens = (token for piece in pieces for token in self._tokenizer.encode(piece))

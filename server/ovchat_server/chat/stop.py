@@ -22,14 +22,21 @@ class StopMatcher:
         self._stops = tuple(stops)
         self._include = include
         self._held = ""
+        # How much of what is held came while not armed.
+        self._immune = 0
         self.matched: str | None = None
 
-    def feed(self, text: str) -> str:
-        """What may be handed out now that `text` came. After a match: nothing."""
+    def feed(self, text: str, *, armed: bool = True) -> str:
+        """What may be handed out now that `text` came. After a match: nothing.
+
+        A match that is whole in text that comes while not `armed` is text like any other.
+        """
         if self.matched is not None:
             return ""
         self._held += text
-        found = [(at, stop) for stop in self._stops if (at := self._held.find(stop)) >= 0]
+        if not armed:
+            self._immune = len(self._held)
+        found = [(at, stop) for stop in self._stops if (at := self._find(stop)) >= 0]
         if found:
             # The match that is whole first, as if the text came one character at a time: so
             # the pieces' borders change nothing. Of several that end together, the longest.
@@ -39,8 +46,13 @@ class StopMatcher:
             return passed
         keep = max((overlap(self._held, stop) for stop in self._stops), default=0)
         passed = self._held[: len(self._held) - keep]
-        self._held = self._held[len(self._held) - keep :]
+        self._held = self._held[len(passed) :]
+        self._immune = max(self._immune - len(passed), 0)
         return passed
+
+    def _find(self, stop: str) -> int:
+        """Where the first match begins that ends in text that came while armed; -1: nowhere."""
+        return self._held.find(stop, max(self._immune - len(stop) + 1, 0))
 
     def flush(self) -> str:
         """What was held back, at the end of the text."""

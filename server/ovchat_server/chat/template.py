@@ -48,9 +48,8 @@ class ChatTemplate:
         self._tool_template = self._template if tool_source is None else _compile(tool_source)
         self._special_tokens = dict(special_tokens)
         self.end_token = special_tokens.get("eos_token")
-        sources = source + (tool_source or "")
-        self.thinks = "<think>" in sources or "</think>" in sources
-        self.calls_tools = "<tool_call>" in sources
+        # Of both, because either may show how the model writes calls and reasoning.
+        self.source = source + (tool_source or "")
 
     def render(
         self,
@@ -113,8 +112,9 @@ class _Template:
             return self.compiled.render(variables)
         except jinja2.TemplateError as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001  a template is foreign code: anything may come
-            reason = f"{type(error).__name__}: {error}"
+        except Exception:  # noqa: BLE001  a template is foreign code: anything may come
+            # Python's words are for nobody who wrote neither it nor the template.
+            reason = "it fails on what it was given."
         complaint = "messages cannot be put into the model's chat template: "
         raise _refusal(complaint + _readable(reason))
 

@@ -70,6 +70,10 @@ class GenerationRequest:
             search.
         stop_tokens: Tokens of the vocabulary that end it, besides the model's own.
         logprobs: Report the log probability of every token.
+        grammar: What the sequence must be, as of engine.grammar, checked before; "" for
+            anything. Not in a search, nor with `ignore_eos` or `min_tokens`.
+        closed: The grammar says where the sequence ends: a token that ends answers is text
+            before that, but for the tokenizer's own.
     """
 
     prompt: tuple[int, ...]
@@ -80,6 +84,8 @@ class GenerationRequest:
     ignore_eos: bool = False
     stop_tokens: tuple[int, ...] = ()
     logprobs: bool = False
+    grammar: str = ""
+    closed: bool = False
 
     @property
     def sequences(self) -> int:
@@ -163,6 +169,14 @@ class Engine(Protocol):
     @property
     def status(self) -> EngineStatus:
         """How the engine is doing now."""
+        ...
+
+    async def check_grammar(self, grammar: str) -> str:
+        """Why a grammar cannot be followed, a clause for the caller; "" where it can.
+
+        Raises:
+            UnavailableError: Nobody can tell now.
+        """
         ...
 
     def generate(self, requests: Sequence[GenerationRequest]) -> Generation:

@@ -23,6 +23,7 @@ from ovchat_server.engine.messages import (
     Load,
     Ready,
     Report,
+    Start,
     decode_event,
     encode,
 )
@@ -118,9 +119,8 @@ class EngineClient:
         )
         if self._reader.done():
             generation.fail()
-        for identifier, request in zip(sequences, requests, strict=True):
-            self._generations[identifier] = generation
-            self._send(_add(identifier, request))
+        self._generations |= dict.fromkeys(sequences, generation)
+        self._send(Start(tuple(map(_add, sequences, requests))))
         return generation
 
     async def close(self) -> None:
@@ -241,4 +241,6 @@ def _add(identifier: int, request: GenerationRequest) -> Add:
         ignore_eos=request.ignore_eos,
         stop_tokens=request.stop_tokens,
         logprobs=request.logprobs,
+        grammar=request.grammar,
+        closed=request.closed,
     )

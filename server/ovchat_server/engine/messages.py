@@ -18,10 +18,11 @@ LENGTH = struct.Struct(">I")
 REFUSED = "refused"
 
 
-class Add(msgspec.Struct, frozen=True, tag="add"):
+class Add(msgspec.Struct, frozen=True):
     """Generate; see engine.base.GenerationRequest.
 
-    Ids come from a counter and are never used again. `beams` of 1 is no search.
+    Ids come from a counter and are never used again. `beams` of 1 is no search, an empty
+    `grammar` no constraint.
     """
 
     id: int
@@ -40,6 +41,18 @@ class Add(msgspec.Struct, frozen=True, tag="add"):
     ignore_eos: bool = False
     stop_tokens: tuple[int, ...] = ()
     logprobs: bool = False
+    grammar: str = ""
+    closed: bool = False
+
+
+class Start(msgspec.Struct, frozen=True, tag="start"):
+    """Requests that belong together.
+
+    One frame, so that they run in the same steps whenever they are asked again: what shares a
+    step with a sequence can change how its numbers round, and so its tokens.
+    """
+
+    requests: tuple[Add, ...]
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
@@ -48,7 +61,7 @@ class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     id: int
 
 
-Command: TypeAlias = Add | Cancel
+Command: TypeAlias = Start | Cancel
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -123,6 +136,11 @@ class FrameReader:
 
 def encode(message: EngineSpec | Command | Event) -> bytes:
     """A message as one frame."""
+    return framed(message)
+
+
+def framed(message: msgspec.Struct) -> bytes:
+    """Any message as one frame."""
     body = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(body)) + body
 

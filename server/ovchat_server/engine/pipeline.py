@@ -1,7 +1,6 @@
 """genai's continuous-batching pipeline behind the scheduler's interface.
 
-The only module that imports openvino_genai, and only the engine process imports it: its
-`step()` holds the GIL for the whole inference.
+Only the engine process imports it: its `step()` holds the GIL for the whole inference.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import openvino as ov
 import openvino_genai as genai
 
 from ovchat_server.engine.scheduler import Output
+from ovchat_server.engine.scratch import ScratchPipeline, structured, vocabulary_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,9 +87,12 @@ class GenaiPipeline:
             RuntimeError: genai cannot load it.
         """
         self._end_tokens = set(spec.end_tokens)
+        tokenizer = genai.Tokenizer(spec.path)
+        self._tokenizer_end: int = tokenizer.get_eos_token_id()
         self._pipeline = genai.ContinuousBatchingPipeline(
-            spec.path, _scheduler_config(spec), spec.device, dict(spec.properties)
+            spec.path, tokenizer, _scheduler_config(spec), spec.device, **spec.properties
         )
+        self._scratch = ScratchPipeline(tokenizer, vocabulary_size(spec.path))
         self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
         self.total_blocks = self._measure_blocks()
 
@@ -102,6 +105,14 @@ class GenaiPipeline:
     def step(self) -> None:
         """Run the model once over all sequences."""
         self._pipeline.step()
+
+    def compile(self, grammar: str) -> None:
+        """Compile a grammar, so that the step that needs it finds it. In a thread of its own.
+
+        Raises:
+            GrammarError: It does not compile.
+        """
+        self._scratch.compile(grammar)
 
     def _add(
         self, identifier: int, prompt: Sequence[int], config: genai.GenerationConfig
@@ -125,6 +136,11 @@ class GenaiPipeline:
             config.num_return_sequences = request.returned
             config.length_penalty = request.length_penalty
             return config
+        if request.grammar:
+            config.structured_output_config = structured(request.grammar)
+        if request.closed:
+            # The compiler lets all others stand inside strings, where they would end the answer.
+            config.stop_token_ids = {self._tokenizer_end}
         config.repetition_penalty = request.repetition_penalty
         if request.temperature > 0:
             config.do_sample = True

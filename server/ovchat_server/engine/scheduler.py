@@ -5,6 +5,10 @@ request's tokens to another (reproduced on 2026.4.1), or drop requests that did 
 So the sum of what the running sequences hold, and may need for the next step, stays within
 the pool. Where a sequence cannot get its next block, the youngest gives up its place and
 comes back later as prompt + tokens so far; its caller sees a pause.
+
+A sequence that follows a grammar cannot come back: the grammar would start anew. It keeps its
+place, so those that run together may at most need the whole pool. What they do not use yet is
+free to others, which give it up when it is needed.
 """
 
 from __future__ import annotations
@@ -82,6 +86,15 @@ class _Sequence:
         grown = len(self.tokens) if self.request.beams == 1 else self.steps
         return len(self.request.prompt) + grown
 
+    @property
+    def constrained(self) -> bool:
+        return bool(self.request.grammar)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of prompt and answer at the most."""
+        return len(self.request.prompt) + self.request.max_tokens
+
     def remaining(self) -> Add:
         """What is still to generate: with what there is as a prompt. A search starts anew."""
         done = len(self.tokens)
@@ -127,7 +140,7 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         """Whether a step would do something."""
-        return bool(self._running or self._waiting or self._leaving)
+        return bool(self._running or self._waiting or self._leaving or self._refused)
 
     def add(self, request: Add) -> None:
         """Take a sequence; it runs when there is room, in the order of coming."""
@@ -140,6 +153,10 @@ class Scheduler:
                 self._stop(sequence)
                 return
         self._waiting = deque(item for item in self._waiting if item.request.id != identifier)
+
+    def refuse(self, identifier: int) -> None:
+        """Tell in the next report that a sequence will not run."""
+        self._refused.append(News(identifier, 0, [], [], REFUSED))
 
     def step(self) -> Report:
         """Make room, admit, step, and tell what came of it.
@@ -175,8 +192,10 @@ class Scheduler:
 
     def _blocks(self, sequence: _Sequence) -> int:
         """Blocks that a sequence has or may take in the next step."""
-        tokens = sequence.length + LOOK_AHEAD_TOKENS
-        return -(-tokens // self._block_size) * sequence.request.beams
+        return self._blocks_of(sequence.length) * sequence.request.beams
+
+    def _blocks_of(self, length: int) -> int:
+        return -(-(length + LOOK_AHEAD_TOKENS) // self._block_size)
 
     def _held(self) -> int:
         """Blocks that the running and leaving sequences have or may take in the next step."""
@@ -184,27 +203,42 @@ class Scheduler:
 
     def _preempt(self) -> None:
         while len(self._running) > 1 and self._held() - self._leaving > self._total:
-            youngest = self._running[-1]
+            youngest = next((item for item in self._running[::-1] if not item.constrained), None)
+            if youngest is None:
+                raise DroppedError("sequences that follow grammars took more than they may")
             self._stop(youngest)
             self._waiting.appendleft(youngest)
             self._preemptions += 1
 
     def _admit(self) -> None:
+        skipped: list[_Sequence] = []
         while self._waiting:
             sequence = self._waiting[0]
+            if sequence.constrained and (skipped or not self._has_place_to_the_end(sequence)):
+                # It waits for others of its kind, which end by themselves. Those that can be
+                # preempted need not wait with it.
+                skipped.append(self._waiting.popleft())
+                continue
             # One block more than needed now, or the newcomer is the next to be preempted.
             needed = self._blocks(sequence) + 1
             if self._running and self._held() + needed > self._total:
-                return
+                break
             self._waiting.popleft()
             request = sequence.request
             try:
                 sequence.handle = self._pipeline.add(sequence.remaining())
             except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
                 sys.stderr.write(f"the pipeline refused sequence {request.id}: {error}\n")
-                self._refused.append(News(request.id, 0, [], [], REFUSED))
+                self.refuse(request.id)
             else:
                 self._running.append(sequence)
+        self._waiting.extendleft(reversed(skipped))
+
+    def _has_place_to_the_end(self, newcomer: _Sequence) -> bool:
+        """Whether the running sequences with grammars leave room for another's whole length."""
+        constrained = [*filter(lambda item: item.constrained, self._running), newcomer]
+        needed = sum(self._blocks_of(sequence.longest) for sequence in constrained)
+        return len(constrained) == 1 or needed <= self._total
 
     def _stop(self, sequence: _Sequence) -> None:
         """Take a running sequence out; its blocks are free after the next step."""
@@ -241,6 +275,8 @@ class Scheduler:
 
     def _offer_again(self, sequence: _Sequence) -> None:
         sequence.drops += 1
+        if sequence.constrained and sequence.tokens:
+            raise DroppedError("the pipeline dropped a sequence that follows a grammar")
         if sequence.drops > MAX_DROPS:
             raise DroppedError(f"the pipeline dropped a sequence {sequence.drops} times")
         sequence.handle = None

@@ -18,6 +18,7 @@ class EngineSpec(msgspec.Struct, frozen=True):
             running sequences get a token each in between.
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer, besides the tokenizer's own.
+        grammar_timeout: Seconds that compiling a grammar may take.
         properties: OpenVINO's, such as {"INFERENCE_PRECISION_HINT": "f32"}.
     """
 
@@ -30,3 +31,4 @@ class EngineSpec(msgspec.Struct, frozen=True):
     context_length: int
     end_tokens: tuple[int, ...]
     properties: dict[str, str | int | float | bool]
+    grammar_timeout: float = 1.5

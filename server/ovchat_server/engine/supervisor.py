@@ -10,6 +10,7 @@ from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.base import EngineStatus
 from ovchat_server.engine.client import EngineClient, EngineDiedError
+from ovchat_server.engine.grammar_sandbox import GrammarSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +35,7 @@ class EngineSupervisor:
     def __init__(self, spec: EngineSpec, on_change: Callable[[], None]) -> None:
         """Supervise the engine of `spec`; `on_change` is called in the event loop."""
         self._spec = spec
+        self._sandbox = GrammarSandbox(spec)
         self._on_change = on_change
         self._state = ModelState.LOADING
         self._reason = "it is being loaded"
@@ -63,6 +65,7 @@ class EngineSupervisor:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        await self._sandbox.close()
 
     @property
     def status(self) -> EngineStatus:
@@ -71,6 +74,10 @@ class EngineSupervisor:
         return EngineStatus(
             self._state, self._context_length, self._search_lengths, self._reason, load
         )
+
+    async def check_grammar(self, grammar: str) -> str:
+        """See engine.base.Engine.check_grammar."""
+        return await self._sandbox.check(grammar)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> Generation:
         """See engine.base.Engine.generate."""
@@ -113,6 +120,8 @@ class EngineSupervisor:
                 self._started.set_result(None)
             self._delay = FIRST_DELAY
             self._change(ModelState.READY, "")
+            # Later, and the first to ask would wait for it.
+            self._sandbox.start()
             await client.disconnected()
             # Now, not when the process is gone: its callers know already.
             self._change(ModelState.UNAVAILABLE, "its engine process ended")

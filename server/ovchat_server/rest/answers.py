@@ -24,15 +24,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-async def answer_body(
-    answer: Answer, write: Callable[[Completion], JsonObject]
+async def answer_bodies(
+    answer: Answer,
+    options: StreamOptions | None,
+    write: Callable[[Completion], JsonObject],
+    write_chunk: Callable[[Chunk, StreamOptions], JsonObject],
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
-    """The whole answer in one body."""
-    for piece in json_pieces(write(await answer.whole())):
-        yield piece
+    """The whole answer, in pieces of its JSON; with `options` its events instead."""
+    if options is None:
+        for piece in json_pieces(write(await answer.whole())):
+            yield piece
+        return
+    async with contextlib.aclosing(_events(answer, options, write_chunk)) as events:
+        async for body in events:
+            yield body
 
 
-async def answer_events(
+async def _events(
     answer: Answer, options: StreamOptions, write: Callable[[Chunk, StreamOptions], JsonObject]
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
     """The events of an answer. Once it began, an error is an event of its own.

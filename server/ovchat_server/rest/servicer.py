@@ -11,8 +11,9 @@ from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.rest import wire
-from ovchat_server.rest.answers import answer_body, answer_events, naming_ignored
+from ovchat_server.rest.answers import answer_bodies, naming_ignored
 from ovchat_server.rest.body import ascii_json, json_body, read_json_object
+from ovchat_server.rest.json_texts import with_parsed_texts
 from ovchat_server.rest.tokenization import detokenize, tokenize
 
 if TYPE_CHECKING:
@@ -56,13 +57,9 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a chat completion, whole or streamed as the body says."""
-        read = read_chat_request(read_json_object(request), strict=self._strict)
+        read = read_chat_request(with_parsed_texts(read_json_object(request)), strict=self._strict)
         answer = await self._services.chat.answer(read)
-        bodies = (
-            answer_events(answer, read.stream, wire.chat_chunk)
-            if read.stream
-            else answer_body(answer, wire.chat_completion)
-        )
+        bodies = answer_bodies(answer, read.stream, wire.chat_completion, wire.chat_chunk)
         async with contextlib.aclosing(bodies):
             async for body in naming_ignored(bodies, read.ignored, context):
                 yield body
@@ -71,13 +68,9 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a text completion, whole or streamed as the body says."""
-        read = read_text_request(read_json_object(request), strict=self._strict)
+        read = read_text_request(with_parsed_texts(read_json_object(request)), strict=self._strict)
         answer = await self._services.texts.answer(read)
-        bodies = (
-            answer_events(answer, read.stream, wire.text_chunk)
-            if read.stream
-            else answer_body(answer, wire.text_completion)
-        )
+        bodies = answer_bodies(answer, read.stream, wire.text_completion, wire.text_chunk)
         async with contextlib.aclosing(bodies):
             async for body in naming_ignored(bodies, read.ignored, context):
                 yield body

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from ovchat_server.api.tokenization import TokenizeRequest
 
 
+TOKEN_OF_PROMPT = re.compile(r"\b(prompt\[\d+\])(\[\d+\])")
+
+
 def chat_request(request: chat_pb2.CreateChatCompletionRequest, *, stream: bool) -> ChatRequest:
     """The chat request in a message.
 
@@ -44,7 +48,7 @@ def chat_request(request: chat_pb2.CreateChatCompletionRequest, *, stream: bool)
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _prompt_fields(request)
-    with _contract_paths(request.DESCRIPTOR):
+    with contract_paths(request.DESCRIPTOR):
         return read_chat_request({**fields, "stream": stream})
 
 
@@ -55,7 +59,7 @@ def text_request(request: completion_pb2.CreateCompletionRequest, *, stream: boo
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _fields(request, "")
-    with _contract_paths(request.DESCRIPTOR):
+    with contract_paths(request.DESCRIPTOR):
         return read_text_request({**fields, "stream": stream})
 
 
@@ -66,7 +70,7 @@ def tokenize_request(request: tokenizer_service_pb2.TokenizeRequest) -> Tokenize
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _prompt_fields(request)
-    with _contract_paths(request.DESCRIPTOR):
+    with contract_paths(request.DESCRIPTOR):
         return read_tokenize_request(fields)
 
 
@@ -87,18 +91,27 @@ def _prompt_fields(
 
 
 @contextlib.contextmanager
-def _contract_paths(descriptor: Descriptor) -> Iterator[None]:
+def contract_paths(descriptor: Descriptor) -> Iterator[None]:
     """Name faults by the fields of the contract: the part of a path that is one."""
     try:
         yield
     except InvalidRequestError as error:
         violations = [
-            dataclasses.replace(violation, field=_contract_path(violation.field, descriptor))
+            dataclasses.replace(
+                violation,
+                field=_contract_path(_with_token_ids(violation.field), descriptor),
+                message=_with_token_ids(violation.message),
+            )
             for violation in error.violations
         ]
-        translated = InvalidRequestError(error.message, violations=violations)
-        translated.code = error.code
-        raise translated from error
+        error.message = _with_token_ids(error.message)
+        error.violations = tuple(violations)
+        raise
+
+
+def _with_token_ids(text: str) -> str:
+    """A path, or a text with paths, in which OpenAI's list of lists is a list of messages."""
+    return TOKEN_OF_PROMPT.sub(r"\1.token_ids.values\2", text)
 
 
 def _contract_path(path: str, descriptor: Descriptor | None) -> str:
@@ -208,9 +221,27 @@ def _tool_choice(choice: tool_pb2.ToolChoice, path: str) -> JsonValue:
 
 def _response_format(form: format_pb2.ResponseFormat, path: str) -> JsonObject:
     kind = _which(form, "format", path)
+    match kind:
+        case "json_schema":
+            schema = _fields(form.json_schema, path)
+            if form.json_schema.schema:
+                schema["schema"] = _parsed(form.json_schema.schema, f"{path}.json_schema.schema")
+            return {"type": kind, "json_schema": schema}
+        case "structural_tag":
+            tag = _parsed(form.structural_tag, f"{path}.structural_tag")
+            # It says its type itself; what is none becomes one without a format.
+            return tag if isinstance(tag, dict) else {"type": kind}
     # Text and any JSON have nothing to say beyond their type.
-    fields = _fields(form, path)
-    return {"type": kind, **({} if kind in {"text", "json_object"} else fields)}
+    return {"type": kind}
+
+
+def _structured_outputs(outputs: format_pb2.StructuredOutputs, path: str) -> JsonObject:
+    match _which(outputs, "constraint", path):
+        case "choice":
+            return {"choice": list(outputs.choice.values)}
+        case "json" | "structural_tag" as name:
+            return {name: _parsed(getattr(outputs, name), f"{path}.{name}")}
+    return _fields(outputs, path)
 
 
 _CONVERTERS: dict[str, Callable[..., JsonValue]] = {
@@ -219,4 +250,5 @@ _CONVERTERS: dict[str, Callable[..., JsonValue]] = {
     tool_pb2.Tool.DESCRIPTOR.full_name: _tool,
     tool_pb2.ToolChoice.DESCRIPTOR.full_name: _tool_choice,
     format_pb2.ResponseFormat.DESCRIPTOR.full_name: _response_format,
+    format_pb2.StructuredOutputs.DESCRIPTOR.full_name: _structured_outputs,
 }

@@ -167,7 +167,8 @@ def _stop_reason(reason: str | int | None) -> _StopReason:
 
 
 def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> chat_pb2.Logprobs | None:
-    if logprobs is None:
+    # A chunk that brings no tokens has nothing to say of them.
+    if not logprobs:
         return None
     return chat_pb2.Logprobs(
         content=[

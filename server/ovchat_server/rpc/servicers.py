@@ -13,7 +13,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.rpc import response
-from ovchat_server.rpc.request import chat_request, text_request
+from ovchat_server.rpc.request import chat_request, contract_paths, text_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -64,7 +64,9 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """The whole answer at once."""
-        answer = await self._texts.answer(text_request(request, stream=False))
+        read = text_request(request, stream=False)
+        with contract_paths(request.DESCRIPTOR):
+            answer = await self._texts.answer(read)
         return response.completion(await answer.whole())
 
     async def StreamCompletion(
@@ -72,7 +74,8 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """The answer as it is generated."""
         read = text_request(request, stream=True)
-        answer = await self._texts.answer(read)
+        with contract_paths(request.DESCRIPTOR):
+            answer = await self._texts.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 yield response.completion_chunk(chunk)

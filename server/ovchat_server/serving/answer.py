@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.completion import Chunk, Completion, CompletionInfo, FinishReason, Usage
+from ovchat_server.chat.agent_format import TagWriter, with_tags
 from ovchat_server.chat.assembler import AssemblyOptions
 from ovchat_server.chat.collector import ChoiceCollector
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from ovchat_server.api.chat import CallTags
     from ovchat_server.api.completion import ChunkChoice
     from ovchat_server.api.generation import GenerationParams, StreamOptions
     from ovchat_server.chat.assembler import ChoiceAssembler
@@ -32,6 +34,7 @@ class Answer:
         prompt_tokens: Of all prompts, each counted once.
         assemblers: One for each sequence of `requests`, in their order.
         opening: Chunks that come before the first token's, once it is there.
+        call_tags: Write calls into the text as well.
     """
 
     model: ServedModel
@@ -40,6 +43,7 @@ class Answer:
     prompt_tokens: int
     assemblers: Sequence[ChoiceAssembler]
     opening: Sequence[ChunkChoice]
+    call_tags: CallTags | None = None
 
     async def whole(self) -> Completion:
         """The whole answer: what a stream's reader would join.
@@ -51,9 +55,10 @@ class Answer:
         async with contextlib.aclosing(self._choices()) as choices:
             async for choice in choices:
                 collectors[choice.index].add(choice)
-        return Completion(
-            self.info, tuple(collector.choice() for collector in collectors), self._usage()
-        )
+        whole = [collector.choice() for collector in collectors]
+        if self.call_tags:
+            whole = [with_tags(choice, self.call_tags) for choice in whole]
+        return Completion(self.info, tuple(whole), self._usage())
 
     async def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]:
         """The answer as it is generated. Closing the generator frees the engine.
@@ -61,8 +66,12 @@ class Answer:
         Raises:
             ApiError: As `whole`; most before the first chunk, a dying engine after it.
         """
+        tags = self.call_tags
+        writers = [TagWriter(tags) for _ in self.assemblers] if tags else []
         async with contextlib.aclosing(self._choices()) as choices:
             async for choice in choices:
+                if writers:
+                    choice = writers[choice.index].rewrite(choice)  # noqa: PLW2901
                 usage = self._usage() if options.continuous_usage else None
                 yield Chunk(self.info, (choice,), usage)
         if options.include_usage:
@@ -120,7 +129,8 @@ def assembly_options(model: ServedModel, params: GenerationParams) -> AssemblyOp
         stop_tokens=stop_tokens if ending.ignore_eos else stop_tokens - set(model.files.end_tokens),
         include_stop=ending.include_stop,
         min_tokens=ending.min_tokens,
-        special_tokens=not params.skip_special_tokens,
+        # To a grammar a control token is its text: left out, the answer would not follow it.
+        special_tokens=not params.skip_special_tokens or params.constraint is not None,
         logprobs=params.logprobs,
         alternatives=params.top_logprobs > 0,
     )

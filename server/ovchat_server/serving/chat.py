@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
+from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.chat.assembler import ChoiceAssembler
+from ovchat_server.chat.dialects.base import ParserOptions, ReasoningDialect
 from ovchat_server.chat.prompt import Conversation
+from ovchat_server.engine.grammar import Reasoning
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
+from ovchat_server.serving.structured_output import checked_grammar
+from ovchat_server.serving.tool_calls import with_forced_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import Prompt
+    from ovchat_server.engine.tokenizer import Tokenizer
     from ovchat_server.serving.models import ModelRegistry, ServedModel
 
 
@@ -36,6 +44,7 @@ class ChatCompletions:
             ApiError: It cannot be answered; see the subclasses.
         """
         model = self._models.get(request.model)
+        request = with_forced_calls(request, model.dialects)
         params = request.generation
         # A long conversation takes a while to render and tokenise; others go on meanwhile.
         prompt = await asyncio.to_thread(
@@ -46,7 +55,9 @@ class ChatCompletions:
             None if params.truncation else model.files.context_length,
         )
         tokens = truncated(model, params, prompt.tokens)
-        requests = generation_requests(model, params, [PromptTokens("messages", tokens)])
+        reasoning = _reasoning(model, request, prompt)
+        grammar = await checked_grammar(model, params.constraint, reasoning)
+        requests = generation_requests(model, params, [PromptTokens("messages", tokens)], grammar)
         options = _assembly(model, request, prompt)
         return Answer(
             model,
@@ -55,6 +66,7 @@ class ChatCompletions:
             len(tokens),
             [ChoiceAssembler(index, model.files.tokenizer, options) for index in range(params.n)],
             tuple(_opening(request)),
+            request.call_tags,
         )
 
 
@@ -82,20 +94,72 @@ def render_prompt(
 
 
 def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> AssemblyOptions:
-    template = model.files.template
+    options = assembly_options(model, request.generation)
+    dialects = model.dialects
+    hidden: tuple[str, ...] = ()
+    dropped: frozenset[int] = frozenset()
+    if not options.special_tokens:
+        hidden, dropped = _control_markup(model.files.tokenizer, dialects.special_tokens)
+    choice = request.tool_choice
+    offered = request.tools and choice.mode is not ToolMode.NONE
+    # What a constraint lets begin with the answer is not looked through for reasoning.
+    constrained = request.generation.constraint is not None
+    reasons = _reasoning(model, request, prompt) is not None if constrained else True
+    spoken = dialects if reasons else dataclasses.replace(dialects, reasoning=None)
     return dataclasses.replace(
-        assembly_options(model, request.generation),
-        reasoning=template.thinks,
-        reasoning_opened=_inside_reasoning(request, prompt),
-        tool_calls=request.tool_choice.mode is not ToolMode.NONE and template.calls_tools,
+        options,
+        special_tokens=options.special_tokens or bool(hidden),
+        dropped_tokens=dropped,
+        parser=partial(
+            spoken.parser,
+            ParserOptions(request.tools, trusted=choice.forced) if offered else None,
+            opened=_inside_reasoning(dialects, request, prompt),
+            hidden=hidden,
+        ),
+        reasons=spoken.reasoning is not None,
+        include_reasoning=request.include_reasoning,
+        single_call=not (choice.parallel or choice.forced),
     )
 
 
-def _inside_reasoning(request: ChatRequest, prompt: Prompt) -> bool:
+@cache
+def _control_markup(
+    tokenizer: Tokenizer, markup: tuple[str, ...]
+) -> tuple[tuple[str, ...], frozenset[int]]:
+    """Which of a dialect's markup are control tokens, and the other control tokens.
+
+    Parsers have to see the first, which callers are not to see; nobody sees the others.
+    """
+    control = tokenizer.control_tokens
+    hidden = tuple(tag for tag in markup if tag in control)
+    if not hidden:
+        return (), frozenset()
+    tokens = (tokenizer.token(text) for text in control.difference(hidden))
+    return hidden, frozenset(token for token in tokens if token is not None)
+
+
+def _reasoning(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Reasoning | None:
+    """How the model reasons before an answer under a constraint; None where it does not.
+
+    Raises:
+        InvalidRequestError: The model's reasoning cannot be told from its answer by tags.
+    """
+    constraint, dialect = request.generation.constraint, model.dialects.reasoning
+    if constraint is None or dialect is None:
+        return None
+    if not isinstance(dialect, ReasoningDialect):
+        complaint = f"{constraint.field} is not supported with this model's way to reason."
+        raise InvalidRequestError.of([Violation(constraint.field, complaint)])
+    opened = _inside_reasoning(model.dialects, request, prompt)
+    continues = request.prompt_ending is PromptEnding.FINAL_MESSAGE
+    closed = continues or prompt.text.rstrip().endswith(dialect.closing)
+    return None if closed and not opened else Reasoning(dialect.opening, dialect.closing, opened)
+
+
+def _inside_reasoning(dialects: Dialects, request: ChatRequest, prompt: Prompt) -> bool:
     if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
-        content = request.messages[-1].content or ""
-        return content.rfind("<think>") > content.rfind("</think>")
-    return prompt.text.rstrip().endswith("<think>")
+        return dialects.left_open(request.messages[-1].content or "")
+    return dialects.opened_by(prompt.text)
 
 
 def _opening(request: ChatRequest) -> Iterator[ChunkChoice]:

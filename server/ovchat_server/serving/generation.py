@@ -30,24 +30,39 @@ SEEDS = 2**32
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """A prompt, and what the caller named it."""
+    """A prompt.
+
+    Attributes:
+        field: What the caller named it.
+        text: What to say before the answer. None: nothing.
+    """
 
     field: str
     tokens: tuple[int, ...]
+    text: str | None = None
 
 
 def generation_requests(
-    model: ServedModel, params: GenerationParams, prompts: Sequence[PromptTokens]
+    model: ServedModel,
+    params: GenerationParams,
+    prompts: Sequence[PromptTokens],
+    grammar: str = "",
 ) -> list[GenerationRequest]:
     """What to ask the engine for `params.n` choices of each prompt, in their order.
+
+    Args:
+        model: Who answers.
+        params: What was asked for.
+        prompts: What to answer.
+        grammar: What the answers must be, checked; "" for anything.
 
     Raises:
         ContextLengthExceededError: Prompt and answer do not fit. While the model loads, what
             its engine can hold is unknown; then `generate` says that it does not answer yet.
         InvalidRequestError: There is nothing to answer, or a token is none of the model's.
     """
-    _check_tokens(model, "stop_token_ids", params.ending.stop_token_ids)
-    requests = [_request(model, params, prompt) for prompt in prompts]
+    check_prompts(model, params, prompts)
+    requests = [_request(model, params, prompt, grammar) for prompt in prompts]
     if params.beams:
         return requests
     return [
@@ -56,6 +71,29 @@ def generation_requests(
         for prompt, request in enumerate(requests)
         for choice in range(params.n)
     ]
+
+
+def check_prompts(
+    model: ServedModel, params: GenerationParams, prompts: Sequence[PromptTokens]
+) -> None:
+    """Refuse what the model cannot take.
+
+    Raises:
+        ContextLengthExceededError: A prompt does not fit.
+        InvalidRequestError: A prompt is empty, or a token is none of the model's.
+    """
+    _check_tokens(model, "stop_token_ids", params.ending.stop_token_ids)
+    context = _context_length(model, params)
+    # Without an answer the prompt alone may fill the context.
+    room = context if params.ending.max_tokens == 0 else context - 1
+    for prompt in prompts:
+        if not prompt.tokens:
+            # The engine takes none, and ends all it runs when it is given one.
+            complaint = f"{prompt.field} makes an empty prompt."
+            raise InvalidRequestError.of([Violation(prompt.field, complaint)])
+        _check_tokens(model, prompt.field, prompt.tokens)
+        if len(prompt.tokens) > room:
+            raise ContextLengthExceededError.of_prompt(prompt.field, len(prompt.tokens), context)
 
 
 def resolve_sampling(request: SamplingParams, defaults: GenerationDefaults) -> Sampling:
@@ -95,13 +133,8 @@ def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) 
 
 
 def _request(
-    model: ServedModel, params: GenerationParams, prompt: PromptTokens
+    model: ServedModel, params: GenerationParams, prompt: PromptTokens, grammar: str
 ) -> GenerationRequest:
-    if not prompt.tokens:
-        # The engine takes none, and ends all it runs when it is given one.
-        complaint = f"{prompt.field} makes an empty prompt."
-        raise InvalidRequestError.of([Violation(prompt.field, complaint)])
-    _check_tokens(model, prompt.field, prompt.tokens)
     ending, beams = params.ending, params.beams
     return GenerationRequest(
         prompt=prompt.tokens,
@@ -110,8 +143,12 @@ def _request(
         search=Search(beams.width, params.n, beams.length_penalty) if beams else None,
         min_tokens=ending.min_tokens,
         ignore_eos=ending.ignore_eos,
-        stop_tokens=ending.stop_token_ids,
+        # The engine would let none of them appear before the end of a grammar; the assembler
+        # sees them anyway.
+        stop_tokens=() if grammar else ending.stop_token_ids,
         logprobs=params.logprobs,
+        grammar=grammar,
+        closed=params.constraint is not None and params.constraint.closed,
     )
 
 
@@ -120,8 +157,6 @@ def _max_tokens(model: ServedModel, params: GenerationParams, prompt: PromptToke
     context = _context_length(model, params)
     used = len(prompt.tokens)
     left = context - used
-    if left < 1:
-        raise ContextLengthExceededError.of_prompt(prompt.field, used, context)
     if ending.max_tokens is not None and ending.max_tokens > left:
         raise ContextLengthExceededError.of_answer(
             ending.max_tokens_field, ending.max_tokens, used, context

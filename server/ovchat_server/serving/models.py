@@ -11,6 +11,7 @@ from ovchat_server.api.models import Capability, ModelState, ModelStatus
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
     from ovchat_server.engine.base import Engine
     from ovchat_server.serving.model_files import ModelFiles
@@ -23,6 +24,7 @@ class ServedModel:
     Attributes:
         fingerprint: OpenAI's system_fingerprint: changes when something changes that may
             change answers.
+        dialects: How it writes calls and reasoning.
     """
 
     id: str
@@ -30,6 +32,7 @@ class ServedModel:
     files: ModelFiles
     renderer: PromptRenderer
     engine: Engine
+    dialects: Dialects
 
     @property
     def status(self) -> ModelStatus:
@@ -46,11 +49,10 @@ class ServedModel:
         )
 
     def _capabilities(self) -> tuple[Capability, ...]:
-        template = self.files.template
         known = {
             Capability.CHAT: True,
-            Capability.TOOLS: template.calls_tools,
-            Capability.REASONING: template.thinks,
+            Capability.TOOLS: self.dialects.tools is not None,
+            Capability.REASONING: self.dialects.reasoning is not None,
         }
         return tuple(capability for capability, has in known.items() if has)
 

@@ -10,12 +10,19 @@ from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
 from ovchat_server.api.errors import ContextLengthExceededError
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
-from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
+from ovchat_server.serving.generation import (
+    PromptTokens,
+    check_prompts,
+    generation_requests,
+    truncated,
+)
+from ovchat_server.serving.structured_output import checked_grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ovchat_server.api.text import TextPrompt, TextRequest
+    from ovchat_server.engine.base import GenerationRequest
     from ovchat_server.serving.models import ModelRegistry, ServedModel
 
 
@@ -36,19 +43,25 @@ class TextCompletions:
         params = request.generation
         # Much text takes a while to tokenise; others go on meanwhile.
         prompts = await asyncio.to_thread(_tokenise, model, request)
+        grammar = await checked_grammar(model, params.constraint)
+        if _only_echoes(request):
+            check_prompts(model, params, prompts)
+            requests: list[GenerationRequest] = []
+        else:
+            requests = generation_requests(model, params, prompts, grammar)
         options = dataclasses.replace(
             assembly_options(model, params), token_ids=request.return_token_ids
         )
         return Answer(
             model,
             completion_info(model, "cmpl"),
-            [] if _only_echoes(request) else generation_requests(model, params, prompts),
+            requests,
             sum(len(prompt.tokens) for prompt in prompts),
             [
                 ChoiceAssembler(index, model.files.tokenizer, options)
                 for index in range(len(prompts) * params.n)
             ],
-            tuple(_opening(model, request, prompts)),
+            tuple(_opening(request, prompts)),
         )
 
 
@@ -57,47 +70,40 @@ def _only_echoes(request: TextRequest) -> bool:
 
 
 def _tokenise(model: ServedModel, request: TextRequest) -> list[PromptTokens]:
-    single = len(request.prompts) == 1
-    return [
-        _tokens(model, request, prompt, "prompt" if single else f"prompt[{index}]")
-        for index, prompt in enumerate(request.prompts)
-    ]
+    pairs = zip(request.prompt_fields, request.prompts, strict=True)
+    return [_tokens(model, request, field, prompt) for field, prompt in pairs]
 
 
 def _tokens(
-    model: ServedModel, request: TextRequest, prompt: TextPrompt, field: str
+    model: ServedModel, request: TextRequest, field: str, given: TextPrompt
 ) -> PromptTokens:
     tokenizer, context = model.files.tokenizer, model.files.context_length
-    if isinstance(prompt, str):
-        fewest = tokenizer.fewest_tokens(prompt)
+    truncation = request.generation.truncation
+    if isinstance(given, str):
+        fewest = tokenizer.fewest_tokens(given)
         # What is cut anyway may be longer.
-        if fewest > context and not request.generation.truncation:
+        if fewest > context and not truncation:
             raise ContextLengthExceededError.of_prompt(field, fewest, context)
-        prompt = tuple(tokenizer.encode(prompt, special_tokens=request.special_tokens))
-    return PromptTokens(field, truncated(model, request.generation, prompt))
+        tokens = tuple(tokenizer.encode(given, special_tokens=request.special_tokens))
+    else:
+        tokens = given
+    tokens = truncated(model, request.generation, tokens)
+    if not request.echo:
+        return PromptTokens(field, tokens)
+    whole = isinstance(given, str) and not truncation
+    text = given if whole else tokenizer.decode(tokens[:context], special_tokens=True)
+    return PromptTokens(field, tokens, str(text))
 
 
-def _opening(
-    model: ServedModel, request: TextRequest, prompts: Sequence[PromptTokens]
-) -> Iterator[ChunkChoice]:
-    """What stands before each choice: its prompt, as text or tokens, where asked for."""
-    if not (request.echo or request.return_token_ids):
-        return
+def _opening(request: TextRequest, prompts: Sequence[PromptTokens]) -> Iterator[ChunkChoice]:
+    """The beginning of every choice, with its prompt as text or tokens where asked for."""
     n = request.generation.n
     for number, prompt in enumerate(prompts):
-        text = _echo(model, request, number, prompt) if request.echo else None
         for choice in range(n):
             yield ChunkChoice(
                 number * n + choice,
-                Delta(content=text),
+                Delta(content=prompt.text),
                 finish_reason=FinishReason.LENGTH if _only_echoes(request) else None,
                 token_ids=() if request.return_token_ids else None,
                 prompt_token_ids=prompt.tokens if request.return_token_ids else None,
             )
-
-
-def _echo(model: ServedModel, request: TextRequest, number: int, prompt: PromptTokens) -> str:
-    given = request.prompts[number]
-    if isinstance(given, str) and not request.generation.truncation:
-        return given
-    return model.files.tokenizer.decode(prompt.tokens, special_tokens=True)

@@ -1,0 +1,105 @@
+"""Limits on constraints that are checked before any process sees them.
+
+What stays within them may still be too much to compile; that the sandbox finds out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.api.reader import Reader
+
+# Of a regular expression or grammar, and of all keys and strings of a schema together.
+MAX_CHARACTERS = 64 * 1024
+# Values of any kind in a schema. One of 240 fields has 1,500.
+MAX_VALUES = 20_000
+# Objects and arrays inside each other: a level of a schema takes two. The compiler takes
+# seconds for 600, and dies of 20,000.
+MAX_DEPTH = 100
+# Parentheses inside each other.
+MAX_GROUPS = 100
+# OpenAI's, over a whole schema.
+MAX_ENUM_VALUES = 1000
+MAX_CHOICES = 1000
+
+
+def refuse_beyond_limits(reader: Reader, name: str, value: JsonValue) -> bool:
+    """Whether a value keeps the limits; a violation of field `name` where it does not."""
+    complaint = _beyond_limits(value)
+    if complaint:
+        reader.refuse(name, complaint)
+    return not complaint
+
+
+def read_pattern(reader: Reader, name: str, text: str) -> bool:
+    """Whether a regular expression or grammar keeps the limits; a violation where not."""
+    complaint = ""
+    if not text:
+        complaint = "must not be empty"
+    elif len(text) > MAX_CHARACTERS:
+        complaint = f"must have at most {MAX_CHARACTERS} characters, got {len(text)}"
+    elif "\0" in text:
+        # The compiler would take what stands before it for all.
+        complaint = "must not hold NUL characters"
+    elif _groups(text) > MAX_GROUPS:
+        complaint = f"must not nest parentheses deeper than {MAX_GROUPS}"
+    if complaint:
+        reader.refuse(name, complaint)
+    return not complaint
+
+
+def _beyond_limits(value: JsonValue) -> str:
+    """What is too much about a value, completing "<field> ..."; "" where nothing is.
+
+    Not recursive: it is what says whether recursion is safe.
+    """
+    characters = values = enumerated = 0
+    open_values = [(value, 1)]
+    while open_values:
+        item, depth = open_values.pop()
+        values += 1
+        if depth > MAX_DEPTH:
+            return f"is nested more than {MAX_DEPTH} levels deep"
+        match item:
+            case dict():
+                characters += sum(map(len, item))
+                open_values += [(child, depth + 1) for child in item.values()]
+                listed = item.get("enum")
+                enumerated += len(listed) if isinstance(listed, list) else 0
+                pattern = item.get("pattern")
+                if isinstance(pattern, str) and "\0" in pattern:
+                    return "holds a pattern with a NUL character"
+            case list():
+                open_values += [(child, depth + 1) for child in item]
+            case str():
+                characters += len(item)
+        if values + len(open_values) > MAX_VALUES:
+            return f"holds more than {MAX_VALUES} values"
+        if enumerated > MAX_ENUM_VALUES:
+            return f"holds enums of more than {MAX_ENUM_VALUES} values together"
+        if characters > MAX_CHARACTERS:
+            return f"holds more than {MAX_CHARACTERS} characters"
+    return ""
+
+
+def _groups(text: str) -> int:
+    """How deep parentheses nest, those that are escaped or in brackets left out."""
+    deepest = depth = 0
+    escaped = bracket = False
+    for char in text:
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif bracket:
+            bracket = char != "]"
+        elif char == "[":
+            bracket = True
+        elif char == "(":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char == ")":
+            depth -= 1
+    return deepest

@@ -1,0 +1,1 @@
+"""How models write tool calls and reasoning: a parser for each dialect, behind one interface."""

@@ -1,0 +1,111 @@
+"""The parsers of one answer, one behind the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.chat.dialects.base import Output, Parsed
+from ovchat_server.chat.dialects.source import tag_pattern, unfinished
+
+if TYPE_CHECKING:
+    from ovchat_server.chat.dialects.base import (
+        OutputParser,
+        ReasoningParser,
+        Split,
+        ToolParser,
+    )
+
+
+class Chain:
+    """First tells reasoning from answer, then finds the calls in the answer."""
+
+    def __init__(self, reasoning: ReasoningParser | None, tools: ToolParser | None) -> None:
+        """Parse one answer; without a parser the text passes."""
+        self._reasoning = reasoning
+        self._tools = tools
+
+    @property
+    def reasoning(self) -> bool:
+        """Whether the text is inside the reasoning now."""
+        return self._reasoning is not None and self._reasoning.reasoning
+
+    def feed(self, text: str) -> Output:
+        """What of the text so far, and not handed out yet, is which."""
+        if self._reasoning is None:
+            return _output("", self._find(text))
+        return self._from(self._reasoning.feed(text))
+
+    def flush(self) -> Output:
+        """What was held back, at the end of the answer."""
+        output = Output() if self._reasoning is None else self._from(self._reasoning.flush())
+        if self._tools is None:
+            return output
+        rest = self._tools.flush()
+        return Output(output.reasoning, output.content + rest.content, output.calls + rest.calls)
+
+    def _from(self, split: Split) -> Output:
+        return _output(split.reasoning, self._find(split.content))
+
+    def _find(self, text: str) -> Parsed:
+        if self._tools is None or not text:
+            return Parsed(text)
+        return self._tools.feed(text)
+
+
+def _output(reasoning: str, parsed: Parsed) -> Output:
+    return Output(reasoning, parsed.content, parsed.calls)
+
+
+class WithoutTags:
+    """Takes control tokens, that a parser needed to see, out of what it says."""
+
+    def __init__(self, parser: OutputParser, tags: tuple[str, ...]) -> None:
+        """Take `tags` out of the reasoning and the content of `parser`."""
+        self._parser = parser
+        self._from_reasoning = _Remover(tags)
+        self._from_content = _Remover(tags)
+
+    @property
+    def reasoning(self) -> bool:
+        """Whether the text is inside the reasoning now."""
+        return self._parser.reasoning
+
+    def feed(self, text: str) -> Output:
+        """What of the text so far, and not handed out yet, is which."""
+        output = self._parser.feed(text)
+        return Output(
+            self._from_reasoning.feed(output.reasoning),
+            self._from_content.feed(output.content),
+            output.calls,
+        )
+
+    def flush(self) -> Output:
+        """What was held back, at the end of the answer."""
+        output = self._parser.flush()
+        return Output(
+            self._from_reasoning.feed(output.reasoning) + self._from_reasoning.flush(),
+            self._from_content.feed(output.content) + self._from_content.flush(),
+            output.calls,
+        )
+
+
+class _Remover:
+    def __init__(self, tags: tuple[str, ...]) -> None:
+        self._tags = tags
+        self._pattern = tag_pattern(tags)
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        text = self._held + text
+        kept: list[str] = []
+        end = 0
+        for found in self._pattern.finditer(text):
+            kept.append(text[end : found.start()])
+            end = found.end()
+        passed = len(text) - unfinished(text, end, self._tags)
+        self._held = text[passed:]
+        return "".join([*kept, text[end:passed]])
+
+    def flush(self) -> str:
+        held, self._held = self._held, ""
+        return held

@@ -1,0 +1,70 @@
+"""DeepSeek's forms: a section of calls.
+
+Each has its name before a separator and its arguments behind it (V3.1), or its type before and
+its name and fenced arguments behind (V3, R1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.chat.dialects.base import ToolDialect
+from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
+from ovchat_server.chat.dialects.markup import MarkupParser
+from ovchat_server.chat.dialects.source import DamagedError
+
+if TYPE_CHECKING:
+    from ovchat_server.chat.dialects.source import Steps
+
+SECTION, SECTION_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
+CALL, CALL_END = "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"
+SEPARATOR = "<｜tool▁sep｜>"
+FENCE, FENCE_END = "```json", "```"
+
+
+class DeepSeekParser(MarkupParser):
+    """Which of the forms it is shows behind the separator."""
+
+    tags = (SECTION, CALL)
+
+    def read(self, opening: str) -> Steps[None]:
+        """Read a section, or calls without one."""
+        source = self.source
+        inside = opening == CALL
+        while True:
+            if inside:
+                yield from self._read_call()
+            yield from source.skip_space()
+            if (yield from source.first_of(CALL)) is None:
+                break
+            inside = True
+        if not inside or (not (yield from source.close(SECTION_END)) and opening == SECTION):
+            raise DamagedError
+
+    def _read_call(self) -> Steps[None]:
+        source = self.source
+        name = yield from read_name(source)
+        yield from source.literal(SEPARATOR)
+        yield from source.skip_space()
+        fenced = (yield from source.peek()) != "{"
+        if fenced:
+            name = yield from read_name(source)
+            yield from source.skip_space()
+            yield from source.literal(FENCE)
+        call = self.begin(name)
+        yield from read_arguments(call, source)
+        yield from source.skip_space()
+        if fenced and not (yield from source.close(FENCE_END)):
+            raise DamagedError
+        yield from source.skip_space()
+        if not (yield from source.close(CALL_END)):
+            raise DamagedError
+        call.end()
+
+
+DIALECT = ToolDialect(
+    "deepseek",
+    DeepSeekParser,
+    recognised=lambda template: SECTION in template,
+    special_tokens=(SECTION, SECTION_END, CALL, CALL_END, SEPARATOR),
+)

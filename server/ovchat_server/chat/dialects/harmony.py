@@ -1,0 +1,159 @@
+"""gpt-oss' form, harmony: messages on channels, for reasoning, answer and calls alike.
+
+`<|channel|>analysis<|message|>...<|end|>` is reasoning; what is on the channels commentary and
+final is said to the user; a message to `functions.NAME` is a call.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ovchat_server.chat.dialects.base import (
+    CombinedDialect,
+    CombinedOptions,
+    Output,
+    ParserOptions,
+)
+from ovchat_server.chat.dialects.json_calls import read_arguments
+from ovchat_server.chat.dialects.markup import MarkupParser
+from ovchat_server.chat.dialects.source import DamagedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ovchat_server.chat.dialects.base import Parsed
+    from ovchat_server.chat.dialects.source import Steps
+
+START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
+CONSTRAIN = "<|constrain|>"
+CALL, END, RETURN = "<|call|>", "<|end|>", "<|return|>"
+ENDS = (CALL, END, RETURN)
+FUNCTIONS = "functions."
+# A header that the prompt began may go on with its recipient.
+RECIPIENT = " to=" + FUNCTIONS
+MOST_HEADER_CHARACTERS = 300
+_HEADER = re.compile(r"[^<]*")
+_TO = re.compile(r"\bto=([^\s<]+)")
+_BETWEEN_WORDS = re.compile(r"<\|\w+\|>|\s+")
+_WORDS = ("assistant", "analysis", "commentary", "final", "json", "code")
+
+
+class _Messages(MarkupParser):
+    """Finds messages; what is reasoned is kept apart."""
+
+    tags = (START, CHANNEL, RECIPIENT)
+
+    def __init__(self, options: CombinedOptions) -> None:
+        super().__init__(options.calls or ParserOptions())
+        self.reasoning = False
+        self.reasoned: list[str] = []
+        self._finds_calls = options.calls is not None
+        self._tells_reasoning = options.reasoning
+        # Messages that follow each other are told apart by a line break.
+        self._break = ""
+        self._thought = self._said = False
+
+    def read(self, opening: str) -> Steps[None]:
+        """Read one message."""
+        header = yield from self._read_header(opening)
+        if header is None:
+            return
+        recipient = _TO.search(header)
+        if recipient and self._is_tool(recipient[1]):
+            yield from self._read_call(recipient[1].removeprefix(FUNCTIONS))
+            return
+        self.source.forget()
+        if header.partition(CHANNEL)[2].startswith("analysis") and self._tells_reasoning:
+            self.reasoning = True
+            yield from self._read_body(self._think)
+            self.reasoning = False
+            self._break = "\n" if self._thought else ""
+        else:
+            self.say("\n" if self._said else "")
+            self._said = True
+            yield from self._read_body(self.say)
+
+    def _is_tool(self, recipient: str) -> bool:
+        offered = bool(self.tools) and self.offers(recipient)
+        return recipient.startswith(FUNCTIONS) or offered
+
+    def _read_header(self, opening: str) -> Steps[str | None]:
+        """The header up to its message, None where the end of the answer cut it off."""
+        source = self.source
+        header = opening
+        while True:
+            header += yield from source.run(_HEADER, MOST_HEADER_CHARACTERS)
+            tag = yield from source.first_of(CHANNEL, CONSTRAIN, MESSAGE)
+            if tag == MESSAGE:
+                return header
+            if source.ended and source.at == len(source.text) and _is_cut(header):
+                return None
+            if tag is None or len(header) > MOST_HEADER_CHARACTERS:
+                raise DamagedError
+            header += tag
+
+    def _read_call(self, name: str) -> Steps[None]:
+        source = self.source
+        if not self._finds_calls:
+            raise DamagedError
+        call = self.begin(name)
+        yield from read_arguments(call, source)
+        yield from source.skip_space()
+        closed = yield from source.close(*ENDS)
+        if not closed and not (yield from source.ahead(START, CHANNEL)):
+            raise DamagedError
+        call.end()
+
+    def _read_body(self, write: Callable[[str], object]) -> Steps[None]:
+        source = self.source
+        tag = yield from source.until(*ENDS, START, CHANNEL, write=write)
+        if tag in {START, CHANNEL}:
+            # It lacks its own end: that is where the next begins.
+            source.at -= len(tag)
+
+    def _think(self, text: str) -> None:
+        self.reasoned += [self._break, text]
+        self._break, self._thought = "", True
+
+
+class HarmonyParser:
+    """Takes the messages of one answer apart."""
+
+    def __init__(self, options: CombinedOptions) -> None:
+        """Parse one answer."""
+        self._messages = _Messages(options)
+
+    @property
+    def reasoning(self) -> bool:
+        """Whether the text is inside the reasoning now."""
+        return self._messages.reasoning
+
+    def feed(self, text: str) -> Output:
+        """What of the text so far, and not handed out yet, is which."""
+        return self._output(self._messages.feed(text))
+
+    def flush(self) -> Output:
+        """What was held back, at the end of the answer."""
+        return self._output(self._messages.flush())
+
+    def _output(self, parsed: Parsed) -> Output:
+        reasoned = "".join(self._messages.reasoned)
+        self._messages.reasoned.clear()
+        return Output(reasoned, parsed.content, parsed.calls)
+
+
+def _is_cut(header: str) -> bool:
+    """Whether a header may begin like this, so that nothing was said yet."""
+    words = filter(None, _BETWEEN_WORDS.split(header))
+    return all(
+        word.startswith("to=") or any(known.startswith(word) for known in _WORDS) for word in words
+    )
+
+
+DIALECT = CombinedDialect(
+    "gpt_oss",
+    HarmonyParser,
+    recognised=lambda template: CHANNEL in template and MESSAGE in template,
+    special_tokens=(START, CHANNEL, MESSAGE, CONSTRAIN, *ENDS),
+)

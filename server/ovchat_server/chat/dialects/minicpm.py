@@ -1,0 +1,76 @@
+"""MiniCPM5's form: `<function name="f"><param name="p">value</param></function>`, as XML."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ovchat_server.chat.dialects.base import ToolDialect
+from ovchat_server.chat.dialects.json_calls import read_name
+from ovchat_server.chat.dialects.markup import MarkupParser
+from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.chat.dialects.values import Arguments
+
+if TYPE_CHECKING:
+    from ovchat_server.chat.dialects.source import Steps
+
+FUNCTION, FUNCTION_END = '<function name="', "</function>"
+PARAMETER, PARAMETER_END = '<param name="', "</param>"
+LITERAL, LITERAL_END = "<![CDATA[", "]]>"
+_ENTITY = re.compile(r"&(amp|lt|gt|quot|apos);")
+_CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+
+class MiniCpmParser(MarkupParser):
+    """Values with markup or line breaks stand in CDATA sections."""
+
+    tags = (FUNCTION,)
+
+    def read(self, opening: str) -> Steps[None]:  # noqa: ARG002  there is one
+        """Read a call."""
+        source = self.source
+        name = yield from read_name(source)
+        yield from source.literal('">')
+        arguments = Arguments(self.begin(name), self.tools, name)
+        while True:
+            yield from source.skip_space()
+            tag = yield from source.first_of(PARAMETER, FUNCTION_END)
+            if tag == FUNCTION_END:
+                break
+            if tag is None:
+                raise DamagedError
+            key = yield from read_name(source)
+            yield from source.literal('">')
+            arguments.write(key, (yield from self._read_value()))
+        arguments.end()
+
+    def _read_value(self) -> Steps[str]:
+        source = self.source
+        texts: list[str] = []
+        literals = 0
+        while True:
+            text: list[str] = []
+            tag = yield from source.until(LITERAL, PARAMETER_END, write=text.append)
+            if tag is None:
+                raise DamagedError
+            texts.append(_ENTITY.sub(_character, "".join(text)))
+            if tag == PARAMETER_END:
+                break
+            literals += 1
+            if (yield from source.until(LITERAL_END, write=texts.append)) is None:
+                raise DamagedError
+        if literals and not texts[0].strip() and not texts[-1].strip():
+            # Between tags, white space around a section is layout.
+            texts[0] = texts[-1] = ""
+        return "".join(texts)
+
+
+def _character(entity: re.Match[str]) -> str:
+    return _CHARACTERS[entity[1]]
+
+
+DIALECT = ToolDialect(
+    "minicpm",
+    MiniCpmParser,
+    recognised=lambda template: FUNCTION in template and PARAMETER in template,
+)

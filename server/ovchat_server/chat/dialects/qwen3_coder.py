@@ -1,0 +1,62 @@
+"""Qwen3-Coder's form, and Qwen3.5's: a function and its parameters in tags, values as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.chat.dialects.base import ToolDialect
+from ovchat_server.chat.dialects.json_calls import read_name
+from ovchat_server.chat.dialects.markup import MarkupParser
+from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.chat.dialects.values import Arguments, text_of
+
+if TYPE_CHECKING:
+    from ovchat_server.chat.dialects.source import Steps
+
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
+FUNCTION, FUNCTION_END = "<function=", "</function>"
+PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
+
+
+class Qwen3CoderParser(MarkupParser):
+    """The models forget the outer tags now and then."""
+
+    tags = (OPEN, FUNCTION)
+
+    def read(self, opening: str) -> Steps[None]:
+        """Read calls."""
+        source = self.source
+        if opening == OPEN:
+            yield from source.skip_space()
+            yield from source.literal(FUNCTION)
+        yield from self._read_function()
+        yield from source.skip_space()
+        yield from source.close(CLOSE)
+
+    def _read_function(self) -> Steps[None]:
+        source = self.source
+        name = yield from read_name(source)
+        yield from source.literal(">")
+        arguments = Arguments(self.begin(name), self.tools, name)
+        while True:
+            yield from source.skip_space()
+            tag = yield from source.first_of(PARAMETER, FUNCTION_END)
+            if tag == FUNCTION_END:
+                break
+            if tag is None:
+                raise DamagedError
+            key = yield from read_name(source)
+            yield from source.literal(">")
+            value: list[str] = []
+            if (yield from source.until(PARAMETER_END, write=value.append)) is None:
+                raise DamagedError
+            arguments.write(key, text_of("".join(value)))
+        arguments.end()
+
+
+DIALECT = ToolDialect(
+    "qwen3_coder",
+    Qwen3CoderParser,
+    recognised=lambda template: OPEN in template and FUNCTION in template,
+    special_tokens=(OPEN, CLOSE),
+)

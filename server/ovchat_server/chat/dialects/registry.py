@@ -1,0 +1,179 @@
+"""Which dialects there are, and which of them a model speaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, TypeVar
+
+from ovchat_server.chat.dialects import (
+    deepseek,
+    gemma,
+    glm,
+    granite,
+    harmony,
+    hermes,
+    kimi,
+    lfm2,
+    llama3,
+    minicpm,
+    mistral,
+    phi4,
+    pythonic,
+    qwen3_coder,
+    thinking,
+)
+from ovchat_server.chat.dialects.base import (
+    CombinedDialect,
+    CombinedOptions,
+    ReasoningDialect,
+    ToolDialect,
+)
+from ovchat_server.chat.dialects.chain import Chain, WithoutTags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.chat.dialects.base import OutputParser, ParserOptions
+
+Dialect = TypeVar("Dialect", ToolDialect | CombinedDialect, ReasoningDialect | CombinedDialect)
+
+TOOL_PARSERS = "ovchat.tool_parsers"
+REASONING_PARSERS = "ovchat.reasoning_parsers"
+AUTO, NONE = "auto", "none"
+
+# The first that recognises a template is its dialect, so those whose marks are their own come
+# before those whose marks others have, too: Qwen3-Coder and GLM write Hermes' tags, the newer
+# models of Mistral the older ones'.
+TOOL_DIALECTS: tuple[ToolDialect | CombinedDialect, ...] = (
+    harmony.DIALECT,
+    gemma.DIALECT,
+    deepseek.DIALECT,
+    kimi.DIALECT,
+    lfm2.DIALECT,
+    minicpm.DIALECT,
+    qwen3_coder.DIALECT,
+    glm.DIALECT,
+    granite.DIALECT,
+    phi4.DIALECT,
+    mistral.DEVSTRAL,
+    mistral.MISTRAL,
+    pythonic.DIALECT,
+    llama3.DIALECT,
+    hermes.DIALECT,
+)
+REASONING_DIALECTS: tuple[ReasoningDialect | CombinedDialect, ...] = (
+    harmony.DIALECT,
+    thinking.GEMMA,
+    thinking.MISTRAL,
+    thinking.GRANITE,
+    thinking.DEEPSEEK,
+    thinking.QWEN3,
+    thinking.PHI4,
+    thinking.LFM2,
+)
+
+
+class UnknownParserError(Exception):
+    """There is no parser of that name; the message lists those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialects:
+    """What a model speaks.
+
+    Attributes:
+        tools: How it writes calls; None: it writes none that are understood.
+        reasoning: How it writes reasoning; None: it does not, or it is not told apart.
+        combined: How it writes both. Then `tools` and `reasoning` are this one or None.
+    """
+
+    tools: ToolDialect | CombinedDialect | None = None
+    reasoning: ReasoningDialect | CombinedDialect | None = None
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        """The control tokens that the parsers need to see."""
+        spoken = [dialect for dialect in (self.tools, self.reasoning) if dialect]
+        return tuple(dict.fromkeys(tag for dialect in spoken for tag in dialect.special_tokens))
+
+    def opened_by(self, prompt: str) -> bool:
+        """Whether an answer to `prompt` begins inside the reasoning."""
+        dialect = self.reasoning
+        return isinstance(dialect, ReasoningDialect) and dialect.opened_by(prompt)
+
+    def left_open(self, answer: str) -> bool:
+        """Whether the beginning `answer` of an answer ends inside the reasoning."""
+        dialect = self.reasoning
+        return isinstance(dialect, ReasoningDialect) and dialect.left_open(answer)
+
+    def parser(
+        self, calls: ParserOptions | None, *, opened: bool, hidden: tuple[str, ...] = ()
+    ) -> OutputParser:
+        """The parser of one answer.
+
+        Args:
+            calls: What its parser of calls may know. None: calls are text.
+            opened: It begins inside the reasoning.
+            hidden: Texts of control tokens that no reader is to see.
+        """
+        parser = self._parser(calls, opened=opened)
+        return WithoutTags(parser, hidden) if hidden else parser
+
+    def _parser(self, calls: ParserOptions | None, *, opened: bool) -> OutputParser:
+        tools, reasoning = self.tools, self.reasoning
+        calls = calls if tools else None
+        if isinstance(tools, CombinedDialect):
+            return tools.parser(CombinedOptions(calls, reasoning is not None))
+        if isinstance(reasoning, CombinedDialect):
+            return reasoning.parser(CombinedOptions(None))
+        return Chain(
+            reasoning.parser(opened) if reasoning else None,
+            tools.parser(calls) if tools and calls else None,
+        )
+
+
+def choose_dialects(template: str, tool_parser: str, reasoning_parser: str) -> Dialects:
+    """What a model speaks.
+
+    Args:
+        template: The source of its chat template.
+        tool_parser: A name, "none", or "auto": what the template shows.
+        reasoning_parser: The same.
+
+    Raises:
+        UnknownParserError: There is no parser of that name, or the two cannot work together.
+    """
+    tools = _chosen(TOOL_DIALECTS + _installed(TOOL_PARSERS), tool_parser, template, "tool_parser")
+    reasoning = _chosen(
+        REASONING_DIALECTS + _installed(REASONING_PARSERS),
+        reasoning_parser,
+        template,
+        "reasoning_parser",
+    )
+    for dialect in (tools, reasoning):
+        if isinstance(dialect, CombinedDialect) and {tools, reasoning} - {dialect, None}:
+            raise UnknownParserError(
+                f"{dialect.name} parses calls and reasoning together: set tool_parser and "
+                f"reasoning_parser to it, or one of them to {NONE!r}"
+            )
+    return Dialects(tools, reasoning)
+
+
+def _installed(group: str) -> tuple[Dialect, ...]:
+    """The dialects that other packages bring."""
+    return tuple(
+        dialect for entry in sorted(entry_points(group=group)) for dialect in [entry.load()]
+    )
+
+
+def _chosen(dialects: Sequence[Dialect], name: str, template: str, option: str) -> Dialect | None:
+    if name == NONE:
+        return None
+    if name == AUTO:
+        return next((dialect for dialect in dialects if dialect.recognised(template)), None)
+    for dialect in dialects:
+        if dialect.name == name:
+            return dialect
+    names = ", ".join([AUTO, NONE, *sorted(dialect.name for dialect in dialects)])
+    raise UnknownParserError(f"there is no {option} {name!r}; there are: {names}")

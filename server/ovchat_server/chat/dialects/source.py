@@ -1,0 +1,219 @@
+"""Text that arrives in pieces, for parsers that are written as if it were all there.
+
+A parser is a generator that reads from a source and yields where it needs more text than there
+is. Everything that was read stays known until it is forgotten, so that a parser that gave up can
+hand it back. Text is looked at once: what stays unread is no longer than a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from functools import cache
+from typing import TypeVar
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+SPACE = re.compile(r"\s*")
+
+
+class DamagedError(Exception):
+    """The text is not what the dialect's markup promised."""
+
+
+class Source:
+    """The text of one answer, read from its beginning."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        # What is not read yet begins at `at`.
+        self.text = ""
+        self.at = 0
+        self.ended = False
+        self._read: list[str] = []
+        self._remembered = 0
+        self._write: Callable[[str], object] | None = None
+        self._written = 0
+
+    def push(self, text: str) -> None:
+        """More text came."""
+        self._hand_out()
+        self._read.append(self.text[self._remembered : self.at])
+        self.text = self.text[self.at :] + text
+        self.at = self._remembered = self._written = 0
+
+    def forget(self) -> None:
+        """What was read so far was dealt with."""
+        self._read.clear()
+        self._remembered = self.at
+
+    def remembered(self) -> str:
+        """What was read since it was last forgotten."""
+        return "".join(self._read) + self.text[self._remembered : self.at]
+
+    def copied(self, write: Callable[[str], object], steps: Steps[T]) -> Steps[T]:
+        """Take `steps`; the text that they read is written, too, as soon as it is read."""
+        self._write, self._written = write, self.at
+        try:
+            return (yield from steps)
+        finally:
+            self._hand_out()
+            self._write = None
+
+    def _hand_out(self) -> None:
+        if self._write and self.at > self._written:
+            self._write(self.text[self._written : self.at])
+            self._written = self.at
+
+    def need(self, count: int) -> Steps[None]:
+        """Wait until so many characters are unread.
+
+        Raises:
+            DamagedError: The text ends before.
+        """
+        while len(self.text) - self.at < count:
+            if self.ended:
+                raise DamagedError
+            yield
+
+    def peek(self) -> Steps[str]:
+        """The next character, unread.
+
+        Raises:
+            DamagedError: The text ends here.
+        """
+        yield from self.need(1)
+        return self.text[self.at]
+
+    def run(self, characters: re.Pattern[str], most: int | None = None) -> Steps[str]:
+        """Read what `characters`, a repeated set of them, matches.
+
+        Raises:
+            DamagedError: There are more than `most`.
+        """
+        pieces: list[str] = []
+        length = 0
+        while True:
+            match = characters.match(self.text, self.at)
+            piece = match[0] if match else ""
+            pieces.append(piece)
+            length += len(piece)
+            self.at += len(piece)
+            if most is not None and length > most:
+                # Not further than where it was decided, whatever the pieces.
+                self.at -= length - most
+                raise DamagedError
+            if self.at < len(self.text) or self.ended:
+                return "".join(pieces)
+            yield
+
+    def skip_space(self) -> Steps[None]:
+        """Read white space."""
+        yield from self.run(SPACE)
+
+    def first_of(self, *literals: str) -> Steps[str | None]:
+        """Read the first of `literals` that comes now; None where none does."""
+        for literal in literals:
+            while True:
+                rest = self.text[self.at : self.at + len(literal)]
+                if rest == literal:
+                    self.at += len(literal)
+                    return literal
+                if self.ended or not literal.startswith(rest):
+                    break
+                yield
+        return None
+
+    def ahead(self, *literals: str) -> Steps[bool]:
+        """Whether one of `literals` comes now; it stays unread."""
+        literal = yield from self.first_of(*literals)
+        self.at -= len(literal or "")
+        return literal is not None
+
+    def literal(self, literal: str) -> Steps[None]:
+        """Read `literal`.
+
+        Raises:
+            DamagedError: It does not come now.
+        """
+        if (yield from self.first_of(literal)) is None:
+            raise DamagedError
+
+    def close(self, *literals: str) -> Steps[bool]:
+        """Read one of `literals`, or the beginning of one that the end of the text cut off.
+
+        Returns:
+            Whether it came.
+        """
+        if (yield from self.first_of(*literals)) is not None:
+            return True
+        rest = self.text[self.at :]
+        cut = self.ended and any(literal.startswith(rest) for literal in literals)
+        if cut:
+            self.at = len(self.text)
+        return cut
+
+    def until(self, *tags: str, write: Callable[[str], object]) -> Steps[str | None]:
+        """Read, and write, what comes before the first of `tags`, and read the tag.
+
+        Returns:
+            The tag; None where the text ended before.
+        """
+        search = tag_pattern(tags).search
+        while True:
+            found = search(self.text, self.at)
+            end = found.start() if found else len(self.text)
+            if not found and not self.ended:
+                end -= unfinished(self.text, self.at, tags)
+            if end > self.at:
+                write(self.text[self.at : end])
+            self.at = found.end() if found else end
+            if found:
+                return found[0]
+            if self.ended:
+                return None
+            yield
+
+
+@cache
+def tag_pattern(tags: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds any of `tags`; of those that begin at the same place the longest."""
+    return re.compile("|".join(map(re.escape, sorted(tags, key=len, reverse=True))))
+
+
+def unfinished(text: str, start: int, tags: tuple[str, ...]) -> int:
+    """Length of the longest end of `text` behind `start` that may still become one of `tags`."""
+    beginnings, firsts, longest = _beginnings(tags)
+    for at in range(max(start, len(text) - longest), len(text)):
+        if text[at] in firsts and text[at:] in beginnings:
+            return len(text) - at
+    return 0
+
+
+@cache
+def _beginnings(tags: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str], int]:
+    """What may become a tag, the characters it begins with, and the length of the longest."""
+    beginnings = frozenset(tag[:length] for tag in tags for length in range(1, len(tag)))
+    firsts = frozenset(tag[0] for tag in tags)
+    return beginnings, firsts, max(map(len, beginnings), default=0)
+
+
+def finished(steps: Callable[[Source], Steps[T]], text: str) -> T:
+    """What `steps` return for a whole text.
+
+    Raises:
+        DamagedError: The text is not theirs, or there is more of it.
+    """
+    source = Source()
+    source.push(text)
+    source.ended = True
+    run = steps(source)
+    try:
+        next(run)
+    except StopIteration as stop:
+        result: T = stop.value
+    else:
+        raise AssertionError("nobody waits for text that has ended")
+    if source.at < len(text):
+        raise DamagedError
+    return result

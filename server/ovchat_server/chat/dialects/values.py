@@ -1,0 +1,149 @@
+"""Values that dialects write as text without types: those come from the tool's schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.chat.dialects.json_text import parse, quoted
+from ovchat_server.chat.dialects.python_calls import read_python
+from ovchat_server.chat.dialects.source import DamagedError, Source, Steps, finished
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ovchat_server.api.chat import Tool
+    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.chat.dialects.markup import Call
+
+# What a schema that refers to itself may cost.
+MOST_SCHEMAS = 100
+STRING = "string"
+
+
+class Arguments:
+    """Writes a call's arguments, one after the other."""
+
+    def __init__(self, call: Call, tools: Iterable[Tool], name: str) -> None:
+        """Write the arguments of `call`, which is one of the tool `name`."""
+        schemas = [tool.parameters for tool in tools if tool.name == name]
+        self._schema: JsonObject = (schemas[0] if schemas else None) or {}
+        self._call = call
+        self._separator = "{"
+
+    def write(self, key: str, text: str) -> None:
+        """The next one, as its text.
+
+        Raises:
+            DamagedError: It is no text that can be written.
+        """
+        value = typed(text, _types_of(self._schema, key))
+        self._call.write(f"{self._separator}{quoted(key)}: {value}")
+        self._separator = ", "
+
+    def end(self) -> None:
+        """That was the last.
+
+        Raises:
+            DamagedError: One came twice.
+        """
+        self._call.write("{}" if self._separator == "{" else "}")
+        self._call.end()
+
+
+def typed(text: str, types: frozenset[str]) -> str:
+    """The JSON of a value that is written as text.
+
+    Args:
+        text: As the model wrote it: JSON, or Python, or a string without quotes.
+        types: JSON Schema's names of what it may be. None: it may be anything.
+    """
+    if types == {STRING}:
+        return quoted(text)
+    value = text.strip()
+    for as_json in (str, _python):
+        try:
+            written = as_json(value)
+            kinds = _kinds(parse(written))
+        except DamagedError:
+            continue
+        # Quotes around a string that needs none are the model's own.
+        if STRING not in kinds and (kinds & types or not types):
+            return written
+    return quoted(text)
+
+
+def _python(text: str) -> str:
+    return finished(_whole_python, text)
+
+
+def _whole_python(source: Source) -> Steps[str]:
+    return (yield from read_python(source))
+
+
+def _kinds(value: JsonValue) -> frozenset[str]:
+    """JSON Schema's names of a value's type."""
+    match value:
+        case None:
+            kinds = {"null"}
+        case bool():
+            kinds = {"boolean"}
+        case int():
+            kinds = {"integer", "number"}
+        case float():
+            kinds = {"integer", "number"} if value.is_integer() else {"number"}
+        case str():
+            kinds = {STRING}
+        case list():
+            kinds = {"array"}
+        case dict():
+            kinds = {"object"}
+    return frozenset(kinds)
+
+
+def _types_of(schema: JsonObject, key: str) -> frozenset[str]:
+    """What a schema says that its property `key` may be; none where it does not say."""
+    properties = schema.get("properties")
+    named = properties.get(key) if isinstance(properties, dict) else None
+    types: set[str] = set()
+    for part in _parts(named, schema):
+        match part:
+            case {"type": str(name)}:
+                types.add(name)
+            case {"type": [*names]}:
+                types.update(name for name in names if isinstance(name, str))
+            case {"const": constant}:
+                types |= _kinds(constant)
+            case {"enum": [*constants]}:
+                types.update(*map(_kinds, constants))
+    return frozenset(types)
+
+
+def _parts(schema: JsonValue | None, root: JsonObject) -> Iterator[JsonObject]:
+    """A schema and its alternatives, wherever they stand."""
+    left = [schema]
+    for _ in range(MOST_SCHEMAS):
+        if not left:
+            return
+        part = left.pop()
+        if not isinstance(part, dict):
+            continue
+        yield part
+        for key in ("anyOf", "oneOf", "allOf"):
+            alternatives = part.get(key)
+            left += alternatives if isinstance(alternatives, list) else []
+        reference = part.get("$ref")
+        if isinstance(reference, str):
+            left.append(_referred(reference, root))
+
+
+def _referred(reference: str, root: JsonObject) -> JsonValue:
+    """What a reference within the schema, `#/$defs/x`, refers to."""
+    value: JsonValue = root
+    for name in reference.removeprefix("#/").split("/"):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def text_of(text: str) -> str:
+    """A value on lines of its own, without these line breaks."""
+    return text.removeprefix("\n").removesuffix("\n")

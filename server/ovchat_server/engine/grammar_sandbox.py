@@ -1,0 +1,252 @@
+"""Finds out whether a grammar can be followed, in a process that may die of it.
+
+A grammar that does not compile throws out of the engine's step for all its requests; one
+that is made to can hold it for minutes, or kill it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import socket
+import sys
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ovchat_server.api.errors import UnavailableError
+from ovchat_server.engine.messages import FrameReader, framed
+
+if TYPE_CHECKING:
+    from ovchat_server.engine.spec import EngineSpec
+
+READ_SIZE = 1 << 16
+CACHED_VERDICTS = 4096
+# Grammars that wait for others to be checked.
+MAX_WAITING = 64
+# Loading the library and the tokenizer takes one, on a busy machine some.
+START_TIMEOUT = 60.0
+DIED = "compiling it crashes the compiler"
+
+logger = logging.getLogger(__name__)
+
+
+class SandboxSpec(msgspec.Struct, frozen=True):
+    """A model, and the path of its folder."""
+
+    name: str
+    path: str
+
+
+class SandboxReady(msgspec.Struct, frozen=True):
+    """The process takes grammars."""
+
+
+class Compile(msgspec.Struct, frozen=True):
+    """Compile a grammar; see engine.grammar."""
+
+    grammar: str
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """Why the grammar does not compile; "" where it does. `last`: the process ends now."""
+
+    reason: str
+    last: bool = False
+
+
+class _DiedError(Exception):
+    """The process ended."""
+
+
+class GrammarSandbox:
+    """Checks grammars for one model. Verdicts are kept, good and bad."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        """Check for the model of `spec`; starts nothing."""
+        self._spec = spec
+        self._verdicts: OrderedDict[bytes, str] = OrderedDict()
+        self._checks: dict[bytes, asyncio.Task[str]] = {}
+        self._turn = asyncio.Lock()
+        self._starting: asyncio.Task[_Process] | None = None
+
+    def start(self) -> None:
+        """Start the process, if it does not run; returns at once."""
+        if self._starting is None:
+            self._starting = asyncio.create_task(_Process.start(self._spec))
+            self._starting.add_done_callback(_look_at)
+
+    async def close(self) -> None:
+        """End the process, and whoever waits for it."""
+        checks = list(self._checks.values())
+        for check in checks:
+            check.cancel()
+        if checks:
+            await asyncio.wait(checks)
+        await self._end()
+
+    async def check(self, grammar: str) -> str:
+        """Why a grammar cannot be followed, a clause for the caller; "" where it can.
+
+        Raises:
+            UnavailableError: Too many wait, or there is no process.
+        """
+        key = hashlib.sha256(grammar.encode()).digest()
+        if key in self._verdicts:
+            self._verdicts.move_to_end(key)
+            return self._verdicts[key]
+        if key not in self._checks:
+            if len(self._checks) >= MAX_WAITING:
+                message = "Too many new grammars wait to be compiled. Try again shortly."
+                raise UnavailableError(message, retry_after=1)
+            self._checks[key] = asyncio.create_task(self._check(key, grammar))
+            self._checks[key].add_done_callback(_look_at)
+        task = self._checks[key]
+        # A caller that goes away takes nothing from others who asked for the same.
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise UnavailableError("The server is stopping.", retry_after=1)
+        return task.result()
+
+    async def _check(self, key: bytes, grammar: str) -> str:
+        try:
+            async with self._turn:
+                verdict = await self._ask(grammar)
+        finally:
+            del self._checks[key]
+        self._verdicts[key] = verdict
+        if len(self._verdicts) > CACHED_VERDICTS:
+            self._verdicts.popitem(last=False)
+        return verdict
+
+    async def _ask(self, grammar: str) -> str:
+        process = await self._process()
+        checked = Checked(DIED, last=True)
+        try:
+            async with asyncio.timeout(self._spec.grammar_timeout):
+                checked = await process.ask(grammar)
+        except TimeoutError:
+            seconds = f"{self._spec.grammar_timeout:g}"
+            checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
+        except _DiedError:
+            logger.warning("the grammar sandbox died", extra={"model": self._spec.name})
+        finally:
+            # Also when cancelled: nobody reads the answer that is on its way.
+            if checked.last:
+                await self._end()
+        if checked.last:
+            # The next one need not wait for it.
+            self.start()
+        return checked.reason
+
+    async def _process(self) -> _Process:
+        self.start()
+        assert self._starting is not None  # noqa: S101  start() did
+        try:
+            return await asyncio.shield(self._starting)
+        except (OSError, _DiedError, TimeoutError) as error:
+            logger.exception("no grammar sandbox", extra={"model": self._spec.name})
+            self._starting = None
+            message = "Constraints on the answer cannot be checked now. Try again shortly."
+            raise UnavailableError(message, retry_after=1) from error
+
+    async def _end(self) -> None:
+        starting, self._starting = self._starting, None
+        if starting is None:
+            return
+        starting.cancel()
+        await asyncio.wait([starting])
+        if not starting.cancelled() and starting.exception() is None:
+            await starting.result().close()
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Look at how a task ended: whoever waited for it may have gone away."""
+    if not task.cancelled():
+        task.exception()
+
+
+class _Process:
+    """One process, from `start` to `close`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, connection: socket.socket) -> None:
+        self._process = process
+        self._connection = connection
+        self._frames = FrameReader()
+
+    @classmethod
+    async def start(cls, spec: EngineSpec) -> _Process:
+        """Start a process and wait until it takes grammars.
+
+        Raises:
+            OSError: It cannot be started.
+            _DiedError: It ended at once.
+            TimeoutError: It does not get ready.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "ovchat_server.engine.grammar_process",
+                    str(theirs.fileno()),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    # The compiler warns of what was refused before it came there.
+                    stderr=asyncio.subprocess.DEVNULL,
+                    # Each of its threads would reserve as much address space as it may take.
+                    env={**os.environ, "MALLOC_ARENA_MAX": "2"},
+                    pass_fds=(theirs.fileno(),),
+                )
+        except BaseException:
+            ours.close()
+            raise
+        ours.setblocking(False)  # noqa: FBT003  the standard library's signature
+        self = cls(process, ours)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await self._send(framed(SandboxSpec(spec.name, spec.path)))
+                await self._receive()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def ask(self, grammar: str) -> Checked:
+        """What comes of a grammar.
+
+        Raises:
+            _DiedError: The end of the process.
+        """
+        await self._send(framed(Compile(grammar)))
+        checked: Checked = msgspec.msgpack.decode(await self._receive(), type=Checked)
+        return checked
+
+    async def close(self) -> None:
+        """End the process and wait for it."""
+        self._connection.close()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+
+    async def _send(self, frame: bytes) -> None:
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._connection, frame)
+        except ConnectionError as error:
+            raise _DiedError from error
+
+    async def _receive(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                data = await loop.sock_recv(self._connection, READ_SIZE)
+            except ConnectionError:
+                data = b""
+            if not data:
+                raise _DiedError
+            if frames := self._frames.feed(data):
+                return frames[0]

@@ -1,0 +1,294 @@
+"""Grammars, on the real engine with the demo model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ovchat_server.api.models import ModelState
+from ovchat_server.api.structured_output import Constraint, ConstraintKind
+from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
+from ovchat_server.engine.grammar import Reasoning, grammar_text
+from ovchat_server.engine.grammar_sandbox import DIED, GrammarSandbox
+from ovchat_server.engine.tokenizer import Tokenizer
+from tests.conftest import ROOT
+from tests.engine.conftest import Watched, spec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+DEMO = "models/demo"
+TOKENIZER = Tokenizer.load(ROOT / DEMO)
+END = TOKENIZER.token("<|im_end|>")
+PROMPT = "<|im_start|>user\nTell me about Anna.<|im_end|>\n<|im_start|>assistant\n"
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120},
+        "city": {"enum": ["Paris", "Rome"]},
+    },
+    "required": ["name", "age", "city"],
+    "additionalProperties": False,
+}
+BOMBS = {
+    "nested parentheses": ("regex", "(" * 20_000 + "a" + ")" * 20_000),
+    "nested repetition": ("regex", "((a{1000}){1000}){1000}"),
+    "many repetitions": ("regex", "[a-z]{1,500}-" * 50),
+    "a deep schema": ("json_schema", None),
+    "a huge enum": ("json_schema", {"enum": [f"value{number}" for number in range(100_000)]}),
+    "nested groups of a grammar": ("grammar", "root ::= " + "(" * 20_000 + '"a"' + ")" * 20_000),
+}
+
+
+def demo_spec(**changes: object) -> Any:
+    return spec(DEMO, name="demo", end_tokens=(END,), context_length=1024, **changes)
+
+
+def grammar(kind: str, value: Any, reasoning: Reasoning | None = None) -> str:
+    return grammar_text(Constraint(ConstraintKind(kind), value, "test"), reasoning)
+
+
+def bomb(name: str) -> str:
+    kind, value = BOMBS[name]
+    if value is None:
+        inside = '{"type":"array","items":' * 3000 + "{}" + "}" * 3000
+        form = f'{{"type":"json_schema","json_schema":{inside}}}'
+        return f'{{"type":"structural_tag","format":{form}}}'
+    return grammar(kind, value)
+
+
+def request(grammar: str, seed: int = 0, max_tokens: int = 150, **fields: Any) -> GenerationRequest:
+    tokens = tuple(TOKENIZER.encode(fields.pop("prompt", PROMPT)))
+    sampling = Sampling(temperature=1, seed=seed)
+    return GenerationRequest(tokens, max_tokens, sampling, grammar=grammar, **fields)
+
+
+async def answer(watched: Watched, asked: GenerationRequest) -> tuple[str, TokenFinish | None]:
+    tokens: list[int] = []
+    finish = None
+    with watched.engine.generate([asked]) as generation:
+        async for piece in generation:
+            tokens += piece.tokens
+            finish = piece.finish
+    if finish is TokenFinish.STOP:
+        tokens.pop()
+    return TOKENIZER.decode(tokens, special_tokens=True), finish
+
+
+@pytest.fixture(scope="module")
+async def demo() -> AsyncIterator[Watched]:
+    watched = Watched(demo_spec(kv_blocks=256))
+    watched.engine.start()
+    await watched.until(ModelState.READY)
+    yield watched
+    await watched.engine.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "pattern"),
+    [
+        ("regex", "[0-9]{3}-[a-z]{2}", "[0-9]{3}-[a-z]{2}"),
+        ("choice", ["Größe", "a|b", 'q"(\n'], r'Größe|a\|b|q"\(\n'),
+        ("grammar", 'root ::= item ("," item)? \nitem ::= [a-c]', "[abc](,[abc])?"),
+        ("structural_tag", {"type": "const_string", "value": "hi there"}, "hi there"),
+    ],
+)
+async def test_answers_have_the_form(demo: Watched, kind: str, value: Any, pattern: str) -> None:
+    text = grammar(kind, value)
+    assert await demo.engine.check_grammar(text) == ""
+
+    answers = await asyncio.gather(*(answer(demo, request(text, seed)) for seed in range(8)))
+
+    for said, finish in answers:
+        assert finish is TokenFinish.STOP
+        assert re.fullmatch(pattern, said)
+
+
+async def test_json_follows_its_schema_in_its_order(demo: Watched) -> None:
+    text = grammar("json_schema", SCHEMA)
+
+    answers = await asyncio.gather(
+        *(answer(demo, request(text, seed, closed=True)) for seed in range(16))
+    )
+
+    ended = [json.loads(said) for said, finish in answers if finish is TokenFinish.STOP]
+    assert len(ended) >= 8
+    for value in ended:
+        assert list(value) == ["name", "age", "city"]
+        assert value["city"] in {"Paris", "Rome"}
+        assert 0 <= value["age"] <= 120
+
+
+async def test_reasoning_comes_first_where_it_is_opened(demo: Watched) -> None:
+    text = grammar("regex", "[0-9]{2}", Reasoning("<think>", "</think>", opened=True))
+    prompt = PROMPT.replace("Tell me about Anna.", "What is 12 + 30?") + "<think>\n"
+    asked = request(text, prompt=prompt)
+
+    answers = [
+        said
+        for said, finish in await asyncio.gather(
+            *(
+                answer(
+                    demo, GenerationRequest(asked.prompt, 400, Sampling(0.7, seed=n), grammar=text)
+                )
+                for n in range(8)
+            )
+        )
+        if finish is TokenFinish.STOP
+    ]
+
+    assert answers
+    for said in answers:
+        assert re.fullmatch(r"[0-9]{2}", said.rpartition("</think>")[2].strip())
+
+
+async def test_many_follow_grammars_beside_free_ones(demo: Watched) -> None:
+    text = grammar("regex", "[0-9]{3}-[a-z]{2}")
+
+    answers = await asyncio.gather(
+        *(answer(demo, request(text if seed % 2 else "", seed, 40)) for seed in range(32))
+    )
+
+    for said, finish in answers[1::2]:
+        assert (finish, bool(re.fullmatch("[0-9]{3}-[a-z]{2}", said))) == (TokenFinish.STOP, True)
+
+
+async def test_in_a_small_pool_none_starts_anew() -> None:
+    watched = Watched(demo_spec(kv_blocks=16))
+    watched.engine.start()
+    try:
+        await watched.until(ModelState.READY)
+        text = grammar("regex", "[0-9]{60,70}")
+        answers = await asyncio.gather(
+            *(answer(watched, request("" if seed % 3 else text, seed, 120)) for seed in range(12)),
+        )
+        for said, finish in answers[::3]:
+            assert finish is TokenFinish.STOP
+            assert re.fullmatch("[0-9]{60,70}", said)
+        assert watched.engine.status.load is not None
+        assert watched.engine.status.load.preemptions > 0
+    finally:
+        await watched.engine.close()
+
+
+async def test_cancelled_while_it_is_compiled_it_leaves_nothing(demo: Watched) -> None:
+    slow = grammar("regex", "".join(f"[a-z]{{1,80}}{number}" for number in range(10)))
+    with demo.engine.generate([request(slow)]):
+        pass
+
+    said, finish = await answer(demo, request(grammar("regex", "[ab]{2}")))
+
+    assert finish is TokenFinish.STOP
+    assert re.fullmatch("[ab]{2}", said)
+    load = demo.engine.status.load
+    assert load is not None
+    assert (load.running_requests, load.waiting_requests) == (0, 0)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+async def test_a_bomb_is_refused_while_a_stream_flows(demo: Watched, name: str) -> None:
+    text = bomb(name)
+    free = GenerationRequest((1, 2, 3), 900, Sampling(1), ignore_eos=True)
+    with demo.engine.generate([free]) as stream:
+        await anext(stream)
+        checking = asyncio.create_task(demo.engine.check_grammar(text))
+        pieces = 0
+        while not checking.done():
+            piece = await anext(stream)
+            pieces += 1
+            if piece.finish:
+                break
+        assert await checking
+        assert pieces > 0
+    # The next one finds a process that works.
+    assert await demo.engine.check_grammar(grammar("regex", f"after {name}")) == ""
+
+
+async def test_verdicts_are_kept_good_and_bad() -> None:
+    sandbox = GrammarSandbox(demo_spec())
+    good, bad = grammar("regex", "a"), grammar("regex", "(")
+    try:
+        assert await sandbox.check(good) == ""
+        reason = await sandbox.check(bad)
+    finally:
+        await sandbox.close()
+
+    # No process is left to ask.
+    assert await sandbox.check(good) == ""
+    assert (
+        await sandbox.check(bad)
+        == reason
+        == "Regex parsing error at position 2: The parenthesis is not closed"
+    )
+    assert sandbox._starting is None
+
+
+async def test_those_who_wait_are_checked_when_a_bomb_killed_the_process() -> None:
+    sandbox = GrammarSandbox(demo_spec(grammar_timeout=1.0))
+    texts = [bomb("nested parentheses"), *(grammar("regex", f"a{n}") for n in range(4))]
+    try:
+        verdicts = await asyncio.gather(*map(sandbox.check, texts))
+    finally:
+        await sandbox.close()
+
+    assert verdicts == [DIED, "", "", "", ""]
+
+
+async def test_a_compile_that_takes_too_long_is_ended() -> None:
+    sandbox = GrammarSandbox(demo_spec(grammar_timeout=0.5))
+    try:
+        assert await sandbox.check(grammar("regex", "a")) == ""
+        reason = await sandbox.check(bomb("many repetitions"))
+    finally:
+        await sandbox.close()
+
+    assert reason == "it takes more than 0.5 seconds to compile"
+
+
+async def test_reasons_hold_no_paths_and_no_source() -> None:
+    sandbox = GrammarSandbox(demo_spec())
+    cases = {
+        ("json_schema", json.dumps({"type": "nonsense"})): 'Unsupported type "nonsense"',
+        ("regex", "[a"): "Unclosed '['",
+        ("grammar", "root ::= missing"): 'Rule "missing" is not defined',
+        ("grammar", "start ::= []"): "The root rule with name",
+        (
+            "structural_tag",
+            json.dumps({"type": "nonsense"}),
+        ): "Format type not recognized: nonsense",
+    }
+    try:
+        for (kind, value), part in cases.items():
+            parsed = json.loads(value) if value.startswith("{") else value
+            reason = await sandbox.check(grammar(kind, parsed))
+            assert part in reason
+            assert not re.search(r"/|\.c|Exception|Check failed", reason)
+    finally:
+        await sandbox.close()
+
+
+async def test_close_leaves_no_process_whatever_it_does() -> None:
+    before = set(Path("/proc/self/fd").iterdir())
+    for wait in (False, True):
+        sandbox = GrammarSandbox(demo_spec())
+        sandbox.start()
+        checking = asyncio.create_task(sandbox.check(bomb("many repetitions")))
+        if wait:
+            assert sandbox._starting is not None
+            process = await asyncio.shield(sandbox._starting)
+            pid = process._process.pid
+        else:
+            await asyncio.sleep(0)
+        await sandbox.close()
+        await asyncio.wait([checking])
+        assert checking.exception() is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert set(Path("/proc/self/fd").iterdir()) == before

@@ -1,0 +1,196 @@
+"""Sequences wait for their grammar, and never give up their place once they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ovchat_server.engine.compiler import Compiled
+from ovchat_server.engine.grammar_gate import GrammarGate
+from ovchat_server.engine.messages import REFUSED, Add
+from ovchat_server.engine.scheduler import Output, Scheduler
+
+BLOCK = 4
+
+
+@dataclass
+class FakeCompiler:
+    started: list[str] = field(default_factory=list)
+    done: list[Compiled] = field(default_factory=list)
+
+    def start(self, grammar: str) -> None:
+        self.started.append(grammar)
+
+    def take(self) -> list[Compiled]:
+        done, self.done = self.done, []
+        return done
+
+
+@dataclass
+class FakeHandle:
+    left: int
+    length: int
+    unread: list[int] = field(default_factory=list)
+    cancelled: bool = False
+
+    def take(self) -> list[Output]:
+        tokens, self.unread = self.unread, []
+        return [Output(tokens, [], None if self.left else "length")] if tokens else []
+
+    def dropped(self) -> bool:
+        return False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FakePipeline:
+    """A token a step for everybody; asserts that the pool never runs out."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.inside: list[FakeHandle] = []
+        self.added: list[Add] = []
+
+    def add(self, request: Add) -> FakeHandle:
+        self.added.append(request)
+        self.inside.append(FakeHandle(request.max_tokens, len(request.prompt)))
+        return self.inside[-1]
+
+    def step(self) -> None:
+        assert sum(-(-(item.length + 1) // BLOCK) for item in self.inside) <= self.total
+        for handle in self.inside:
+            if not handle.cancelled:
+                handle.length += 1
+                handle.left -= 1
+                handle.unread.append(handle.length)
+        self.inside = [item for item in self.inside if item.left and not item.cancelled]
+
+
+class Engine:
+    """Gate and scheduler over fakes."""
+
+    def __init__(self, total: int = 64) -> None:
+        self.compiler = FakeCompiler()
+        self.pipeline = FakePipeline(total)
+        self.scheduler = Scheduler(self.pipeline, total, BLOCK)
+        self.gate = GrammarGate(self.compiler, self.scheduler)
+        self.tokens: dict[int, int] = {}
+        self.finish: dict[int, str] = {}
+
+    def step(self) -> None:
+        for news in self.scheduler.step().news:
+            self.tokens[news.id] = self.tokens.get(news.id, 0) + len(news.tokens)
+            if news.finish:
+                self.finish[news.id] = news.finish
+
+    def run(self) -> None:
+        while self.scheduler.busy:
+            self.step()
+
+
+def add(identifier: int, grammar: str = "", prompt: int = 4, answer: int = 6) -> Add:
+    return Add(identifier, tuple(range(prompt)), answer, grammar=grammar)
+
+
+def test_others_step_on_while_a_grammar_is_compiled() -> None:
+    engine = Engine()
+    engine.gate.add(add(1, "g"))
+    engine.gate.add(add(2))
+    engine.gate.open()
+    engine.step()
+    assert [request.id for request in engine.pipeline.added] == [2]
+
+    engine.compiler.done.append(Compiled("g"))
+    engine.gate.open()
+    engine.run()
+
+    assert engine.finish == {1: "length", 2: "length"}
+
+
+def test_a_grammar_is_compiled_once() -> None:
+    engine = Engine()
+    engine.gate.add(add(1, "g"))
+    engine.gate.add(add(2, "g"))
+    engine.compiler.done.append(Compiled("g"))
+    engine.gate.open()
+    engine.gate.add(add(3, "g"))
+    engine.run()
+
+    assert engine.compiler.started == ["g"]
+    assert engine.finish.keys() == {1, 2, 3}
+
+
+def test_nothing_is_left_of_what_was_cancelled_while_its_grammar_was_compiled() -> None:
+    engine = Engine()
+    engine.gate.add(add(1, "g"))
+    engine.gate.add(add(2, "g"))
+    engine.gate.cancel(1)
+    engine.compiler.done.append(Compiled("g"))
+    engine.gate.open()
+    engine.run()
+
+    assert engine.finish.keys() == {2}
+
+
+def test_a_grammar_that_does_not_compile_after_all_fails_its_own_sequences_only() -> None:
+    engine = Engine()
+    engine.gate.add(add(1, "g"))
+    engine.gate.open()
+    assert not engine.scheduler.busy
+    engine.compiler.done.append(Compiled("g", "no"))
+    engine.gate.open()
+    assert engine.scheduler.busy
+    engine.gate.add(add(2))
+    engine.run()
+
+    assert engine.finish == {1: REFUSED, 2: "length"}
+
+
+def test_sequences_with_grammars_run_together_while_their_whole_lengths_fit() -> None:
+    engine = Engine(total=16)
+    for identifier in (1, 2, 3):
+        engine.scheduler.add(add(identifier, "g", answer=20))
+    engine.step()
+
+    # 26 tokens, two of them in reserve, take 7 blocks of 4.
+    assert engine.scheduler.load().running_requests == 2
+    engine.run()
+    assert engine.scheduler.load().preemptions == 0
+    assert engine.finish.keys() == {1, 2, 3}
+
+
+def test_what_a_grammar_may_need_later_is_free_to_others_now() -> None:
+    engine = Engine(total=16)
+    engine.scheduler.add(add(1, "g", answer=50))
+    engine.scheduler.add(add(2, "g", answer=50))
+    engine.scheduler.add(add(3, answer=30))
+    engine.step()
+
+    assert [request.id for request in engine.pipeline.added] == [1, 3]
+    engine.run()
+    assert engine.scheduler.load().preemptions > 0
+    assert engine.finish.keys() == {1, 2, 3}
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(1, 20), st.integers(1, 40)), min_size=1, max_size=12
+    ),
+    st.integers(18, 40),
+)
+def test_a_sequence_with_a_grammar_is_never_started_twice(
+    wanted: list[tuple[bool, int, int]], total: int
+) -> None:
+    engine = Engine(total)
+    for identifier, (constrained, prompt, answer) in enumerate(wanted):
+        engine.scheduler.add(add(identifier, "g" if constrained else "", prompt, answer))
+
+    engine.run()
+
+    for identifier, (constrained, _, answer) in enumerate(wanted):
+        starts = [request for request in engine.pipeline.added if request.id == identifier]
+        assert engine.tokens[identifier] == answer
+        assert not constrained or len(starts) == 1
