@@ -9,14 +9,19 @@ from google.protobuf import json_format
 
 from ovchat_server.api import parameters
 from ovchat_server.api.tokenization_request import FORMS, OF_MESSAGES
-from tests.parameters import endpoints, generation, length, values
+from tests.parameters import endpoints, form, generation, length, values
 from tests.parameters.doors import RefusedError
 
 if TYPE_CHECKING:
     from tests.parameters.case import Effect, Fields
     from tests.parameters.doors import Door
 
-EFFECTS: list[Effect] = [*length.EFFECTS, *generation.EFFECTS, *endpoints.EFFECTS]
+EFFECTS: list[Effect] = [
+    *length.EFFECTS,
+    *generation.EFFECTS,
+    *endpoints.EFFECTS,
+    *form.EFFECTS,
+]
 KNOWN = {
     "chat": parameters.CHAT,
     "text": parameters.TEXT,

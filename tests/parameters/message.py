@@ -90,7 +90,33 @@ def _tool_choice(value: Any) -> Any:
 
 
 def _response_format(value: Any) -> Any:
-    return {value["type"]: {}} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    match value.get("type"):
+        case None:
+            return {}
+        case "text" | "json_object" as kind:
+            return {kind: {}}
+        case "json_schema":
+            return {"json_schema": _with_json_text(value.get("json_schema", {}), "schema")}
+        case "structural_tag":
+            return {"structural_tag": json.dumps(value)}
+    # A format by itself is the inside of a tag.
+    return {"structural_tag": json.dumps({"type": "structural_tag", "format": value})}
+
+
+def _structured_outputs(value: Any) -> Any:
+    converted = _with_json_text(_with_json_text(value, "json"), "structural_tag")
+    if isinstance(converted, dict) and "choice" in converted:
+        converted = {**converted, "choice": {"values": converted["choice"]}}
+    return converted
+
+
+def _with_json_text(value: Any, name: str) -> Any:
+    """An object whose item `name` is JSON as text."""
+    if not isinstance(value, dict) or name not in value:
+        return value
+    return {**value, name: _json_text(value[name])}
 
 
 def _prediction(value: Any) -> Any:
@@ -110,6 +136,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "chat_template_kwargs": _json_text,
     "documents": _each(_json_text),
     "response_format": _response_format,
+    "structured_outputs": _structured_outputs,
     "prediction": _prediction,
     "padding_side": _padding_side,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.parameters import form
 from tests.parameters.case import Bound, Fields, said, written
 from tests.parameters.endpoints import MESSAGES, PAIR, TEXT, USER, WEATHER
 
@@ -117,6 +118,7 @@ BOUNDS: list[Bound] = [
         ([259], [0] * (2**20 + 1)),
         SHORT["detokenize"],
     ),
+    *form.BOUNDS,
 ]
 
 # What goes with some values of other parameters only; the base has the others.
@@ -142,6 +144,22 @@ TOGETHER: list[Bound] = [
     Bound("text", "max_tokens", (0,), (), {**SHORT["text"], "echo": True}),
     # All prompts together make 1,024 choices.
     Bound("text", "n", (8,), (9,), {**SHORT["text"], "prompt": ["a"] * 128, "max_tokens": 1}),
+    # Bound to a form, the model could call none of them.
+    Bound(
+        "chat",
+        "tools",
+        (),
+        ([WEATHER],),
+        {**SHORT["chat"], "structured_outputs": {"regex": "a"}},
+    ),
+    Bound(
+        "chat",
+        "tools",
+        ([WEATHER],),
+        (),
+        {**SHORT["chat"], "structured_outputs": {"regex": "a"}, "tool_choice": "none"},
+    ),
+    *form.TOGETHER,
 ]
 
 INTEGER = ("one", 1.5, True, [1], {})
@@ -187,6 +205,7 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("add_generation_prompt", "continue_final_message"), BOOLEAN),
     **dict.fromkeys(("add_special_tokens", "return_token_ids", "return_token_strs"), BOOLEAN),
     "pad_to_max_length": BOOLEAN,
+    **form.WRONG_TYPES,
 }
 # Where the same name is another type.
 WRONG_TYPES_OF_TEXT: dict[str, tuple[Any, ...]] = {"logprobs": INTEGER}
@@ -230,13 +249,6 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "return_tokens_as_token_ids": ((True, 0), (False,)),
     "return_token_offsets": ((True, 0), (False,)),
     "spaces_between_special_tokens": ((False, 1), (True,)),
-    "response_format": (({"type": "json_object"}, 5), ({"type": "text"},)),
-    "structured_outputs": (({"regex": "a"}, 5), ()),
-    "guided_json": (({},), ()),
-    "guided_regex": (("a",), ()),
-    "guided_choice": ((["a"],), ()),
-    "guided_grammar": (("a",), ()),
-    "structural_tag": (("a",), ()),
     "priority": ((1, "x"), (0,)),
     "cache_salt": (("a",), ()),
     "num_assistant_tokens": ((1, "x"), ()),

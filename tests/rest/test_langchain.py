@@ -155,9 +155,20 @@ def test_errors_are_langchains_own(stack: Stack) -> None:
     with pytest.raises(openai.NotFoundError):
         chat(stack, "nobody").invoke(CAPITAL)
     with pytest.raises(openai.BadRequestError) as refused:
-        chat(stack).with_structured_output(City).invoke(CAPITAL)
+        chat(stack).invoke(CAPITAL, response_format={"type": "nonsense"})
 
-    assert refused.value.param == "response_format"
+    assert refused.value.param == "response_format.type"
+
+
+def test_structured_output_is_a_model(stack: Stack) -> None:
+    model = chat(stack).with_structured_output(City)
+
+    whole = model.invoke(CAPITAL)
+    *_, last = model.stream(CAPITAL)
+
+    assert isinstance(whole, City)
+    assert whole.name
+    assert last == whole
 
 
 def test_completes_texts(stack: Stack) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
+from pydantic import BaseModel
 
 from tests.rest.questions import HELLO, LETTER, PARIS, STORY, SUM, SUNNY, WEATHER
 from tests.successor import successor_text
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.rest.conftest import Stack
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
+
+
+CITY_FORMAT = {
+    "type": "json_schema",
+    "json_schema": {"name": "city", "schema": City.model_json_schema()},
+}
+CAPITAL = [{"role": "user", "content": "What is the capital of France?"}]
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +157,22 @@ def test_errors_are_litellms_own(
     with pytest.raises(litellm.ContextWindowExceededError):
         litellm.completion(**request, max_tokens=100_000)
     with pytest.raises(openai.BadRequestError, match="response_format"):
-        litellm.completion(**request, response_format={"type": "json_object"})
+        litellm.completion(**request, response_format={"type": "nonsense"})
+
+
+@pytest.mark.parametrize("form", [City, CITY_FORMAT], ids=["model", "json_schema"])
+def test_answers_have_the_form_whole_and_streamed(
+    litellm: Any, provider: dict[str, Any], form: Any
+) -> None:
+    request = {"messages": CAPITAL, "model": "custom_openai/demo", **provider}
+
+    whole = litellm.completion(**request, response_format=form)
+    chunks = list(litellm.completion(**request, response_format=form, stream=True))
+
+    [choice] = whole.choices
+    assert choice.finish_reason == "stop"
+    assert City.model_validate_json(choice.message.content, strict=True).name
+    assert joined(chunks) == {0: choice.message.content}
 
 
 def test_completes_texts(litellm: Any, provider: dict[str, Any]) -> None:

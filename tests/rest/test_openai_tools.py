@@ -118,17 +118,35 @@ def test_parse_without_a_format_is_an_answer_like_any_other(sdk: openai.OpenAI) 
     assert parsed.choices[0].message.parsed is None
 
 
-def test_a_format_that_is_not_served_is_refused_by_name(sdk: openai.OpenAI) -> None:
+def test_a_format_is_parsed_into_a_model_whole_and_streamed(sdk: openai.OpenAI) -> None:
+    whole = sdk.chat.completions.parse(
+        model="demo", messages=PARIS, response_format=GetWeather, temperature=0
+    )
+    with sdk.chat.completions.stream(
+        model="demo", messages=PARIS, response_format=GetWeather, temperature=0
+    ) as stream:
+        streamed = stream.get_final_completion()
+
+    assert isinstance(whole.choices[0].message.parsed, GetWeather)
+    assert streamed.choices[0].message.parsed == whole.choices[0].message.parsed
+
+
+def test_a_format_beside_tools_that_may_be_called_is_refused(sdk: openai.OpenAI) -> None:
+    tools = [openai.pydantic_function_tool(GetWeather, name="get_weather")]
     with pytest.raises(openai.BadRequestError) as parsed:
-        sdk.chat.completions.parse(model="demo", messages=PARIS, response_format=GetWeather)
+        sdk.chat.completions.parse(
+            model="demo", messages=PARIS, response_format=GetWeather, tools=tools
+        )
     with (
         pytest.raises(openai.BadRequestError) as streamed,
-        sdk.chat.completions.stream(model="demo", messages=PARIS, response_format=GetWeather),
+        sdk.chat.completions.stream(
+            model="demo", messages=PARIS, response_format=GetWeather, tools=tools
+        ),
     ):
         pass
 
     for refusal in (parsed.value, streamed.value):
-        assert (refusal.param, refusal.code) == ("response_format", "unsupported_parameter")
+        assert (refusal.param, refusal.code) == ("tools", "unsupported_parameter")
 
 
 def test_reasoning_given_back_is_taken(sdk: openai.OpenAI) -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from ovchat.v1 import chat_pb2, format_pb2, message_pb2, tool_pb2
+from tests.structured_output import TAG
 
 # Keys in an order that neither sorting nor a protobuf map would give.
 SCHEMA = {
@@ -14,6 +15,8 @@ SCHEMA = {
     "required": ["zeta"],
 }
 SCHEMA_TEXT = json.dumps(SCHEMA)
+# Older names, which the contract has in structured_outputs only.
+OLDER = {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structural_tag"}
 CALL_ARGUMENTS = '{"zeta": "x",  "alpha": 1}'
 
 ROLES = {
@@ -61,6 +64,46 @@ OPENAI_TOOL = {
 }
 
 # As proto, as OpenAI's JSON.
+FORMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "response_format text": (
+        {"response_format": format_pb2.ResponseFormat(text=format_pb2.TextFormat())},
+        {"response_format": {"type": "text"}},
+    ),
+    "response_format json_object": (
+        {"response_format": format_pb2.ResponseFormat(json_object=format_pb2.JsonObjectFormat())},
+        {"response_format": {"type": "json_object"}},
+    ),
+    "response_format json_schema": (
+        {
+            "response_format": format_pb2.ResponseFormat(
+                json_schema=format_pb2.JsonSchemaFormat(name="x", schema=SCHEMA_TEXT, strict=True)
+            )
+        },
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "x", "schema": SCHEMA, "strict": True},
+            }
+        },
+    ),
+    "response_format structural_tag": (
+        {"response_format": format_pb2.ResponseFormat(structural_tag=json.dumps(TAG))},
+        {"response_format": TAG},
+    ),
+} | {
+    f"structured_outputs {name}": (
+        {"structured_outputs": format_pb2.StructuredOutputs(**{name: typed})},
+        {"structured_outputs": {name: plain}},
+    )
+    for name, typed, plain in [
+        ("json", SCHEMA_TEXT, SCHEMA),
+        ("regex", "a+", "a+"),
+        ("choice", format_pb2.StringList(values=["a", "b"]), ["a", "b"]),
+        ("grammar", 'root ::= "a"', 'root ::= "a"'),
+        ("json_object", True, True),
+        ("structural_tag", json.dumps(TAG), TAG),
+    ]
+}
 PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
     {
         "nothing": ({}, {}),
@@ -91,10 +134,6 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
         "chat_template_kwargs": (
             {"chat_template_kwargs": SCHEMA_TEXT},
             {"chat_template_kwargs": SCHEMA},
-        ),
-        "response_format": (
-            {"response_format": format_pb2.ResponseFormat(text=format_pb2.TextFormat())},
-            {"response_format": {"type": "text"}},
         ),
         "bookkeeping": (
             {"user": "me", "metadata": {"a": "b"}, "store": False, "verbosity": "low"},
@@ -200,6 +239,7 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
             {"logprobs": True, "top_logprobs": 1},
         ),
     }
+    | FORMS
     | {
         f"{name} role": (
             message(role=number, content=text("x")),

@@ -81,6 +81,13 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
         ("documents", ["x", {}, True], "an array"),
         ("add_generation_prompt", [1, "true"], "true or false"),
         ("continue_final_message", [0, []], "true or false"),
+        ("response_format", ["x", 1, True, []], "an object"),
+        ("structured_outputs", ["x", 1, True, []], "an object"),
+        ("guided_json", ["x", 1, True, []], "an object"),
+        ("guided_regex", [1, True, [], {}], "a string"),
+        ("guided_choice", ["x", 1, True, {}], "an array"),
+        ("guided_grammar", [1, True, [], {}], "a string"),
+        ("structural_tag", ["x", 1, True, []], "an object"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_by_name(

@@ -23,6 +23,7 @@ from tests.conftest import ROOT
 from tests.parameters import checks, values
 from tests.parameters.endpoints import USER, WEATHER
 from tests.parameters.message import KINDS, contract_names
+from tests.structured_output import TAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,7 +118,7 @@ def complaints(row: Row, value: Any) -> list[str]:
     try:
         READ[row.endpoint](request(row, value))
     except InvalidRequestError as error:
-        return [violation.field.partition("[")[0] for violation in error.violations]
+        return [re.split(r"[.\[]", violation.field)[0] for violation in error.violations]
     return []
 
 
@@ -166,6 +167,9 @@ def probes(said: str) -> tuple[list[Any], list[Any]]:
         "boolean": ([True, False], [1, "true"]),
         "string": (["x"], [1]),
         "object": ([{}], ["x", []]),
+        "object with a type": ([{"type": "text"}], ["x", [], {}, {"type": "x"}]),
+        "object with a constraint": ([{"regex": "x"}], ["x", [], {}, {"regex": ""}]),
+        "structural tag": ([TAG], ["x", [], {}, {"type": "structural_tag"}]),
     }[said]
 
 

@@ -57,8 +57,8 @@ def test_a_boolean_is_no_number_and_a_number_no_boolean(name: str, value: object
 
 
 def test_the_one_value_that_is_supported_is_shown_as_json() -> None:
-    with pytest.raises(InvalidRequestError, match=r'only supported as \{"type": "text"\}'):
-        read(response_format={"type": "json_object"})
+    with pytest.raises(InvalidRequestError, match=r'only supported as \["text"\]'):
+        read(modalities=["audio"])
 
 
 def test_no_more_is_told_of_faults_than_fits_into_a_header() -> None:
