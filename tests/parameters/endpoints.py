@@ -95,6 +95,56 @@ CHAT: list[Effect] = [
             _calls(without) and not _calls(given) and given.prompt_tokens < without.prompt_tokens
         ),
     ),
+    Effect(
+        "chat",
+        "tool_choice",
+        said("Hi there!", tools=[WEATHER]),
+        {"tool_choice": "required", "max_tokens": 200},
+        lambda without, given: (
+            not _calls(without) and [name for [name, _] in _calls(given)][:1] == ["get_weather"]
+        ),
+        "required",
+    ),
+    Effect(
+        "chat",
+        "parallel_tool_calls",
+        said("What is the weather in Paris and in Rome?", tools=[WEATHER], max_tokens=100),
+        {"parallel_tool_calls": False},
+        lambda without, given: _calls(given) == _calls(without)[:1] != _calls(without),
+    ),
+    Effect(
+        "chat",
+        "functions",
+        said("What is the weather in Paris?"),
+        {"functions": [WEATHER["function"]]},
+        lambda without, given: not _calls(without) and len(_calls(given)) == 1,
+    ),
+    Effect(
+        "chat",
+        "function_call",
+        said("What is the weather in Paris?", functions=[WEATHER["function"]]),
+        {"function_call": "none"},
+        lambda without, given: len(_calls(without)) == 1 and not _calls(given),
+    ),
+    Effect(
+        "chat",
+        "agent_format",
+        said("Hi there!", tools=[WEATHER]),
+        {"agent_format": "qwen3"},
+        # What it does to calls is not the same streamed and not: see test_tool_choice.py.
+        lambda without, given: given.text == without.text,
+    ),
+    Effect(
+        "chat",
+        "include_reasoning",
+        SUM,
+        {"include_reasoning": False},
+        lambda without, given: (
+            without.choices[0].reasoning
+            and not given.choices[0].reasoning
+            and given.text == without.text
+        ),
+    ),
     Effect("chat", "reasoning_effort", SUM, {"reasoning_effort": "none"}, _thinks_no_more),
     Effect(
         "chat",

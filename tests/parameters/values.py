@@ -20,7 +20,8 @@ BESIDE: dict[str, Fields] = {
     "top_logprobs": {"logprobs": True},
     "length_penalty": {"best_of": 2},
     "stream_options": {"stream": True},
-    "tool_choice": {"tools": [WEATHER]},
+    "tool_choice": {"tools": [WEATHER], "model": "demo"},
+    "function_call": {"functions": [WEATHER["function"]], "model": "demo"},
     "max_tokens": {"stop": "d"},
     "max_completion_tokens": {"stop": "d", "max_tokens": None},
 }
@@ -57,6 +58,9 @@ def _tools(count: int) -> list[Any]:
     ]
 
 
+NAMED = {"type": "function", "function": {"name": "get_weather"}}
+FUNCTIONS = [{"name": f"f{number}"} for number in range(1024)]
+AGENT_FORMATS = ("openai", "codex", "passthrough", "qwen3", "llama3", "auto")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 BOUNDS: list[Bound] = [
@@ -80,7 +84,20 @@ BOUNDS: list[Bound] = [
     _one("chat", "top_logprobs", (0, 1), (-1, 2, 20, 21)),
     _one("text", "logprobs", (0, 1), (-1, 2, 5, 6)),
     _one("chat", "reasoning_effort", EFFORTS, ("most", "")),
-    _one("chat", "tool_choice", ("none", "auto"), ("required", {"function": {"name": "f"}})),
+    _one(
+        "chat",
+        "tool_choice",
+        ("none", "auto", "required", NAMED),
+        ("named", {"type": "function", "function": {"name": "f"}}),
+    ),
+    _one("chat", "functions", (FUNCTIONS[:1], FUNCTIONS), ([], [*FUNCTIONS, *FUNCTIONS[:1]])),
+    _one(
+        "chat",
+        "function_call",
+        ("none", "auto", {"name": "get_weather"}),
+        ("required", {"name": "f"}, {}),
+    ),
+    _one("chat", "agent_format", AGENT_FORMATS, ("hermes", "")),
     # A model of whose prompt only the last message is part.
     Bound(
         "chat",
@@ -102,7 +119,7 @@ BOUNDS: list[Bound] = [
     _asked("max_length", (1, 2**32 - 1), (0, -1, 2**32), TEXT),
     _asked("padding_side", ("left", "right"), ("top",), PAIR),
     _asked("reasoning_effort", EFFORTS, ("most",), MESSAGES),
-    _asked("tool_choice", ("none", "auto"), ("required",), {**MESSAGES, "tools": [WEATHER]}),
+    _asked("tool_choice", ("none", "auto"), ("any",), {**MESSAGES, "tools": [WEATHER]}),
     _asked("messages", ([USER] * 2048,), ([USER] * 2049,), MESSAGES),
     _asked("tools", (_tools(1024),), (_tools(1025),), MESSAGES),
     _asked("documents", ([{}] * 1024,), ([{}] * 1025,), MESSAGES),
@@ -182,6 +199,11 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     "tools": ARRAY,
     "documents": ARRAY,
     "tool_choice": (1, True, []),
+    "functions": ARRAY,
+    "function_call": (1, True, []),
+    "agent_format": STRING,
+    "parallel_tool_calls": BOOLEAN,
+    "include_reasoning": BOOLEAN,
     "chat_template_kwargs": OBJECT,
     "stream_options": (
         1,
@@ -266,11 +288,6 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "return_token_ids": ((True, 0), (False,)),
     "return_prompt_text": ((True, 0), (False,)),
     "return_mm_kwargs": ((True, 0), (False,)),
-    "parallel_tool_calls": ((False, 1), (True,)),
-    "functions": (([{"name": "f"}], 5), ([],)),
-    "function_call": (({"name": "f"}, 5), ("none", "auto")),
-    "agent_format": (("qwen3", 5), ("openai", "auto")),
-    "include_reasoning": ((False, 1), (True,)),
     "thinking_token_budget": ((5, "x"), (-1,)),
     "chat_template": (("x", 5), ("",)),
     "mm_processor_kwargs": (({"x": 1}, 5), ({},)),

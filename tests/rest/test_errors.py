@@ -81,9 +81,9 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "a forced tool": (
         {
             "tools": [{"type": "function", "function": {"name": "f"}}],
-            "tool_choice": "required",
+            "tool_choice": {"type": "function", "function": {"name": "g"}},
         },
-        "tool_choice",
+        "tool_choice.function.name",
     ),
 }
 

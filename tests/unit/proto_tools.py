@@ -16,7 +16,15 @@ SCHEMA = {
 }
 SCHEMA_TEXT = json.dumps(SCHEMA)
 # Older names, which the contract has in structured_outputs only.
-OLDER = {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structural_tag"}
+OLDER = {
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "structural_tag",
+    "functions",
+    "function_call",
+}
 CALL_ARGUMENTS = '{"zeta": "x",  "alpha": 1}'
 
 ROLES = {
@@ -125,6 +133,16 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
         "tool_choice none": (
             {"tools": [TOOL], "tool_choice": choice("NONE")},
             {"tools": [OPENAI_TOOL], "tool_choice": "none"},
+        ),
+        "parallel_tool_calls False": (
+            {"tools": [TOOL], "parallel_tool_calls": False},
+            {"tools": [OPENAI_TOOL], "parallel_tool_calls": False},
+        ),
+        "agent_format qwen3": ({"agent_format": "qwen3"}, {"agent_format": "qwen3"}),
+        "include_reasoning False": ({"include_reasoning": False}, {"include_reasoning": False}),
+        "tool_choice required": (
+            {"tools": [TOOL], "tool_choice": choice("REQUIRED")},
+            {"tools": [OPENAI_TOOL], "tool_choice": "required"},
         ),
         "tool_choice auto": (
             {"tools": [TOOL], "tool_choice": choice("AUTO")},

@@ -35,7 +35,7 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
     assert (request.model, [message.role for message in request.messages]) == ("demo", [Role.USER])
     assert request.generation == GenerationParams()
     assert request.tools == ()
-    assert request.tool_mode is ToolMode.NONE
+    assert request.tool_choice.mode is ToolMode.NONE
     assert request.template_arguments == {}
     assert request.documents == ()
     assert request.prompt_ending is PromptEnding.ASSISTANT_TURN
@@ -61,6 +61,11 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
         ("chat_template_kwargs", ["{}", []], "an object"),
         ("tools", ["x", {}], "an array"),
         ("tool_choice", [1, True, []], "a string"),
+        ("functions", ["x", {}], "an array"),
+        ("function_call", [1, True, []], "a string"),
+        ("agent_format", [1, True], "a string"),
+        ("parallel_tool_calls", [1, "yes"], "true or false"),
+        ("include_reasoning", [1, "yes"], "true or false"),
         ("stop", [1, True, {}], "a string or an array of strings"),
         ("min_tokens", ["1", 1.5, True], "an integer"),
         ("ignore_eos", [0, "false"], "true or false"),

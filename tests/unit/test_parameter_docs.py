@@ -132,6 +132,7 @@ def item(kind: str, number: int) -> Any:
         "objects": {},
         "messages": USER,
         "functions": {"type": "function", "function": function},
+        "bare functions": function,
     }[kind]
 
 
@@ -164,6 +165,8 @@ def probes(said: str) -> tuple[list[Any], list[Any]]:
     if said.startswith("one of "):
         return said.removeprefix("one of ").split(", "), ["other", 1]
     return {
+        "tool choice": (["none", "auto"], ["other", 1, {}, {"type": "custom"}]),
+        "older choice": (["none", "auto"], ["required", 1, {}]),
         "boolean": ([True, False], [1, "true"]),
         "string": (["x"], [1]),
         "object": ([{}], ["x", []]),

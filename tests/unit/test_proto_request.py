@@ -129,10 +129,18 @@ def test_json_in_a_string_must_be_an_object() -> None:
         ({"tool_choice": tool_pb2.ToolChoice()}, "tool_choice"),
         ({"tool_choice": choice("UNSPECIFIED")}, "tool_choice"),
         ({"tool_choice": choice("REQUIRED")}, "tool_choice"),
-        ({"tool_choice": tool_pb2.ToolChoice(function_name="f")}, "tool_choice"),
         (
-            {"tool_choice": tool_pb2.ToolChoice(allowed_tools=tool_pb2.AllowedTools())},
+            {"tools": [TOOL], "tool_choice": tool_pb2.ToolChoice(function_name="other")},
             "tool_choice",
+        ),
+        (
+            {
+                "tools": [TOOL],
+                "tool_choice": tool_pb2.ToolChoice(
+                    allowed_tools=tool_pb2.AllowedTools(function_names=["f"])
+                ),
+            },
+            "tool_choice.allowed_tools.mode",
         ),
         ({"response_format": format_pb2.ResponseFormat()}, "response_format"),
         (

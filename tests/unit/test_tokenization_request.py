@@ -70,10 +70,10 @@ def test_a_conversation_is_a_chat_request() -> None:
     request = read(messages=[USER], tools=[TOOL], reasoning_effort="low")
     assert isinstance(request.input, ChatRequest)
     assert request.input.messages == (Message(Role.USER, "Hi"),)
-    assert request.input.tool_mode is ToolMode.AUTO
+    assert request.input.tool_choice.mode is ToolMode.AUTO
     unasked = read(messages=[USER], tools=[TOOL], tool_choice="none").input
     assert isinstance(unasked, ChatRequest)
-    assert unasked.tool_mode is ToolMode.NONE
+    assert unasked.tool_choice.mode is ToolMode.NONE
     assert request.input.template_arguments == {"reasoning_effort": "low", "enable_thinking": True}
 
 

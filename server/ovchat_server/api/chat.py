@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ class ToolChoice:
     """
 
     mode: ToolMode = ToolMode.NONE
-    field: str = "tool_choice"
+    field: str = dataclasses.field(default="tool_choice", compare=False)
     allowed: tuple[str, ...] | None = None
     parallel: bool = True
 
@@ -139,12 +140,12 @@ class ChatRequest:
 
     model: str
     messages: tuple[Message, ...]
-    generation: GenerationParams = field(default_factory=GenerationParams)
+    generation: GenerationParams = dataclasses.field(default_factory=GenerationParams)
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     call_tags: CallTags | None = None
     include_reasoning: bool = True
-    template_arguments: JsonObject = field(default_factory=dict)
+    template_arguments: JsonObject = dataclasses.field(default_factory=dict)
     documents: tuple[JsonObject, ...] = ()
     prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN
     echo: bool = False
