@@ -235,17 +235,17 @@ class CreateChatCompletionRequest(_message.Message):
     prompt_logprobs: _builtins.int
     """Report log probabilities of the prompt's tokens. Not served yet."""
     parallel_tool_calls: _builtins.bool
-    """Allow several calls in one answer. Default true; false is not served yet."""
+    """Allow several calls in one answer. Default true; otherwise it ends with its first call."""
     agent_format: _builtins.str
-    """The syntax tool calls are handed out in (AbstractCore). Default "openai"; others are
-    not served yet.
+    """The syntax tool calls are handed out in (AbstractCore): "openai", "codex", "passthrough",
+    "qwen3", "llama3" or "auto". Default "openai".
     """
     reasoning_effort: _builtins.str
     """"none", "minimal", "low", "medium", "high", "xhigh" or "max". Handed to the chat
     template; "none" turns thinking off where the template can.
     """
     include_reasoning: _builtins.bool
-    """Return the reasoning. Default true; false is not served yet."""
+    """Return the reasoning. Default true. Its tokens are counted in any case."""
     thinking_token_budget: _builtins.int
     """The most tokens of reasoning. Not served yet."""
     chat_template_kwargs: _builtins.str
@@ -333,7 +333,8 @@ class CreateChatCompletionRequest(_message.Message):
     @_builtins.property
     def tool_choice(self) -> _tool_pb2.ToolChoice:
         """Whether it calls, and which. Default: auto where there are tools.
-        Modes other than none and auto are not served yet.
+        Forced calls follow the tools' schemas; a model whose calls cannot be held to a grammar
+        refuses them. allowed_tools is served with mode REQUIRED only.
         """
 
     @_builtins.property
