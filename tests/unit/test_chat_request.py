@@ -327,3 +327,29 @@ def test_what_the_engine_would_round_to_a_bound_is_refused(name: str, value: flo
     with pytest.raises(InvalidRequestError) as caught:
         read_chat_request(REQUIRED | {name: value})
     assert caught.value.param == name
+
+
+def deep(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema", [deep(430), {"type": "object", "properties": {"a": {"enum": [*range(100_000)]}}}]
+)
+def test_a_forced_calls_schema_has_the_limits_of_every_form(schema: dict[str, Any]) -> None:
+    function = {"name": "f", "parameters": schema}
+    tools: dict[str, Any] = {"tools": [{"type": "function", "function": function}]}
+    assert read_chat_request(REQUIRED | tools).tools
+    for forced, field in (
+        (tools | {"tool_choice": "required"}, "tools[0].function.parameters"),
+        (
+            {"functions": [function], "function_call": {"name": "f"}},
+            "functions[0].parameters",
+        ),
+    ):
+        with pytest.raises(InvalidRequestError) as caught:
+            read_chat_request(REQUIRED | forced)
+        assert caught.value.param == field

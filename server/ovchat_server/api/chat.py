@@ -52,6 +52,10 @@ class ToolChoice:
     allowed: tuple[str, ...] | None = None
     parallel: bool = True
 
+    def allows(self, name: str) -> bool:
+        """Whether the tool of that name may be called."""
+        return self.allowed is None or name in self.allowed
+
     @property
     def forced(self) -> bool:
         """Whether there must be a call."""

@@ -17,7 +17,7 @@ from ovchat_server.api.generation_request import (
 from ovchat_server.api.messages import read_messages
 from ovchat_server.api.parameters import CHAT
 from ovchat_server.api.reader import Reader
-from ovchat_server.api.tools import read_tool_choice, read_tools
+from ovchat_server.api.tools import read_tool_choice, read_tools, refuse_unenforceable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,6 +106,7 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         )
     if request.tool_choice.forced:
         refuse_with_constraint(reader, request.tool_choice.field, request.generation.beams)
+        refuse_unenforceable(reader, tools, request.tool_choice)
     if violations:
         raise InvalidRequestError.of(violations)
     return request

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.api.errors import shortened
+from ovchat_server.api.grammar_limits import refuse_beyond_limits
+from ovchat_server.api.schema_support import unenforced
 
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
@@ -17,6 +19,7 @@ FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
+TOOL_PARAMETERS = "tools[{}].function.parameters"
 CHOSEN_BY_WORD = (ToolMode.NONE, ToolMode.AUTO, ToolMode.REQUIRED)
 
 
@@ -70,6 +73,23 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
     if word is None or not tools:
         return ToolChoice(ToolMode.NONE, field)
     return ToolChoice(ToolMode(word), field, parallel=parallel)
+
+
+def refuse_unenforceable(request: Reader, tools: tuple[Tool, ...], choice: ToolChoice) -> None:
+    """Note what of the tools' schemas a forced call cannot be held to.
+
+    They become a grammar as those of response_format do, with the same limits. What cannot be
+    enforced but is not asked for strictly is not held to.
+    """
+    form = "functions[{}].parameters" if request.present("functions") else TOOL_PARAMETERS
+    for index, tool in enumerate(tools):
+        if tool.parameters is None or not choice.allows(tool.name):
+            continue
+        path = form.format(index)
+        within = refuse_beyond_limits(request, path, tool.parameters)
+        complaint = unenforced(tool.parameters) if within and tool.strict else ""
+        if complaint:
+            request.refuse(path, complaint, "unsupported_schema")
 
 
 def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[str, str]]]:

@@ -12,8 +12,6 @@ from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.engine.json_layout import laid_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ovchat_server.api.chat import ChatRequest, Tool
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.chat.dialects.registry import Dialects
@@ -26,7 +24,7 @@ def with_forced_calls(request: ChatRequest, dialects: Dialects) -> ChatRequest:
     """The request, its answer constrained to calls where they are forced.
 
     Raises:
-        InvalidRequestError: Calls of this model cannot be forced, or not to these arguments.
+        InvalidRequestError: Calls of this model cannot be forced.
     """
     choice = request.tool_choice
     if not choice.forced and choice.allowed is None:
@@ -38,11 +36,10 @@ def with_forced_calls(request: ChatRequest, dialects: Dialects) -> ChatRequest:
         complaint = f"{choice.field} cannot be served: calls of this model cannot be {what}."
         violation = Violation(choice.field, complaint, "unsupported_value")
         raise InvalidRequestError.of([violation])
-    tools = [
-        tool for tool in request.tools if choice.allowed is None or tool.name in choice.allowed
-    ]
     tags: list[JsonValue] = [
-        tag(tool.name, laid_out(_schema(tool, request.tools))) for tool in tools
+        tag(tool.name, laid_out(_schema(tool)))
+        for tool in request.tools
+        if choice.allows(tool.name)
     ]
     form: JsonObject = {
         "type": "tags_with_separator",
@@ -57,19 +54,9 @@ def with_forced_calls(request: ChatRequest, dialects: Dialects) -> ChatRequest:
     )
 
 
-def _schema(tool: Tool, tools: Iterable[Tool]) -> JsonValue:
-    """What the arguments of a tool are held to.
-
-    Raises:
-        InvalidRequestError: They are to be held to what cannot be enforced.
-    """
+def _schema(tool: Tool) -> JsonValue:
+    """What the arguments of a tool are held to."""
     if tool.parameters is None:
         return NO_ARGUMENTS
-    reason = unenforced(tool.parameters)
-    if not reason:
-        return tool.parameters
-    if tool.strict:
-        path = f"tools[{[item.name for item in tools].index(tool.name)}].function.parameters"
-        raise InvalidRequestError.of([Violation(path, f"{path} {reason}.")])
-    # Nobody asked for more than arguments that are an object.
-    return ANY_ARGUMENTS
+    # Where it was asked for strictly, reading the request has refused it.
+    return ANY_ARGUMENTS if unenforced(tool.parameters) else tool.parameters
