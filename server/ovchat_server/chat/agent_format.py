@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def with_tags(choice: Choice, tags: CallTags) -> Choice:
     """A whole answer, its calls also at the end of its text."""
     message = choice.message
-    blocks = [_block(call.name, call.arguments, tags) for call in message.tool_calls]
-    text = "\n\n".join([*filter(None, [(message.content or "").strip()]), *blocks])
-    if not blocks:
+    if not message.tool_calls:
         return choice
+    blocks = [_block(call.name, call.arguments, tags) for call in message.tool_calls]
+    text = "\n\n".join(filter(None, [(message.content or "").strip(), *blocks]))
     return dataclasses.replace(choice, message=dataclasses.replace(message, content=text))
 
 
@@ -42,19 +42,18 @@ class TagWriter:
     def rewrite(self, chunk: ChunkChoice) -> ChunkChoice:
         """A chunk with what of the calls is whole now."""
         delta = chunk.delta
-        pieces = [delta.content or ""]
+        blocks = []
         for call in delta.tool_calls:
             if call.name is not None:
-                pieces.append(self._close())
+                blocks.append(self._close())
                 self._name = call.name
             self._arguments += call.arguments or ""
         if chunk.finish_reason is not None:
-            pieces.append(self._close())
-        content = ""
-        for piece in filter(None, pieces):
-            block = piece is not pieces[0]
-            content += "\n\n" + piece if block and self._said_something else piece
-            self._said_something = True
+            blocks.append(self._close())
+        content = delta.content or ""
+        for block in filter(None, blocks):
+            content += "\n\n" + block if content or self._said_something else block
+        self._said_something = self._said_something or bool(content)
         return dataclasses.replace(
             chunk,
             delta=Delta(

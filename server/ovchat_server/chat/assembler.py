@@ -86,7 +86,6 @@ class ChoiceAssembler:
         self._stop = StopMatcher(options.stop, include=options.include_stop)
         self._parser = options.parser()
         self._calls = 0
-        self._called = False
         self._logprobs = LogprobQueue()
         # Characters of the answer's text, with what the stop strings hold back and without.
         self._detokenized = 0
@@ -118,7 +117,7 @@ class ChoiceAssembler:
             logprobs: One for each token, where they were asked for.
             finish: Why the engine ended, where it did: of a stop, the last token is the cause.
         """
-        options = self._options
+        called = False
         pieces: list[Output] = []
         for position, token in enumerate(tokens):
             last = finish is FinishReason.STOP and position == len(tokens) - 1
@@ -126,15 +125,15 @@ class ChoiceAssembler:
             pieces.append(self._token(token, logprobs[position] if logprobs else 0.0, last=last))
             if before or self._parser.reasoning:
                 self.reasoning_tokens += 1
-            if options.single_call and pieces[-1].calls:
+            if self._options.single_call and pieces[-1].calls:
                 # A call comes whole here; what comes with it is none of the answer any more.
                 pieces[-1] = dataclasses.replace(pieces[-1], calls=pieces[-1].calls[:1])
-                self.ended = self._called = True
+                self.ended = called = True
             if self.ended:
                 finish = FinishReason.STOP
                 break
         self.ended = finish is not None
-        if finish and not self._called:
+        if finish and not called:
             pieces += self._flush()
         delta = self._delta(pieces)
         chunks = [self._chunk(delta)] if delta else []

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ovchat_server.api.models import EngineLoad
+from ovchat_server.engine.child import start_child
 from ovchat_server.engine.generation import EngineGeneration
 from ovchat_server.engine.messages import (
     Add,
@@ -29,6 +28,7 @@ from ovchat_server.engine.messages import (
 )
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Sequence
 
     from ovchat_server.engine.base import GenerationRequest
@@ -67,22 +67,7 @@ class EngineClient:
     @classmethod
     async def start(cls, spec: EngineSpec) -> EngineClient:
         """Start a process that loads `spec`. It is not ready yet."""
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "ovchat_server.engine.process",
-                    str(theirs.fileno()),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(),),
-                )
-        except BaseException:
-            ours.close()
-            raise
-        ours.setblocking(False)  # noqa: FBT003  the standard library's signature
-        client = cls(process, ours)
+        client = cls(*await start_child("ovchat_server.engine.process"))
         client._write(encode(spec))
         return client
 

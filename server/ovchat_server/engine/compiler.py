@@ -28,7 +28,7 @@ class Compiled:
 
 
 class GrammarThread:
-    """Compiles one grammar after the other; see engine.scheduler.Compiler."""
+    """Compiles one grammar after the other; see engine.grammar_gate.Compiler."""
 
     def __init__(self, compile_: Callable[[str], None], wake: Callable[[], None]) -> None:
         """Start the thread.

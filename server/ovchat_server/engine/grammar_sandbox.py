@@ -10,18 +10,18 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-import os
-import socket
-import sys
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ovchat_server.api.errors import UnavailableError
+from ovchat_server.engine.child import start_child
 from ovchat_server.engine.messages import FrameReader, framed
 
 if TYPE_CHECKING:
+    import socket
+
     from ovchat_server.engine.spec import EngineSpec
 
 READ_SIZE = 1 << 16
@@ -187,26 +187,15 @@ class _Process:
             _DiedError: It ended at once.
             TimeoutError: It does not get ready.
         """
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "ovchat_server.engine.grammar_process",
-                    str(theirs.fileno()),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    # The compiler warns of what was refused before it came there.
-                    stderr=asyncio.subprocess.DEVNULL,
-                    # Each of its threads would reserve as much address space as it may take.
-                    env={**os.environ, "MALLOC_ARENA_MAX": "2"},
-                    pass_fds=(theirs.fileno(),),
-                )
-        except BaseException:
-            ours.close()
-            raise
-        ours.setblocking(False)  # noqa: FBT003  the standard library's signature
-        self = cls(process, ours)
+        self = cls(
+            *await start_child(
+                "ovchat_server.engine.grammar_process",
+                # Each of its threads would reserve as much address space as it may take.
+                environment={"MALLOC_ARENA_MAX": "2"},
+                # The compiler warns of what was refused before it came there.
+                quiet=True,
+            )
+        )
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 await self._send(framed(SandboxSpec(spec.name, spec.path)))

@@ -30,7 +30,7 @@ class Answer:
 
     Attributes:
         info: What stands on every chunk.
-        requests: What to ask the engine. None: the opening is all.
+        requests: What to ask the engine. Empty: the opening is all.
         prompt_tokens: Of all prompts, each counted once.
         assemblers: One for each sequence of `requests`, in their order.
         opening: Chunks that come before the first token's, once it is there.

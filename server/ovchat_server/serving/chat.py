@@ -55,10 +55,11 @@ class ChatCompletions:
             None if params.truncation else model.files.context_length,
         )
         tokens = truncated(model, params, prompt.tokens)
-        reasoning = _reasoning(model, request, prompt)
+        opened = _inside_reasoning(model.dialects, request, prompt)
+        reasoning = _reasoning(model, request, prompt, opened=opened)
         grammar = await checked_grammar(model, params.constraint, reasoning)
         requests = generation_requests(model, params, [PromptTokens("messages", tokens)], grammar)
-        options = _assembly(model, request, prompt)
+        options = _assembly(model, request, reasoning, opened=opened)
         return Answer(
             model,
             completion_info(model, "chatcmpl"),
@@ -93,7 +94,9 @@ def render_prompt(
     return model.renderer.render(conversation, most_tokens)
 
 
-def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> AssemblyOptions:
+def _assembly(
+    model: ServedModel, request: ChatRequest, reasoning: Reasoning | None, *, opened: bool
+) -> AssemblyOptions:
     options = assembly_options(model, request.generation)
     dialects = model.dialects
     hidden: tuple[str, ...] = ()
@@ -103,9 +106,8 @@ def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Assem
     choice = request.tool_choice
     offered = request.tools and choice.mode is not ToolMode.NONE
     # What a constraint lets begin with the answer is not looked through for reasoning.
-    constrained = request.generation.constraint is not None
-    reasons = _reasoning(model, request, prompt) is not None if constrained else True
-    spoken = dialects if reasons else dataclasses.replace(dialects, reasoning=None)
+    unreasoned = request.generation.constraint is not None and reasoning is None
+    spoken = dataclasses.replace(dialects, reasoning=None) if unreasoned else dialects
     return dataclasses.replace(
         options,
         special_tokens=options.special_tokens or bool(hidden),
@@ -113,7 +115,7 @@ def _assembly(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Assem
         parser=partial(
             spoken.parser,
             ParserOptions(request.tools, trusted=choice.forced) if offered else None,
-            opened=_inside_reasoning(dialects, request, prompt),
+            opened=opened,
             hidden=hidden,
         ),
         reasons=spoken.reasoning is not None,
@@ -138,7 +140,9 @@ def _control_markup(
     return hidden, frozenset(token for token in tokens if token is not None)
 
 
-def _reasoning(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Reasoning | None:
+def _reasoning(
+    model: ServedModel, request: ChatRequest, prompt: Prompt, *, opened: bool
+) -> Reasoning | None:
     """How the model reasons before an answer under a constraint; None where it does not.
 
     Raises:
@@ -150,7 +154,6 @@ def _reasoning(model: ServedModel, request: ChatRequest, prompt: Prompt) -> Reas
     if not isinstance(dialect, ReasoningDialect):
         complaint = f"{constraint.field} is not supported with this model's way to reason."
         raise InvalidRequestError.of([Violation(constraint.field, complaint)])
-    opened = _inside_reasoning(model.dialects, request, prompt)
     continues = request.prompt_ending is PromptEnding.FINAL_MESSAGE
     closed = continues or prompt.text.rstrip().endswith(dialect.closing)
     return None if closed and not opened else Reasoning(dialect.opening, dialect.closing, opened)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
-from ovchat_server.chat.dialects.markup import MarkupParser
+from ovchat_server.chat.dialects.sections import SectionParser
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
@@ -22,26 +22,14 @@ SEPARATOR = "<｜tool▁sep｜>"
 FENCE, FENCE_END = "```json", "```"
 
 
-class DeepSeekParser(MarkupParser):
+class DeepSeekParser(SectionParser):
     """Which of the forms it is shows behind the separator."""
 
     tags = (SECTION, CALL)
+    section_end = SECTION_END
 
-    def read(self, opening: str) -> Steps[None]:
-        """Read a section, or calls without one."""
-        source = self.source
-        inside = opening == CALL
-        while True:
-            if inside:
-                yield from self._read_call()
-            yield from source.skip_space()
-            if (yield from source.first_of(CALL)) is None:
-                break
-            inside = True
-        if not inside or (not (yield from source.close(SECTION_END)) and opening == SECTION):
-            raise DamagedError
-
-    def _read_call(self) -> Steps[None]:
+    def read_call(self) -> Steps[None]:
+        """Read a call behind its tag."""
         source = self.source
         name = yield from read_name(source)
         yield from source.literal(SEPARATOR)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
-from ovchat_server.chat.dialects.markup import MarkupParser
+from ovchat_server.chat.dialects.sections import SectionParser
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
@@ -17,26 +17,14 @@ CALL, CALL_END = "<|tool_call_begin|>", "<|tool_call_end|>"
 ARGUMENTS = "<|tool_call_argument_begin|>"
 
 
-class KimiParser(MarkupParser):
+class KimiParser(SectionParser):
     """An id is `functions.NAME:NUMBER`."""
 
     tags = (SECTION, CALL)
+    section_end = SECTION_END
 
-    def read(self, opening: str) -> Steps[None]:
-        """Read a section, or calls without one."""
-        source = self.source
-        inside = opening == CALL
-        while True:
-            if inside:
-                yield from self._read_call()
-            yield from source.skip_space()
-            if (yield from source.first_of(CALL)) is None:
-                break
-            inside = True
-        if not inside or (not (yield from source.close(SECTION_END)) and opening == SECTION):
-            raise DamagedError
-
-    def _read_call(self) -> Steps[None]:
+    def read_call(self) -> Steps[None]:
+        """Read a call behind its tag."""
         source = self.source
         yield from source.skip_space()
         identifier = yield from read_name(source)
