@@ -292,3 +292,15 @@ async def test_close_leaves_no_process_whatever_it_does() -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert set(Path("/proc/self/fd").iterdir()) == before
+
+
+async def test_a_grammar_is_not_blamed_for_the_death_before_it() -> None:
+    sandbox = GrammarSandbox(demo_spec())
+    try:
+        assert await sandbox.check(grammar("regex", "a")) == ""
+        process = (await sandbox._process())._process
+        process.kill()
+        await process.wait()
+        assert await sandbox.check(grammar("regex", "b")) == ""
+    finally:
+        await sandbox.close()

@@ -116,6 +116,9 @@ class GrammarSandbox:
         try:
             async with self._turn:
                 verdict = await self._ask(grammar)
+                if verdict == DIED:
+                    # It may have died before, of something else: once is no proof.
+                    verdict = await self._ask(grammar)
         finally:
             del self._checks[key]
         self._verdicts[key] = verdict
