@@ -26,12 +26,18 @@ class _TooManyPartsError(Exception):
     """Written out, the schema would be too long."""
 
 
-def laid_out(schema: JsonValue) -> JsonObject:
-    """A format of the JSON that follows `schema`."""
+def laid_out(schema: JsonValue, root: JsonValue = None) -> JsonObject:
+    """A format of the JSON that follows `schema`.
+
+    Args:
+        schema: What to follow.
+        root: Where its definitions stand, if not in itself.
+    """
+    layout = _Layout(schema if root is None else root)
     try:
-        return _Layout(schema).form(schema, frozenset())
+        return layout.form(schema, frozenset())
     except _TooManyPartsError:
-        return _as_it_is(schema)
+        return layout.as_it_is(schema)
 
 
 class _Layout:
@@ -59,7 +65,7 @@ class _Layout:
                     return {"type": "or", "elements": forms}
             if _leaves_no_choice(schema):
                 return self._object(schema, inside)
-        return _as_it_is(self._with_definitions(schema))
+        return self.as_it_is(schema)
 
     def _object(self, schema: JsonObject, inside: frozenset[str]) -> JsonObject:
         properties = schema["properties"]
@@ -79,6 +85,10 @@ class _Layout:
                 return named[name]
         return None
 
+    def as_it_is(self, schema: JsonValue) -> JsonObject:
+        """The compiler's own layout."""
+        return {"type": "json_schema", "json_schema": compilable(self._with_definitions(schema))}
+
     def _with_definitions(self, schema: JsonValue) -> JsonValue:
         if not isinstance(schema, dict):
             return schema
@@ -96,10 +106,6 @@ def _leaves_no_choice(schema: JsonObject) -> bool:
         and properties.keys() <= {name for name in required if isinstance(name, str)}
         and not schema.keys() & {"const", "enum", "$ref", "minProperties", "maxProperties"}
     )
-
-
-def _as_it_is(schema: JsonValue) -> JsonObject:
-    return {"type": "json_schema", "json_schema": compilable(schema)}
 
 
 def _text(text: str) -> JsonObject:

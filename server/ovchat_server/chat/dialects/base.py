@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.api.chat import Tool
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.chat.dialects.call_form import CallForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +136,14 @@ class ToolDialect:
         recognised: Whether the source of a chat template speaks this dialect.
         special_tokens: Markup that the family has as control tokens: without these in the text
             there is nothing to parse.
-        tag: How one call is written, as a tag of xgrammar's: its name and the format of its
-            arguments' JSON. None: calls cannot be forced.
+        form: How calls are written, for grammars. None: calls cannot be forced.
     """
 
     name: str
     parser: Callable[[ParserOptions], ToolParser]
     recognised: Callable[[str], bool]
     special_tokens: tuple[str, ...] = ()
-    tag: Callable[[str, JsonObject], JsonObject] | None = None
+    form: CallForm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +179,18 @@ class CombinedDialect:
         name: What operators call it, as a tool parser and as a reasoning parser.
         parser: Makes the parser of one answer.
         recognised: Whether the source of a chat template speaks this dialect.
+        opening: What stands before the reasoning.
+        closing: What stands behind it, where an answer or a call follows.
+        answer: What stands before an answer that is no call.
         special_tokens: As ToolDialect's.
+        form: As ToolDialect's.
     """
 
     name: str
     parser: Callable[[CombinedOptions], OutputParser]
     recognised: Callable[[str], bool]
+    opening: str
+    closing: str
+    answer: str
     special_tokens: tuple[str, ...] = ()
+    form: CallForm | None = None

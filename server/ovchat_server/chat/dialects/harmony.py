@@ -155,5 +155,8 @@ DIALECT = CombinedDialect(
     "gpt_oss",
     HarmonyParser,
     recognised=lambda template: CHANNEL in template and MESSAGE in template,
+    opening=f"{CHANNEL}analysis{MESSAGE}",
+    closing=f"{END}{START}assistant",
+    answer=f"{CHANNEL}final{MESSAGE}",
     special_tokens=(START, CHANNEL, MESSAGE, CONSTRAIN, *ENDS),
 )

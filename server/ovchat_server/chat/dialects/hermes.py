@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
+from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
 from ovchat_server.chat.dialects.json_calls import read_call
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
@@ -33,11 +34,11 @@ class HermesParser(MarkupParser):
         call.end()
 
 
-def _tag(name: str, arguments: JsonObject) -> JsonObject:
+def _call(tool: CalledTool) -> JsonObject:
     return {
         "type": "tag",
-        "begin": f'{OPEN}\n{{"name": "{name}", "arguments": ',
-        "content": arguments,
+        "begin": f'{OPEN}\n{{"name": "{tool.name}", "arguments": ',
+        "content": tool.arguments,
         "end": f"}}\n{CLOSE}",
     }
 
@@ -47,5 +48,5 @@ DIALECT = ToolDialect(
     HermesParser,
     recognised=lambda template: OPEN in template,
     special_tokens=(OPEN, CLOSE),
-    tag=_tag,
+    form=CallForm(_call, trigger=OPEN),
 )
