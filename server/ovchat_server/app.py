@@ -137,6 +137,7 @@ class Server:
             renderer=PromptRenderer(files.template, files.tokenizer),
             engine=engine,
             dialects=_dialects(settings, files),
+            constrains_calls=settings.constrain_tool_calls,
         )
 
 
@@ -210,6 +211,7 @@ def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
     """Of all that may change answers: the files, how the engine runs them, how they are read."""
     how = (
         f"{settings.device}:{settings.max_num_batched_tokens}:"
-        f"{settings.tool_parser}:{settings.reasoning_parser}:{sorted(settings.properties.items())}"
+        f"{settings.tool_parser}:{settings.reasoning_parser}:"
+        f"{settings.constrain_tool_calls}:{sorted(settings.properties.items())}"
     )
     return "fp_" + hashlib.sha256(f"{files.digest}:{how}".encode()).hexdigest()[:12]

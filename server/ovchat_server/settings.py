@@ -41,6 +41,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         tool_parser: How the model writes tool calls: a parser's name, "none", or "auto", which
             sees it in the chat template.
         reasoning_parser: How it writes reasoning: the same.
+        constrain_tool_calls: Hold the calls that it makes of its own accord to the tools'
+            schemas. Those that the caller forces are held to them anyway.
         properties: OpenVINO's, such as INFERENCE_PRECISION_HINT.
         grammar_timeout: Seconds that compiling the form of an answer may take.
     """
@@ -53,6 +55,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     max_num_batched_tokens: int = 2048
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
+    constrain_tool_calls: bool = True
     properties: dict[str, str | int | float | bool] = {}
     grammar_timeout: float = 1.5
 

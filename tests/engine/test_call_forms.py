@@ -11,7 +11,6 @@ import jsonschema
 import pytest
 
 from ovchat_server.api.chat import Tool
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, ParserOptions
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
@@ -91,7 +90,7 @@ def parsed(dialect: ToolDialect | CombinedDialect, text: str, pieces: int) -> tu
 
 async def answers(watched: Watched, form: Any, count: int, **fields: Any) -> list[str]:
     """What the model says under a form, where it came to an end."""
-    text = grammar_text(Constraint(ConstraintKind.STRUCTURAL_TAG, form, "tool_choice"))
+    text = grammar_text(form)
     assert await watched.engine.check_grammar(text) == ""
     said = await asyncio.gather(
         *(answer(watched, request(text, seed, 400, **fields)) for seed in range(count))

@@ -14,7 +14,7 @@ import pytest
 from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
-from ovchat_server.engine.grammar import Reasoning, grammar_text
+from ovchat_server.engine.grammar import Reasoning, after_reasoning, form_of, grammar_text
 from ovchat_server.engine.grammar_sandbox import DIED, GrammarSandbox
 from ovchat_server.engine.tokenizer import Tokenizer
 from tests.conftest import ROOT
@@ -52,7 +52,9 @@ def demo_spec(**changes: object) -> Any:
 
 
 def grammar(kind: str, value: Any, reasoning: Reasoning | None = None) -> str:
-    return grammar_text(Constraint(ConstraintKind(kind), value, "test"), reasoning)
+    return grammar_text(
+        after_reasoning(form_of(Constraint(ConstraintKind(kind), value, "test")), reasoning)
+    )
 
 
 def bomb(name: str) -> str:

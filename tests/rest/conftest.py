@@ -33,6 +33,7 @@ MODEL = """
 name = "{name}"
 path = "{path}"
 properties = {{ {properties} }}
+constrain_tool_calls = {constrained}
 """
 
 
@@ -69,7 +70,12 @@ def running_stack(
     config.write_text(
         CONFIG.format(rest_port=rest_port, grpc_port=grpc_port)
         + "".join(
-            MODEL.format(name=model.name, path=model.path, properties=properties)
+            MODEL.format(
+                name=model.name,
+                path=model.path,
+                properties=properties,
+                constrained=str(model.constrain_tool_calls).lower(),
+            )
             for model in models
         )
     )

@@ -7,7 +7,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import openai
-import pytest
 from pydantic import BaseModel
 
 from tests.rest.questions import PARIS, STORY, SUM, SUNNY, TWO_CITIES, WEATHER
@@ -129,24 +128,6 @@ def test_a_format_is_parsed_into_a_model_whole_and_streamed(sdk: openai.OpenAI) 
 
     assert isinstance(whole.choices[0].message.parsed, GetWeather)
     assert streamed.choices[0].message.parsed == whole.choices[0].message.parsed
-
-
-def test_a_format_beside_tools_that_may_be_called_is_refused(sdk: openai.OpenAI) -> None:
-    tools = [openai.pydantic_function_tool(GetWeather, name="get_weather")]
-    with pytest.raises(openai.BadRequestError) as parsed:
-        sdk.chat.completions.parse(
-            model="demo", messages=PARIS, response_format=GetWeather, tools=tools
-        )
-    with (
-        pytest.raises(openai.BadRequestError) as streamed,
-        sdk.chat.completions.stream(
-            model="demo", messages=PARIS, response_format=GetWeather, tools=tools
-        ),
-    ):
-        pass
-
-    for refusal in (parsed.value, streamed.value):
-        assert (refusal.param, refusal.code) == ("tools", "unsupported_parameter")
 
 
 def test_reasoning_given_back_is_taken(sdk: openai.OpenAI) -> None:

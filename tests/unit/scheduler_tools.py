@@ -23,6 +23,10 @@ def next_token(tokens: Sequence[int], beam: int = 0, *, may_end: bool = True) ->
     return END + 1 if token == END and not may_end else token
 
 
+def text_of(tokens: Sequence[int]) -> str:
+    return "".join(f"<{token}>" for token in tokens)
+
+
 def logprob(tokens: Sequence[int]) -> float:
     """Of the last of `tokens`: depends on all of them, too."""
     return -(hash(tuple(tokens)) % 1000) / 1000
@@ -163,6 +167,9 @@ class Pipeline:
                 handle.grow()
                 self.grown += 1
         self.inside = [item for item in self.inside if not item.cancelled and not item.ended]
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return text_of(tokens)
 
 
 class Run:

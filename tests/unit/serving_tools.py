@@ -100,4 +100,12 @@ def served(
     read = dataclasses.replace(read, **files)
     renderer = PromptRenderer(read.template, read.tokenizer)
     dialects = choose_dialects(read.template.source, "auto", "auto")
-    return ServedModel("demo", "fp_1", read, renderer, engine or ScriptedEngine(), dialects)
+    return ServedModel(
+        "demo",
+        "fp_1",
+        read,
+        renderer,
+        engine or ScriptedEngine(),
+        dialects,
+        constrains_calls=True,
+    )

@@ -27,6 +27,7 @@ from ovchat_server.serving.generation import (
     truncated,
 )
 from ovchat_server.serving.model_files import GenerationDefaults
+from ovchat_server.serving.structured_output import NO_GRAMMAR
 from tests.unit.serving_tools import CONTEXT, SEARCH_LENGTHS, VOCABULARY, ScriptedEngine, served
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def requests(
     *prompts: PromptTokens,
     model: ServedModel | None = None,
 ) -> list[GenerationRequest]:
-    return generation_requests(model or served(), params or GenerationParams(), prompts or [PROMPT])
+    return generation_requests(
+        model or served(), params or GenerationParams(), prompts or [PROMPT], NO_GRAMMAR
+    )
 
 
 def prompt(tokens: int, field: str = "messages") -> PromptTokens:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from ovchat_server.api.patterns import PatternError, json_pattern, length_pattern, literal
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.grammar import Reasoning, grammar_text
+from ovchat_server.engine.grammar import Reasoning, after_reasoning, form_of, grammar_text
 from ovchat_server.engine.schema_dialect import compilable
 
 REGEX = Constraint(ConstraintKind.REGEX, "a+", "guided_regex")
 
 
 def form(constraint: Constraint, reasoning: Reasoning | None = None) -> Any:
-    tag = json.loads(grammar_text(constraint, reasoning))
+    tag = json.loads(grammar_text(after_reasoning(form_of(constraint), reasoning)))
     assert tag["type"] == "structural_tag"
     return tag["format"]
 

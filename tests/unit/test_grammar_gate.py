@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ovchat_server.engine.base import Resumption
 from ovchat_server.engine.compiler import Compiled
 from ovchat_server.engine.grammar_gate import GrammarGate
 from ovchat_server.engine.messages import REFUSED, Add
 from ovchat_server.engine.scheduler import Output, Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BLOCK = 4
 
@@ -58,6 +64,9 @@ class FakePipeline:
         self.added.append(request)
         self.inside.append(FakeHandle(request.max_tokens, len(request.prompt)))
         return self.inside[-1]
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return "".join(map(str, tokens))
 
     def step(self) -> None:
         assert sum(-(-(item.length + 1) // BLOCK) for item in self.inside) <= self.total
@@ -194,3 +203,18 @@ def test_a_sequence_with_a_grammar_is_never_started_twice(
         starts = [request for request in engine.pipeline.added if request.id == identifier]
         assert engine.tokens[identifier] == answer
         assert not constrained or len(starts) == 1
+
+
+def test_a_sequence_waits_for_the_grammars_that_it_may_need_later() -> None:
+    engine = Engine()
+    marks = (Resumption("a", "later"), Resumption("b", ""))
+    engine.gate.add(msgspec.structs.replace(add(1, "now"), resumptions=marks))
+    assert engine.compiler.started == ["now", "later"]
+
+    for grammar in ("now", "later"):
+        assert not engine.scheduler.busy
+        engine.compiler.done.append(Compiled(grammar))
+        engine.gate.open()
+    engine.run()
+
+    assert engine.finish == {1: "length"}

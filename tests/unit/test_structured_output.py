@@ -256,16 +256,5 @@ def test_a_second_constraint_is_refused_naming_both() -> None:
     assert "structured_outputs.choice and guided_regex" in message
 
 
-TOOLS: list[Any] = [{"type": "function", "function": {"name": "f"}}]
-
-
-def test_tools_leave_room_for_a_constraint_only_where_none_may_be_called() -> None:
-    [(field, message)] = faults(guided_regex="a", tools=TOOLS)
-
-    assert field == "tools"
-    assert "guided_regex unless tool_choice is 'none'" in message
-    assert read(guided_regex="a", tools=TOOLS, tool_choice="none") is not None
-
-
 def test_everything_wrong_is_told_at_once() -> None:
     assert len(faults(guided_regex="", guided_choice=[], temperature=9)) == 3

@@ -96,17 +96,11 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         stream=read_stream_options(reader),
         ignored=CHAT.check(reader, strict=strict),
     )
-    constraint = request.generation.constraint
-    if constraint and request.tool_choice.mode is not ToolMode.NONE:
-        # The model could call none of them.
-        reader.refuse(
-            "tools",
-            f"cannot be combined with {constraint.field} unless tool_choice is 'none'",
-            "unsupported_parameter",
-        )
-    if request.tool_choice.forced:
-        refuse_with_constraint(reader, request.tool_choice.field, request.generation.beams)
-        refuse_unenforceable(reader, tools, request.tool_choice)
+    choice = request.tool_choice
+    if choice.forced or choice.allowed is not None:
+        refuse_with_constraint(reader, choice.field, request.generation.beams)
+    if choice.mode is not ToolMode.NONE:
+        refuse_unenforceable(reader, tools, choice)
     if violations:
         raise InvalidRequestError.of(violations)
     return request

@@ -27,7 +27,7 @@ MAX_CHOICES = 1000
 
 def refuse_beyond_limits(reader: Reader, name: str, value: JsonValue) -> bool:
     """Whether a value keeps the limits; a violation of field `name` where it does not."""
-    complaint = _beyond_limits(value)
+    complaint = beyond_limits(value)
     if complaint:
         reader.refuse(name, complaint)
     return not complaint
@@ -50,7 +50,7 @@ def read_pattern(reader: Reader, name: str, text: str) -> bool:
     return not complaint
 
 
-def _beyond_limits(value: JsonValue) -> str:
+def beyond_limits(value: JsonValue) -> str:
     """What is too much about a value, completing "<field> ..."; "" where nothing is.
 
     Not recursive: it is what says whether recursion is safe.

@@ -76,14 +76,15 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
 
 
 def refuse_unenforceable(request: Reader, tools: tuple[Tool, ...], choice: ToolChoice) -> None:
-    """Note what of the tools' schemas a forced call cannot be held to.
+    """Note what of the tools' schemas a call cannot be held to.
 
     They become a grammar as those of response_format do, with the same limits. What cannot be
     enforced but is not asked for strictly is not held to.
     """
     form = "functions[{}].parameters" if request.present("functions") else TOOL_PARAMETERS
     for index, tool in enumerate(tools):
-        if tool.parameters is None or not choice.allows(tool.name):
+        asked = choice.forced or tool.strict
+        if tool.parameters is None or not asked or not choice.allows(tool.name):
             continue
         path = form.format(index)
         within = refuse_beyond_limits(request, path, tool.parameters)

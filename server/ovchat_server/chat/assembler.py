@@ -17,6 +17,7 @@ from ovchat_server.api.completion import (
 from ovchat_server.chat.detokenizer import Detokenizer
 from ovchat_server.chat.dialects.base import Output
 from ovchat_server.chat.dialects.chain import Chain
+from ovchat_server.chat.dialects.json_text import is_whole
 from ovchat_server.chat.logprobs import LEAST_LOGPROB, LogprobQueue
 from ovchat_server.chat.stop import StopMatcher
 
@@ -86,6 +87,8 @@ class ChoiceAssembler:
         self._stop = StopMatcher(options.stop, include=options.include_stop)
         self._parser = options.parser()
         self._calls = 0
+        # Of the last call.
+        self._arguments: list[str] = []
         self._logprobs = LogprobQueue()
         # Characters of the answer's text, with what the stop strings hold back and without.
         self._detokenized = 0
@@ -139,7 +142,9 @@ class ChoiceAssembler:
         chunks = [self._chunk(delta)] if delta else []
         if finish:
             if self._calls and finish is FinishReason.STOP:
-                finish = FinishReason.TOOL_CALLS
+                # A stop string, or a token that ends answers, may cut a call that is streamed.
+                whole = is_whole("".join(self._arguments))
+                finish = FinishReason.TOOL_CALLS if whole else FinishReason.LENGTH
             chunks.append(self._chunk(Delta(), finish))
         return chunks
 
@@ -198,6 +203,9 @@ class ChoiceAssembler:
         """One for each call that there is something new of."""
         deltas: list[ToolCallDelta] = []
         for piece in pieces:
+            if piece.name is not None:
+                self._arguments.clear()
+            self._arguments.append(piece.arguments)
             if piece.name is not None:
                 identifier = f"call_{uuid.uuid4().hex[:24]}"
                 deltas.append(ToolCallDelta(self._calls, identifier, piece.name, piece.arguments))

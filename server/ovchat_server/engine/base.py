@@ -58,6 +58,20 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumption:
+    """What form the rest of an answer has, should its sequence lose its place and come back.
+
+    Attributes:
+        mark: A text: the last mark in the answer so far says how it goes on.
+        grammar: What follows then, as of engine.grammar. "": none could begin in the middle of
+            what the mark begins. Such a sequence repeats what it said.
+    """
+
+    mark: str
+    grammar: str
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """Sequences to generate from one prompt: one by sampling, or some by beam search.
 
@@ -74,6 +88,8 @@ class GenerationRequest:
             anything. Not in a search, nor with `ignore_eos` or `min_tokens`.
         closed: The grammar says where the sequence ends: a token that ends answers is text
             before that, but for the tokenizer's own.
+        resumptions: How the grammar goes on in the middle of an answer; with none it cannot,
+            and the sequence keeps its place.
     """
 
     prompt: tuple[int, ...]
@@ -86,6 +102,7 @@ class GenerationRequest:
     logprobs: bool = False
     grammar: str = ""
     closed: bool = False
+    resumptions: tuple[Resumption, ...] = ()
 
     @property
     def sequences(self) -> int:

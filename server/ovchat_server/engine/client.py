@@ -228,4 +228,5 @@ def _add(identifier: int, request: GenerationRequest) -> Add:
         logprobs=request.logprobs,
         grammar=request.grammar,
         closed=request.closed,
+        resumptions=request.resumptions,
     )

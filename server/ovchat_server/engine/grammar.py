@@ -36,15 +36,26 @@ class Reasoning:
     opened: bool
 
 
-def grammar_text(constraint: Constraint, reasoning: Reasoning | None = None) -> str:
-    """What an answer under `constraint` may be, reasoning first where the model reasons."""
-    form = _format(constraint)
-    if reasoning is not None:
-        form = _after_reasoning(form, reasoning)
+def grammar_text(form: JsonValue) -> str:
+    """A grammar of answers of a form."""
     return msgspec.json.encode({"type": "structural_tag", "format": form}).decode()
 
 
-def _format(constraint: Constraint) -> JsonValue:
+def form_of(constraint: Constraint, opening: str = "") -> JsonObject:
+    """What an answer under `constraint` may be, behind the text `opening`."""
+    form = _form_of(constraint)
+    if not opening:
+        return form
+    before: JsonObject = {"type": "regex", "pattern": literal(opening)}
+    return {"type": "sequence", "elements": [before, form]}
+
+
+def either(*forms: JsonValue) -> JsonObject:
+    """One of some forms."""
+    return {"type": "or", "elements": [*forms]}
+
+
+def _form_of(constraint: Constraint) -> JsonObject:
     value = constraint.value
     match constraint.kind:
         case ConstraintKind.JSON_OBJECT:
@@ -59,10 +70,15 @@ def _format(constraint: Constraint) -> JsonValue:
             texts = value if isinstance(value, list) else [value]
             return {"type": "regex", "pattern": "|".join(literal(str(text)) for text in texts)}
         case ConstraintKind.STRUCTURAL_TAG:
-            return compilable_format(value)
+            form = compilable_format(value)
+            # Reading the request has seen that it is one.
+            return form if isinstance(form, dict) else {}
 
 
-def _after_reasoning(form: JsonValue, reasoning: Reasoning) -> JsonObject:
+def after_reasoning(form: JsonObject, reasoning: Reasoning | None) -> JsonObject:
+    """A form, reasoning first where the model reasons."""
+    if reasoning is None:
+        return form
     thought: JsonObject = {
         "type": "tag",
         "begin": "" if reasoning.opened else reasoning.opens,
@@ -71,4 +87,4 @@ def _after_reasoning(form: JsonValue, reasoning: Reasoning) -> JsonObject:
     }
     reasoned: JsonObject = {"type": "sequence", "elements": [thought, WHITE_SPACE, form]}
     # A sequence with an optional start would be shorter, but the compiler has none.
-    return reasoned if reasoning.opened else {"type": "or", "elements": [form, reasoned]}
+    return reasoned if reasoning.opened else either(form, reasoned)

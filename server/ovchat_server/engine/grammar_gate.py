@@ -40,7 +40,7 @@ class Admission(Protocol):
 
 
 class GrammarGate:
-    """Lets a sequence pass when its grammar is compiled: others step on meanwhile."""
+    """Lets a sequence pass when its grammars are compiled: others step on meanwhile."""
 
     def __init__(self, compiler: Compiler, admission: Admission) -> None:
         """Compile with `compiler`, pass on to `admission`."""
@@ -52,13 +52,15 @@ class GrammarGate:
 
     def add(self, request: Add) -> None:
         """Take a sequence."""
-        grammar = request.grammar
-        if not grammar or _digest(grammar) in self._compiled:
+        missing = [item for item in request.grammars if _digest(item) not in self._compiled]
+        if not missing:
             self._admission.add(request)
             return
-        if grammar not in self._waiting:
-            self._compiler.start(grammar)
-        self._waiting.setdefault(grammar, []).append(request)
+        for grammar in missing:
+            if grammar not in self._waiting:
+                self._compiler.start(grammar)
+                self._waiting[grammar] = []
+        self._waiting[missing[0]].append(request)
 
     def cancel(self, identifier: int) -> None:
         """Give a sequence up, wherever it is; its grammar is compiled all the same."""
@@ -67,7 +69,7 @@ class GrammarGate:
         self._admission.cancel(identifier)
 
     def open(self) -> None:
-        """Let those pass whose grammar is compiled by now."""
+        """Let those pass whose grammars are compiled by now."""
         for compiled in self._compiler.take():
             if not compiled.error:
                 self._compiled.add(_digest(compiled.grammar))
@@ -77,7 +79,7 @@ class GrammarGate:
                     sys.stderr.write(f"a grammar did not compile: {compiled.error}\n")
                     self._admission.refuse(request.id)
                 else:
-                    self._admission.add(request)
+                    self.add(request)
 
 
 def _digest(grammar: str) -> bytes:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from ovchat_server.engine.base import Resumption
 from ovchat_server.engine.spec import EngineSpec
 
 LENGTH = struct.Struct(">I")
@@ -43,6 +44,13 @@ class Add(msgspec.Struct, frozen=True):
     logprobs: bool = False
     grammar: str = ""
     closed: bool = False
+    resumptions: tuple[Resumption, ...] = ()
+
+    @property
+    def grammars(self) -> tuple[str, ...]:
+        """All that it may need, each once."""
+        needed = (self.grammar, *(item.grammar for item in self.resumptions))
+        return tuple(dict.fromkeys(grammar for grammar in needed if grammar))
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):

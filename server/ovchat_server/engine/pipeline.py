@@ -87,12 +87,12 @@ class GenaiPipeline:
             RuntimeError: genai cannot load it.
         """
         self._end_tokens = set(spec.end_tokens)
-        tokenizer = genai.Tokenizer(spec.path)
-        self._tokenizer_end: int = tokenizer.get_eos_token_id()
+        self._tokenizer = genai.Tokenizer(spec.path)
+        self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._pipeline = genai.ContinuousBatchingPipeline(
-            spec.path, tokenizer, _scheduler_config(spec), spec.device, **spec.properties
+            spec.path, self._tokenizer, _scheduler_config(spec), spec.device, **spec.properties
         )
-        self._scratch = ScratchPipeline(tokenizer, vocabulary_size(spec.path))
+        self._scratch = ScratchPipeline(self._tokenizer, vocabulary_size(spec.path))
         self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
         self.total_blocks = self._measure_blocks()
 
@@ -105,6 +105,10 @@ class GenaiPipeline:
     def step(self) -> None:
         """Run the model once over all sequences."""
         self._pipeline.step()
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Tokens as text, control tokens and all."""
+        return str(self._tokenizer.decode([*tokens], skip_special_tokens=False))
 
     def compile(self, grammar: str) -> None:
         """Compile a grammar, so that the step that needs it finds it. In a thread of its own.

@@ -6,9 +6,11 @@ So the sum of what the running sequences hold, and may need for the next step, s
 the pool. Where a sequence cannot get its next block, the youngest gives up its place and
 comes back later as prompt + tokens so far; its caller sees a pause.
 
-A sequence that follows a grammar cannot come back: the grammar would start anew. It keeps its
-place, so those that run together may at most need the whole pool. What they do not use yet is
-free to others, which give it up when it is needed.
+A sequence whose whole answer follows a grammar cannot come back: the grammar would start anew.
+It keeps its place, so those that run together may at most need the whole pool. What they do not
+use yet is free to others, which give it up when it is needed. One that may call tools in free
+text comes back with a grammar for the rest. Inside a call there is none: those give up their
+place last, and begin again where they began before.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Protocol
-
-import msgspec
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.engine.messages import REFUSED, Add, Load, News, Report
+from ovchat_server.engine.resumption import resumed
+from ovchat_server.engine.sequence import ScheduledSequence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # A sequence may grow by one token in a step, and the one after it must have a place too.
 LOOK_AHEAD_TOKENS = 2
@@ -36,6 +41,10 @@ class Output:
     tokens: list[int]
     logprobs: list[float]
     finish: str | None = None
+
+    def without(self, count: int) -> Output:
+        """What is left without the first `count` tokens."""
+        return Output(self.tokens[count:], self.logprobs[count:], self.finish)
 
 
 class Handle(Protocol):
@@ -65,49 +74,13 @@ class Pipeline(Protocol):
         """Run the model once over all sequences."""
         ...
 
+    def text(self, tokens: Sequence[int]) -> str:
+        """Tokens as text, control tokens and all."""
+        ...
+
 
 class DroppedError(Exception):
     """The pipeline kept dropping a sequence."""
-
-
-@dataclass(slots=True)
-class _Sequence:
-    """One sequence, or the beams of a search, which run and are given up together."""
-
-    request: Add
-    tokens: list[int] = field(default_factory=list)
-    handle: Handle | None = None
-    drops: int = 0
-    # A search does not tell its length: it grows by a token a step at most.
-    steps: int = 0
-
-    @property
-    def length(self) -> int:
-        grown = len(self.tokens) if self.request.beams == 1 else self.steps
-        return len(self.request.prompt) + grown
-
-    @property
-    def constrained(self) -> bool:
-        return bool(self.request.grammar)
-
-    @property
-    def longest(self) -> int:
-        """Tokens of prompt and answer at the most."""
-        return len(self.request.prompt) + self.request.max_tokens
-
-    def remaining(self) -> Add:
-        """What is still to generate: with what there is as a prompt. A search starts anew."""
-        done = len(self.tokens)
-        if done == 0:
-            return self.request
-        return msgspec.structs.replace(
-            self.request,
-            prompt=(*self.request.prompt, *self.tokens),
-            max_tokens=self.request.max_tokens - done,
-            min_tokens=max(self.request.min_tokens - done, 0),
-            # It must not draw the same random numbers again.
-            seed=(self.request.seed + done) % 2**32,
-        )
 
 
 class Scheduler:
@@ -119,8 +92,8 @@ class Scheduler:
         self._total = total_blocks
         self._block_size = block_size
         # Oldest first: the youngest is at the end.
-        self._running: list[_Sequence] = []
-        self._waiting: deque[_Sequence] = deque()
+        self._running: list[ScheduledSequence] = []
+        self._waiting: deque[ScheduledSequence] = deque()
         # Blocks of cancelled sequences, which the pipeline frees in its next step.
         self._leaving = 0
         self._refused: list[News] = []
@@ -144,7 +117,7 @@ class Scheduler:
 
     def add(self, request: Add) -> None:
         """Take a sequence; it runs when there is room, in the order of coming."""
-        self._waiting.append(_Sequence(request))
+        self._waiting.append(ScheduledSequence(request))
 
     def cancel(self, identifier: int) -> None:
         """Give a sequence up. One that is not here any more is no error."""
@@ -190,7 +163,7 @@ class Scheduler:
             preemptions=self._preemptions,
         )
 
-    def _blocks(self, sequence: _Sequence) -> int:
+    def _blocks(self, sequence: ScheduledSequence) -> int:
         """Blocks that a sequence has or may take in the next step."""
         return self._blocks_of(sequence.length) * sequence.request.beams
 
@@ -203,15 +176,31 @@ class Scheduler:
 
     def _preempt(self) -> None:
         while len(self._running) > 1 and self._held() - self._leaving > self._total:
-            youngest = next((item for item in self._running[::-1] if not item.constrained), None)
-            if youngest is None:
-                raise DroppedError("sequences that follow grammars took more than they may")
-            self._stop(youngest)
-            self._waiting.appendleft(youngest)
-            self._preemptions += 1
+            self._preempt_one(self._preemptible())
+
+    def _preempt_one(self, sequence: ScheduledSequence) -> None:
+        self._stop(sequence)
+        self._waiting.appendleft(sequence)
+        self._preemptions += 1
+
+    def _preemptible(self) -> ScheduledSequence:
+        """The youngest of those that can go on where they are, or else of those that cannot."""
+        free = [item for item in self._running[::-1] if not item.constrained]
+        if not free:
+            raise DroppedError("sequences that follow grammars took more than they may")
+        return next(
+            (item for item in free if self._grammar(item) or not item.request.grammar), free[0]
+        )
+
+    def _grammar(self, sequence: ScheduledSequence) -> str:
+        """What the rest of a sequence follows."""
+        request = sequence.request
+        if not (sequence.tokens and request.resumptions):
+            return request.grammar
+        return resumed(request.grammar, request.resumptions, self._pipeline.text(sequence.tokens))
 
     def _admit(self) -> None:
-        skipped: list[_Sequence] = []
+        skipped: list[ScheduledSequence] = []
         while self._waiting:
             sequence = self._waiting[0]
             if sequence.constrained and (skipped or not self._has_place_to_the_end(sequence)):
@@ -226,7 +215,7 @@ class Scheduler:
             self._waiting.popleft()
             request = sequence.request
             try:
-                sequence.handle = self._pipeline.add(sequence.remaining())
+                sequence.handle = self._pipeline.add(sequence.next(self._grammar(sequence)))
             except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
                 sys.stderr.write(f"the pipeline refused sequence {request.id}: {error}\n")
                 self.refuse(request.id)
@@ -234,13 +223,13 @@ class Scheduler:
                 self._running.append(sequence)
         self._waiting.extendleft(reversed(skipped))
 
-    def _has_place_to_the_end(self, newcomer: _Sequence) -> bool:
+    def _has_place_to_the_end(self, newcomer: ScheduledSequence) -> bool:
         """Whether the running sequences with grammars leave room for another's whole length."""
         constrained = [*filter(lambda item: item.constrained, self._running), newcomer]
         needed = sum(self._blocks_of(sequence.longest) for sequence in constrained)
         return len(constrained) == 1 or needed <= self._total
 
-    def _stop(self, sequence: _Sequence) -> None:
+    def _stop(self, sequence: ScheduledSequence) -> None:
         """Take a running sequence out; its blocks are free after the next step."""
         if sequence.handle is not None:
             sequence.handle.cancel()
@@ -249,11 +238,19 @@ class Scheduler:
         self._leaving += self._blocks(sequence)
         sequence.steps = 0
 
-    def _collect(self, sequence: _Sequence) -> list[News]:
+    def _collect(self, sequence: ScheduledSequence) -> list[News]:
         if sequence.handle is None:
             return []
         sequence.steps += 1
         outputs = sequence.handle.take()
+        if outputs and sequence.repeated:
+            # It follows a grammar, so it is no search.
+            [output] = outputs
+            count = sequence.repeats(output.tokens, ended=output.finish is not None)
+            if count < 0:
+                self._preempt_one(sequence)
+                return []
+            outputs = [output.without(count)] if count < len(output.tokens) else []
         for output in outputs:
             self._generated_tokens += len(output.tokens)
             sequence.tokens += output.tokens
@@ -273,7 +270,7 @@ class Scheduler:
             for index, output in enumerate(outputs)
         ]
 
-    def _offer_again(self, sequence: _Sequence) -> None:
+    def _offer_again(self, sequence: ScheduledSequence) -> None:
         sequence.drops += 1
         if sequence.constrained and sequence.tokens:
             raise DroppedError("the pipeline dropped a sequence that follows a grammar")

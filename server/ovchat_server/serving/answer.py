@@ -119,8 +119,16 @@ def completion_info(model: ServedModel, kind: str) -> CompletionInfo:
     )
 
 
-def assembly_options(model: ServedModel, params: GenerationParams) -> AssemblyOptions:
-    """How to assemble choices, as far as chats and texts have it in common."""
+def assembly_options(
+    model: ServedModel, params: GenerationParams, *, bound: bool
+) -> AssemblyOptions:
+    """How to assemble choices, as far as chats and texts have it in common.
+
+    Args:
+        model: Who answers.
+        params: What was asked for.
+        bound: The whole answer follows a grammar.
+    """
     ending = params.ending
     stop_tokens = frozenset(ending.stop_token_ids)
     return AssemblyOptions(
@@ -130,7 +138,7 @@ def assembly_options(model: ServedModel, params: GenerationParams) -> AssemblyOp
         include_stop=ending.include_stop,
         min_tokens=ending.min_tokens,
         # To a grammar a control token is its text: left out, the answer would not follow it.
-        special_tokens=not params.skip_special_tokens or params.constraint is not None,
+        special_tokens=not params.skip_special_tokens or bound,
         logprobs=params.logprobs,
         alternatives=params.top_logprobs > 0,
     )

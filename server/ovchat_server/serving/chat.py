@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
-from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.chat.assembler import ChoiceAssembler
-from ovchat_server.chat.dialects.base import ParserOptions, ReasoningDialect
+from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.prompt import Conversation
-from ovchat_server.engine.grammar import Reasoning
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
+from ovchat_server.serving.answer_form import answer_form, reasoning_before
 from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
-from ovchat_server.serving.structured_output import checked_grammar
-from ovchat_server.serving.tool_calls import with_forced_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import Prompt
     from ovchat_server.engine.tokenizer import Tokenizer
+    from ovchat_server.serving.answer_form import AnswerForm
     from ovchat_server.serving.models import ModelRegistry, ServedModel
 
 
@@ -44,7 +42,6 @@ class ChatCompletions:
             ApiError: It cannot be answered; see the subclasses.
         """
         model = self._models.get(request.model)
-        request = with_forced_calls(request, model.dialects)
         params = request.generation
         # A long conversation takes a while to render and tokenise; others go on meanwhile.
         prompt = await asyncio.to_thread(
@@ -56,10 +53,11 @@ class ChatCompletions:
         )
         tokens = truncated(model, params, prompt.tokens)
         opened = _inside_reasoning(model.dialects, request, prompt)
-        reasoning = _reasoning(model, request, prompt, opened=opened)
-        grammar = await checked_grammar(model, params.constraint, reasoning)
-        requests = generation_requests(model, params, [PromptTokens("messages", tokens)], grammar)
-        options = _assembly(model, request, reasoning, opened=opened)
+        reasoning = reasoning_before(model, request, prompt.text, opened=opened)
+        form = await answer_form(model, request, reasoning)
+        prompts = [PromptTokens("messages", tokens)]
+        requests = generation_requests(model, params, prompts, form.grammar)
+        options = _assembly(model, request, form, opened=opened)
         return Answer(
             model,
             completion_info(model, "chatcmpl"),
@@ -95,9 +93,9 @@ def render_prompt(
 
 
 def _assembly(
-    model: ServedModel, request: ChatRequest, reasoning: Reasoning | None, *, opened: bool
+    model: ServedModel, request: ChatRequest, form: AnswerForm, *, opened: bool
 ) -> AssemblyOptions:
-    options = assembly_options(model, request.generation)
+    options = assembly_options(model, request.generation, bound=form.bound)
     dialects = model.dialects
     hidden: tuple[str, ...] = ()
     dropped: frozenset[int] = frozenset()
@@ -105,8 +103,8 @@ def _assembly(
         hidden, dropped = _control_markup(model.files.tokenizer, dialects.special_tokens)
     choice = request.tool_choice
     offered = request.tools and choice.mode is not ToolMode.NONE
-    # What a constraint lets begin with the answer is not looked through for reasoning.
-    unreasoned = request.generation.constraint is not None and reasoning is None
+    # What a form lets begin with the answer is not looked through for reasoning.
+    unreasoned = form.bound and not form.reasoned
     spoken = dataclasses.replace(dialects, reasoning=None) if unreasoned else dialects
     return dataclasses.replace(
         options,
@@ -114,13 +112,15 @@ def _assembly(
         dropped_tokens=dropped,
         parser=partial(
             spoken.parser,
-            ParserOptions(request.tools, trusted=choice.forced) if offered else None,
+            ParserOptions(request.tools, trusted=form.trusted, leading=form.leading)
+            if offered
+            else None,
             opened=opened,
             hidden=hidden,
         ),
         reasons=spoken.reasoning is not None,
         include_reasoning=request.include_reasoning,
-        single_call=not (choice.parallel or choice.forced),
+        single_call=not (choice.parallel or form.trusted),
     )
 
 
@@ -138,25 +138,6 @@ def _control_markup(
         return (), frozenset()
     tokens = (tokenizer.token(text) for text in control.difference(hidden))
     return hidden, frozenset(token for token in tokens if token is not None)
-
-
-def _reasoning(
-    model: ServedModel, request: ChatRequest, prompt: Prompt, *, opened: bool
-) -> Reasoning | None:
-    """How the model reasons before an answer under a constraint; None where it does not.
-
-    Raises:
-        InvalidRequestError: The model's reasoning cannot be told from its answer by tags.
-    """
-    constraint, dialect = request.generation.constraint, model.dialects.reasoning
-    if constraint is None or dialect is None:
-        return None
-    if not isinstance(dialect, ReasoningDialect):
-        complaint = f"{constraint.field} is not supported with this model's way to reason."
-        raise InvalidRequestError.of([Violation(constraint.field, complaint)])
-    continues = request.prompt_ending is PromptEnding.FINAL_MESSAGE
-    closed = continues or prompt.text.rstrip().endswith(dialect.closing)
-    return None if closed and not opened else Reasoning(dialect.opening, dialect.closing, opened)
 
 
 def _inside_reasoning(dialects: Dialects, request: ChatRequest, prompt: Prompt) -> bool:

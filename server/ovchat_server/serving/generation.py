@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.generation import GenerationParams, SamplingParams, Truncation
     from ovchat_server.serving.model_files import GenerationDefaults
     from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.structured_output import Grammar
 
 T = TypeVar("T")
 
@@ -46,7 +47,7 @@ def generation_requests(
     model: ServedModel,
     params: GenerationParams,
     prompts: Sequence[PromptTokens],
-    grammar: str = "",
+    grammar: Grammar,
 ) -> list[GenerationRequest]:
     """What to ask the engine for `params.n` choices of each prompt, in their order.
 
@@ -54,7 +55,7 @@ def generation_requests(
         model: Who answers.
         params: What was asked for.
         prompts: What to answer.
-        grammar: What the answers must be, checked; "" for anything.
+        grammar: What the answers must be, checked.
 
     Raises:
         ContextLengthExceededError: Prompt and answer do not fit. While the model loads, what
@@ -133,7 +134,7 @@ def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) 
 
 
 def _request(
-    model: ServedModel, params: GenerationParams, prompt: PromptTokens, grammar: str
+    model: ServedModel, params: GenerationParams, prompt: PromptTokens, grammar: Grammar
 ) -> GenerationRequest:
     ending, beams = params.ending, params.beams
     return GenerationRequest(
@@ -145,10 +146,11 @@ def _request(
         ignore_eos=ending.ignore_eos,
         # The engine would let none of them appear before the end of a grammar; the assembler
         # sees them anyway.
-        stop_tokens=() if grammar else ending.stop_token_ids,
+        stop_tokens=() if grammar.text else ending.stop_token_ids,
         logprobs=params.logprobs,
-        grammar=grammar,
-        closed=params.constraint is not None and params.constraint.closed,
+        grammar=grammar.text,
+        closed=grammar.closed,
+        resumptions=grammar.resumptions,
     )
 
 

@@ -25,6 +25,7 @@ class ServedModel:
         fingerprint: OpenAI's system_fingerprint: changes when something changes that may
             change answers.
         dialects: How it writes calls and reasoning.
+        constrains_calls: Calls that it makes of its own accord are held to the tools' schemas.
     """
 
     id: str
@@ -33,6 +34,7 @@ class ServedModel:
     renderer: PromptRenderer
     engine: Engine
     dialects: Dialects
+    constrains_calls: bool = True
 
     @property
     def status(self) -> ModelStatus:

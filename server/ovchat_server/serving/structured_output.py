@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.engine.grammar import grammar_text
+from ovchat_server.engine.grammar import form_of, grammar_text
 
 if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.api.structured_output import Constraint
-    from ovchat_server.engine.grammar import Reasoning
+    from ovchat_server.engine.base import Resumption
     from ovchat_server.serving.models import ServedModel
 
 
-async def checked_grammar(
-    model: ServedModel, constraint: Constraint | None, reasoning: Reasoning | None = None
-) -> str:
-    """The grammar for the engine; "" where the answer may have any form.
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What the engine is to follow; see engine.base.GenerationRequest.
 
-    Args:
-        model: Who answers.
-        constraint: The form of the answer.
-        reasoning: What comes before the answer.
+    Attributes:
+        text: "": nothing.
+    """
+
+    text: str = ""
+    closed: bool = False
+    resumptions: tuple[Resumption, ...] = ()
+
+
+NO_GRAMMAR = Grammar()
+
+
+async def constrained(model: ServedModel, constraint: Constraint | None) -> Grammar:
+    """The grammar of a whole answer.
 
     Raises:
         InvalidRequestError: It cannot be followed; says the compiler's reason.
         UnavailableError: Nobody can tell now.
     """
     if constraint is None:
-        return ""
-    grammar = grammar_text(constraint, reasoning)
+        return NO_GRAMMAR
+    text = await checked(model, form_of(constraint), constraint.field)
+    return Grammar(text, constraint.closed)
+
+
+async def checked(model: ServedModel, form: JsonObject, field: str) -> str:
+    """The text of a grammar of answers of a form, which `field` asks for.
+
+    Raises:
+        InvalidRequestError: It cannot be followed; says the compiler's reason.
+        UnavailableError: Nobody can tell now.
+    """
+    grammar = grammar_text(form)
     if reason := await model.engine.check_grammar(grammar):
-        complaint = f"{constraint.field} cannot be enforced: {reason}."
-        raise InvalidRequestError.of([Violation(constraint.field, complaint)])
+        complaint = f"{field} cannot be enforced: {reason}."
+        raise InvalidRequestError.of([Violation(field, complaint)])
     return grammar

@@ -16,7 +16,7 @@ from ovchat_server.serving.generation import (
     generation_requests,
     truncated,
 )
-from ovchat_server.serving.structured_output import checked_grammar
+from ovchat_server.serving.structured_output import constrained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,14 +43,15 @@ class TextCompletions:
         params = request.generation
         # Much text takes a while to tokenise; others go on meanwhile.
         prompts = await asyncio.to_thread(_tokenise, model, request)
-        grammar = await checked_grammar(model, params.constraint)
+        grammar = await constrained(model, params.constraint)
         if _only_echoes(request):
             check_prompts(model, params, prompts)
             requests: list[GenerationRequest] = []
         else:
             requests = generation_requests(model, params, prompts, grammar)
         options = dataclasses.replace(
-            assembly_options(model, params), token_ids=request.return_token_ids
+            assembly_options(model, params, bound=params.constraint is not None),
+            token_ids=request.return_token_ids,
         )
         return Answer(
             model,

@@ -107,10 +107,12 @@ class ParserOptions:
         tools: What the model was offered. Dialects without types take them from the schemas.
         trusted: A grammar guarantees that calls are well formed, so they are handed out as
             they are written. Otherwise a call is handed out whole, once it has proved to be one.
+        leading: Calls begin the answer, or it has none.
     """
 
     tools: tuple[Tool, ...] = ()
     trusted: bool = False
+    leading: bool = False
 
 
 @dataclass(frozen=True, slots=True)

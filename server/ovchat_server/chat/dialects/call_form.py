@@ -58,6 +58,14 @@ class CallForm:
             return calls
         return {"type": "tag", "begin": self.opening, "content": calls, "end": self.closing}
 
+    def instead(self, tools: Iterable[CalledTool], *, parallel: bool) -> JsonObject:
+        """The same, where the answer may have another form, too."""
+        forced = self.forced(tools, parallel=parallel)
+        if self.opening:
+            return forced
+        # The compiler chooses between forms only if it knows where each of them ends.
+        return {"type": "tag", "begin": "", "content": forced, "end": " "}
+
     def free(self, tools: Iterable[CalledTool], *, parallel: bool) -> JsonObject:
         """Any text, in which calls are of `tools`; not `parallel`: it ends with the first."""
         tags: list[JsonValue] = (
@@ -69,6 +77,11 @@ class CallForm:
             "tags": tags,
             "stop_after_first": not parallel,
         }
+
+    def ends(self, tools: Iterable[CalledTool]) -> list[str]:
+        """What tells that a call of `free`, or a section of them, has come to its end."""
+        ends = [self.closing] if self.opening else [str(self.call(tool)["end"]) for tool in tools]
+        return [*dict.fromkeys(filter(None, ends))]
 
     def _calls(self, tools: Iterable[CalledTool], *, parallel: bool) -> JsonObject:
         return {

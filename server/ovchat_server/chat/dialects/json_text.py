@@ -7,7 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.chat.dialects.source import DamagedError, finished
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
@@ -152,6 +152,15 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError as error:
         raise DamagedError from error
     return text
+
+
+def is_whole(text: str) -> bool:
+    """Whether text is one JSON value from its beginning to its end."""
+    try:
+        finished(read_value, text.strip())
+    except DamagedError:
+        return False
+    return True
 
 
 def parse(text: str) -> JsonValue:

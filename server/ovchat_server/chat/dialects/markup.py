@@ -76,12 +76,14 @@ class MarkupParser(ABC):
         self.tools = options.tools
         self.source = Source()
         self._trusted = options.trusted
+        self._leading = options.leading
         self._content: list[str] = []
         self._calls: list[CallPiece] = []
         # White space that is markup if a call follows.
         self._gap: list[str] = []
         self._after_call = False
         self._line_begins = True
+        self._said = False
         self._opening = _opening_pattern(self.tags, self.bare)
         self._bare_opening = re.compile(rf"[ \t]*([{re.escape(self.bare)}])") if self.bare else None
         self._steps = self._run()
@@ -136,6 +138,7 @@ class MarkupParser(ABC):
         if line:
             self._line_begins = line.endswith("\n")
         kept = text.rstrip()
+        self._said = self._said or bool(kept)
         if kept:
             self._content += [*self._gap, kept]
             self._gap.clear()
@@ -181,6 +184,8 @@ class MarkupParser(ABC):
             return None
         opening = found[1] or found[0]
         start = found.end() - len(opening)
+        if self._leading and (self._said or source.text[source.at : start].strip()):
+            return None
         self.say(source.text[source.at : start])
         source.at = start
         source.forget()

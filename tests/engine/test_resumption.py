@@ -1,0 +1,107 @@
+"""Free text in which calls are held to a form, where the KV cache is too small for all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+
+from ovchat_server.api.chat import Message, PromptEnding, Role, Tool
+from ovchat_server.api.models import ModelState
+from ovchat_server.chat.dialects import hermes
+from ovchat_server.chat.dialects.call_form import CalledTool
+from ovchat_server.chat.prompt import Conversation, PromptRenderer
+from ovchat_server.engine.base import GenerationRequest, Resumption, Sampling
+from ovchat_server.engine.grammar import grammar_text
+from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.serving.model_files import read_model_files
+from tests.conftest import ROOT
+from tests.engine.conftest import Watched
+from tests.engine.test_structured_output import DEMO, answer, demo_spec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+# The demo model would write {"city": ...} by itself.
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"place": {"enum": ["Lima", "Paris"]}, "days": {"enum": [1, 2]}},
+    "required": ["place", "days"],
+    "additionalProperties": False,
+}
+NAME = "get_weather"
+CALL = re.compile(rf'<tool_call>\n{{"name": "{NAME}", "arguments": (.*)}}\n</tool_call>')
+CROWD = 8
+ANSWER = 80
+
+
+async def test_a_crowd_in_a_small_cache_says_what_each_says_alone() -> None:
+    asked = [request(0, 0)] * CROWD
+    async with small_cache(asked[0]) as watched:
+        alone = await answer(watched, asked[0])
+        together = await asyncio.gather(*(answer(watched, one) for one in asked))
+        preemptions = watched.engine.status.load.preemptions  # type: ignore[union-attr]
+
+    assert preemptions > 0
+    assert together == [alone] * CROWD
+    assert calls_in(alone[0]) == 1
+
+
+async def test_calls_follow_their_schema_wherever_their_sequence_loses_its_place() -> None:
+    asked = [request(1.2, seed) for seed in range(CROWD)]
+    async with small_cache(asked[0]) as watched:
+        together = await asyncio.gather(*(answer(watched, one) for one in asked))
+        preemptions = watched.engine.status.load.preemptions  # type: ignore[union-attr]
+
+    assert preemptions > 0
+    assert sum(calls_in(said) for said, _ in together) > CROWD // 2
+
+
+def request(temperature: float, seed: int) -> GenerationRequest:
+    """The weather is asked for; the answer is free to call."""
+    form = hermes.DIALECT.form
+    assert form is not None
+    tool = CalledTool(NAME, SCHEMA, partial(laid_out, root=SCHEMA))
+    free = grammar_text(form.free([tool], parallel=True))
+    files = read_model_files(ROOT / DEMO)
+    conversation = Conversation(
+        (Message(Role.USER, "What is the weather in Paris?"),),
+        (Tool(NAME, "Get the current weather in a city.", SCHEMA),),
+        {},
+        (),
+        PromptEnding.ASSISTANT_TURN,
+    )
+    return GenerationRequest(
+        PromptRenderer(files.template, files.tokenizer).render(conversation).tokens,
+        ANSWER,
+        Sampling(temperature=temperature, seed=seed),
+        grammar=free,
+        resumptions=(Resumption("<tool_call>", ""), Resumption("}\n</tool_call>", free)),
+    )
+
+
+def calls_in(said: str) -> int:
+    """How many calls are in an answer, all right."""
+    calls = CALL.findall(said)
+    assert len(calls) == said.count("</tool_call>")
+    for call in calls:
+        jsonschema.validate(json.loads(call), SCHEMA)
+    return len(calls)
+
+
+@contextlib.asynccontextmanager
+async def small_cache(request: GenerationRequest) -> AsyncIterator[Watched]:
+    """An engine that holds two such requests at once."""
+    blocks = -(-(len(request.prompt) + ANSWER) // 32)
+    watched = Watched(demo_spec(kv_blocks=2 * blocks + 1))
+    watched.engine.start()
+    await watched.until(ModelState.READY)
+    try:
+        yield watched
+    finally:
+        await watched.engine.close()
