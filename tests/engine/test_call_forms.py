@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
+import random
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +13,17 @@ import jsonschema
 import pytest
 
 from ovchat_server.api.chat import Tool
+from ovchat_server.api.schema_support import unenforced
 from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, ParserOptions
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
-from ovchat_server.engine.base import TokenFinish
-from ovchat_server.engine.grammar import grammar_text
+from ovchat_server.engine.base import Sampling, TokenFinish
+from ovchat_server.engine.grammar import either, grammar_text
 from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.serving.answer_form import NO_ARGUMENTS
 from tests.engine.test_structured_output import answer, demo, request
+from tests.json_schemas import random_schema
+from tests.unit.dialects.writers import WRITERS
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.base import Output, Parsed, ToolDialect
@@ -54,20 +60,51 @@ TRIP: dict[str, Any] = {
         }
     },
 }
-SCHEMAS = {"get_weather": WEATHER, "plan-trip.v2": TRIP}
-TOOLS = [
-    CalledTool(name, schema, partial(laid_out, root=schema)) for name, schema in SCHEMAS.items()
-]
-OFFERED = tuple(Tool(name, None, schema) for name, schema in SCHEMAS.items())
+SWITCH: dict[str, Any] = {
+    "type": "object",
+    "properties": {"on": {"type": "boolean"}},
+    "required": ["on"],
+    "additionalProperties": False,
+}
+# Names that begin alike, and with all that a name may hold.
+SCHEMAS: dict[str, Any] = {
+    "get_weather": WEATHER,
+    "plan-trip.v2": TRIP,
+    "plan-trip": NO_ARGUMENTS,
+}
+RANDOM_TOOLS = 12
 FORMS = [(dialect, dialect.form) for dialect in TOOL_DIALECTS if dialect.form]
-NAMES = [dialect.name for dialect, _ in FORMS]
 
-every_form = pytest.mark.parametrize(("dialect", "form"), FORMS, ids=NAMES)
+every_dialect = pytest.mark.parametrize(
+    ("dialect", "form"), FORMS, ids=[dialect.name for dialect, _ in FORMS]
+)
+# Those of a dialect one by one: the model would choose some of them only.
+ALONE = [
+    (dialect, dataclasses.replace(one, also=()), f"{dialect.name}-{index}")
+    for dialect, form in FORMS
+    for index, one in enumerate((form, *form.also))
+]
+every_form = pytest.mark.parametrize(
+    ("dialect", "form"),
+    [(dialect, form) for dialect, form, _ in ALONE],
+    ids=[name for *_, name in ALONE],
+)
 
 
-def parsed(dialect: ToolDialect | CombinedDialect, text: str, pieces: int) -> tuple[str, list[Any]]:
-    """The content of an answer and the calls in it, from a parser that trusts."""
-    options = ParserOptions(OFFERED, trusted=True)
+def called(schemas: dict[str, Any]) -> list[CalledTool]:
+    return [
+        CalledTool(name, schema, partial(laid_out, root=schema)) for name, schema in schemas.items()
+    ]
+
+
+def offered(schemas: dict[str, Any]) -> tuple[Tool, ...]:
+    return tuple(Tool(name, None, schema) for name, schema in schemas.items())
+
+
+def parsed(
+    dialect: ToolDialect | CombinedDialect, text: str, options: ParserOptions, pieces: int = 1
+) -> tuple[str, list[Any]]:
+    """The content of an answer and the calls in it."""
     parser = (
         dialect.parser(CombinedOptions(options))
         if isinstance(dialect, CombinedDialect)
@@ -88,13 +125,33 @@ def parsed(dialect: ToolDialect | CombinedDialect, text: str, pieces: int) -> tu
     return "".join(item.content for item in found), calls
 
 
-async def answers(watched: Watched, form: Any, count: int, **fields: Any) -> list[str]:
+def calls_in(
+    dialect: ToolDialect | CombinedDialect, text: str, schemas: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """The calls that an answer is, each of a tool and after its schema."""
+    trusting = ParserOptions(offered(schemas), trusted=True)
+    content, calls = parsed(dialect, text, trusting)
+    assert content == ""
+    assert parsed(dialect, text, trusting, len(text)) == ("", calls)
+    # Nothing was cut off, which parsers forgive: what follows is content.
+    after = WRITERS[dialect.name].say("after")
+    assert parsed(dialect, text + after, ParserOptions(offered(schemas))) == ("after", calls)
+    for name, arguments in calls:
+        jsonschema.validate(json.loads(arguments), schemas[name])
+    return calls
+
+
+async def answers(watched: Watched, form: Any, count: int, temperature: float = 1) -> list[str]:
     """What the model says under a form, where it came to an end."""
     text = grammar_text(form)
     assert await watched.engine.check_grammar(text) == ""
-    said = await asyncio.gather(
-        *(answer(watched, request(text, seed, 400, **fields)) for seed in range(count))
-    )
+    asked = [
+        dataclasses.replace(
+            request(text, max_tokens=400), sampling=Sampling(temperature, seed=seed)
+        )
+        for seed in range(count)
+    ]
+    said = await asyncio.gather(*(answer(watched, one) for one in asked))
     return [text for text, finish in said if finish is TokenFinish.STOP]
 
 
@@ -102,27 +159,38 @@ async def answers(watched: Watched, form: Any, count: int, **fields: Any) -> lis
 async def test_forced_calls_follow_their_schemas(
     demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
 ) -> None:
-    ended = await answers(demo, form.forced(TOOLS, parallel=False), 12)
+    ended = await answers(demo, form.forced(called(SCHEMAS), parallel=False), 12)
 
     assert len(ended) > 4
+    assert all(len(calls_in(dialect, text, SCHEMAS)) == 1 for text in ended)
+
+
+@every_form
+@pytest.mark.parametrize("name", SCHEMAS)
+async def test_a_function_is_called_by_its_name(
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm, name: str
+) -> None:
+    only = {name: SCHEMAS[name]}
+
+    ended = await answers(demo, form.forced(called(only), parallel=False), 8)
+
+    assert ended
     for text in ended:
-        content, [(name, arguments)] = parsed(dialect, text, 1)
-        assert (content, [(name, arguments)]) == parsed(dialect, text, len(text))
-        assert content == ""
-        jsonschema.validate(json.loads(arguments), SCHEMAS[name])
+        [(said, arguments)] = calls_in(dialect, text, SCHEMAS)
+        assert said == name
+        assert name != "plan-trip" or json.loads(arguments) == {}
 
 
 @every_form
 async def test_several_calls_may_be_forced(
     demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
 ) -> None:
-    ended = await answers(demo, form.forced(TOOLS[:1], parallel=True), 12)
+    some = {"first": SWITCH, "second": SWITCH}
 
-    found = [parsed(dialect, text, 1) for text in ended]
-    assert all(content == "" for content, _ in found)
-    for name, arguments in (call for _, calls in found for call in calls):
-        jsonschema.validate(json.loads(arguments), SCHEMAS[name])
-    assert any(len(calls) > 1 for _, calls in found)
+    # By chance: the demo model calls once only.
+    ended = await answers(demo, form.forced(called(some), parallel=True), 12, temperature=100)
+
+    assert any(len(calls_in(dialect, text, some)) > 1 for text in ended)
 
 
 @every_form
@@ -132,12 +200,72 @@ async def test_calls_that_the_model_opens_follow_their_schemas(
     if not form.trigger:
         pytest.skip("nothing tells that a call was opened")
     # The demo model opens calls of its own dialect only.
-    opened = form.free(TOOLS, parallel=False) | {"at_least_one": True}
+    opened = form.free(called(SCHEMAS), parallel=False) | {"at_least_one": True}
 
     ended = await answers(demo, opened, 12)
 
     assert len(ended) > 4
-    for text in ended:
-        content, [(name, arguments)] = parsed(dialect, text, 1)
-        assert content == ""
-        jsonschema.validate(json.loads(arguments), SCHEMAS[name])
+    assert all(len(calls_in(dialect, text, SCHEMAS)) == 1 for text in ended)
+
+
+@every_dialect
+async def test_the_model_chooses_among_the_forms_of_its_dialect(
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+) -> None:
+    tools = called(SCHEMAS)
+    forms = [form.forced(tools, parallel=False)]
+    if form.trigger:
+        forms.append(form.free(tools, parallel=False) | {"at_least_one": True})
+
+    for one in forms:
+        ended = await answers(demo, one, 12)
+        assert len(ended) > 4
+        assert all(len(calls_in(dialect, text, SCHEMAS)) == 1 for text in ended)
+
+
+@every_dialect
+async def test_an_answer_of_another_form_may_come_instead(
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+) -> None:
+    some = {"first": SWITCH, "second": SWITCH}
+    other = either(form.instead(called(some), parallel=True), laid_out({"const": 1}))
+
+    ended = await answers(demo, other, 16, temperature=100)
+
+    counts = {
+        0 if text == "1" else len(calls_in(dialect, text.removesuffix(" "), some)) for text in ended
+    }
+    assert 0 in counts
+    assert max(counts) > 1
+
+
+def random_tool(rng: random.Random) -> dict[str, Any]:
+    """A schema of arguments that calls can be held to."""
+    while True:
+        schema = random_schema(rng)
+        if schema.get("type") != "object":
+            schema = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+        if not unenforced(schema):
+            return schema
+
+
+@every_form
+async def test_a_tool_of_any_schema_is_called_after_it(
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+) -> None:
+    async def outcome(seed: int) -> str:
+        schemas = {"a_tool": random_tool(random.Random(seed))}
+        calls = form.forced(called(schemas), parallel=False)
+        text = grammar_text(calls)
+        if await demo.engine.check_grammar(text):
+            return "refused"
+        said, finish = await answer(demo, request(text, seed, 200))
+        if finish is not TokenFinish.STOP:
+            return "length"
+        assert len(calls_in(dialect, said, schemas)) == 1
+        return "valid"
+
+    outcomes = await asyncio.gather(*map(outcome, range(RANDOM_TOOLS)))
+
+    assert outcomes.count("valid") > RANDOM_TOOLS / 4
+    assert outcomes.count("refused") < RANDOM_TOOLS / 4

@@ -10,7 +10,7 @@ from ovchat_server.api.chat import PromptEnding, ToolMode
 from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
 from ovchat_server.api.grammar_limits import beyond_limits
 from ovchat_server.api.schema_support import unenforced
-from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect
+from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect, ToolDialect
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.engine.base import Resumption
 from ovchat_server.engine.grammar import (
@@ -156,7 +156,9 @@ async def _free(
                 raise
             return AnswerForm()
         places = _resumptions(written, tools, plain, reasoning, parallel=choice.parallel)
-        return AnswerForm(Grammar(text, resumptions=tuple(places)), trusted=True)
+        # Harmony has ways to call that no trigger tells from thoughts about a call.
+        trusted = isinstance(model.dialects.tools, ToolDialect)
+        return AnswerForm(Grammar(text, resumptions=tuple(places)), trusted=trusted)
     if choice.allowed is not None:
         complaint = f"{choice.field} cannot be served: calls of this model cannot be limited."
         raise InvalidRequestError.of([Violation(choice.field, complaint, "unsupported_value")])
@@ -183,7 +185,8 @@ def _resumptions(
     parallel: bool,
 ) -> Iterator[Resumption]:
     rest = grammar_text(plain)
-    yield Resumption(written.trigger, "")
+    for trigger in written.triggers:
+        yield Resumption(trigger, "")
     for end in written.ends(tools):
         yield Resumption(end, rest if parallel else grammar_text(NOTHING))
     if reasoning is not None:

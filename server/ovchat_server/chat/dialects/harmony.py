@@ -7,13 +7,21 @@ final is said to the user; a message to `functions.NAME` is a call.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.patterns import literal
 from ovchat_server.chat.dialects.base import (
     CombinedDialect,
     CombinedOptions,
     Output,
     ParserOptions,
+)
+from ovchat_server.chat.dialects.call_form import (
+    CalledTool,
+    CallForm,
+    regex_format,
+    sequence_format,
 )
 from ovchat_server.chat.dialects.json_calls import read_arguments
 from ovchat_server.chat.dialects.markup import MarkupParser
@@ -22,6 +30,7 @@ from ovchat_server.chat.dialects.source import DamagedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.base import Parsed
     from ovchat_server.chat.dialects.source import Steps
 
@@ -151,12 +160,38 @@ def _is_cut(header: str) -> bool:
     )
 
 
+def _call(before: str, behind: str, tool: CalledTool) -> JsonObject:
+    """A call whose header has its recipient, and may say that JSON follows, between two texts."""
+    header = rf"{literal(behind)}(( ?{literal(CONSTRAIN)}| )json)?{literal(MESSAGE)}"
+    # As a token that ends answers it is no text to the compiler.
+    ending = rf"({literal(CALL)})?"
+    return {
+        "type": "tag",
+        "begin": f"{before}{RECIPIENT}{tool.name}",
+        "content": sequence_format(regex_format(header), tool.arguments, regex_format(ending)),
+        "end": "",
+    }
+
+
+ASSISTANT = f"{START}assistant"
+COMMENTARY = f"{CHANNEL}commentary"
+# The recipient before the channel, as in the history of the chat template. Where it begins the
+# answer nothing tells it from words about a call.
+ROLE_FORM = CallForm(
+    partial(_call, ASSISTANT, COMMENTARY), separator="", trigger=f"{ASSISTANT} to="
+)
 DIALECT = CombinedDialect(
     "gpt_oss",
     HarmonyParser,
     recognised=lambda template: CHANNEL in template and MESSAGE in template,
     opening=f"{CHANNEL}analysis{MESSAGE}",
-    closing=f"{END}{START}assistant",
+    closing=f"{END}{ASSISTANT}",
     answer=f"{CHANNEL}final{MESSAGE}",
     special_tokens=(START, CHANNEL, MESSAGE, CONSTRAIN, *ENDS),
+    form=CallForm(
+        partial(_call, COMMENTARY, ""),
+        separator=ASSISTANT,
+        trigger=f"{COMMENTARY} to=",
+        also=(ROLE_FORM,),
+    ),
 )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
-from ovchat_server.chat.dialects.json_calls import read_call
+from ovchat_server.chat.dialects.call_form import CallForm
+from ovchat_server.chat.dialects.json_calls import call_format, read_call
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -34,19 +34,10 @@ class HermesParser(MarkupParser):
         call.end()
 
 
-def _call(tool: CalledTool) -> JsonObject:
-    return {
-        "type": "tag",
-        "begin": f'{OPEN}\n{{"name": "{tool.name}", "arguments": ',
-        "content": tool.arguments,
-        "end": f"}}\n{CLOSE}",
-    }
-
-
 DIALECT = ToolDialect(
     "hermes",
     HermesParser,
     recognised=lambda template: OPEN in template,
     special_tokens=(OPEN, CLOSE),
-    form=CallForm(_call, trigger=OPEN),
+    form=CallForm(partial(call_format, before=f"{OPEN}\n", after=f"\n{CLOSE}"), trigger=OPEN),
 )

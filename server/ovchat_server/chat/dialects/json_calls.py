@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ovchat_server.chat.dialects.call_form import CallForm
 from ovchat_server.chat.dialects.json_text import read_text, read_value
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.chat.dialects.call_form import CalledTool
     from ovchat_server.chat.dialects.markup import Call, MarkupParser
     from ovchat_server.chat.dialects.source import Source, Steps
 
@@ -118,3 +121,34 @@ def read_list(parser: MarkupParser) -> Steps[None]:
             break
     if not (yield from source.close("]")):
         raise DamagedError
+
+
+def call_format(
+    tool: CalledTool, *, before: str = "", arguments: str = "arguments", after: str = ""
+) -> JsonObject:
+    """The format of a call that `read_call` reads.
+
+    Args:
+        tool: What is called.
+        before: What stands before it.
+        arguments: What its arguments are called.
+        after: What stands behind it.
+    """
+    return {
+        "type": "tag",
+        "begin": f'{before}{{"name": "{tool.name}", "{arguments}": ',
+        "content": tool.arguments,
+        "end": f"}}{after}",
+    }
+
+
+def list_form(opening: str, closing: str, trigger: str, *also: CallForm) -> CallForm:
+    """The form of calls that `read_list` reads."""
+    return CallForm(
+        call_format,
+        f"{opening}[",
+        separator=", ",
+        closing=f"]{closing}",
+        trigger=trigger,
+        also=also,
+    )

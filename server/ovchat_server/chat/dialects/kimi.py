@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.patterns import literal
 from ovchat_server.chat.dialects.base import ToolDialect
+from ovchat_server.chat.dialects.call_form import (
+    CalledTool,
+    CallForm,
+    regex_format,
+    sequence_format,
+)
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
 from ovchat_server.chat.dialects.sections import SectionParser
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
 CALL, CALL_END = "<|tool_call_begin|>", "<|tool_call_end|>"
 ARGUMENTS = "<|tool_call_argument_begin|>"
+FUNCTIONS = "functions."
+# What both begin with: a call never stands without its section.
+TRIGGER = "<|tool_call"
 
 
 class KimiParser(SectionParser):
@@ -30,7 +41,7 @@ class KimiParser(SectionParser):
         identifier = yield from read_name(source)
         yield from source.skip_space()
         yield from source.literal(ARGUMENTS)
-        name, _, number = identifier.removeprefix("functions.").rpartition(":")
+        name, _, number = identifier.removeprefix(FUNCTIONS).rpartition(":")
         call = self.begin(name if number.isdecimal() else identifier)
         yield from read_arguments(call, source)
         yield from source.skip_space()
@@ -39,9 +50,20 @@ class KimiParser(SectionParser):
         call.end()
 
 
+def _call(tool: CalledTool) -> JsonObject:
+    """A call of any number: it counts those of the whole conversation."""
+    return {
+        "type": "tag",
+        "begin": f"{CALL}{FUNCTIONS}{tool.name}:",
+        "content": sequence_format(regex_format("[0-9]{1,4}" + literal(ARGUMENTS)), tool.arguments),
+        "end": CALL_END,
+    }
+
+
 DIALECT = ToolDialect(
     "kimi",
     KimiParser,
     recognised=lambda template: CALL in template and ARGUMENTS in template,
     special_tokens=(SECTION, SECTION_END, CALL, CALL_END, ARGUMENTS),
+    form=CallForm(_call, opening=SECTION, separator="", closing=SECTION_END, trigger=TRIGGER),
 )

@@ -5,14 +5,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.patterns import literal
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.json_calls import read_arguments, read_list, read_name
+from ovchat_server.chat.dialects.call_form import (
+    CalledTool,
+    CallForm,
+    regex_format,
+    sequence_format,
+)
+from ovchat_server.chat.dialects.json_calls import (
+    call_format,
+    read_arguments,
+    read_list,
+    read_name,
+)
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 TAG, CALL_ID, ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
@@ -49,12 +63,34 @@ class MistralParser(MarkupParser):
         call.end()
 
 
+def _listed_call(tool: CalledTool) -> JsonObject:
+    """A call with or without its id."""
+    rest = regex_format(r'(, "id": "[A-Za-z0-9]{9}")?')
+    content = sequence_format(tool.arguments, rest)
+    return {**call_format(tool), "content": content}
+
+
+def _named_call(tool: CalledTool) -> JsonObject:
+    """A call with or without its id."""
+    marker = regex_format(rf"({literal(CALL_ID)}[A-Za-z0-9]{{9}})?{literal(ARGUMENTS)}")
+    return {
+        "type": "tag",
+        "begin": TAG + tool.name,
+        "content": sequence_format(marker, tool.arguments),
+        "end": "",
+    }
+
+
+LISTED = CallForm(_listed_call, opening=f"{TAG}[", separator=", ", closing="]", trigger=TAG)
+# What the tokenizer of the oldest makes of it.
+SPACED = dataclasses.replace(LISTED, opening=f"{TAG} [")
 SPECIAL_TOKENS = (TAG, CALL_ID, ARGUMENTS)
 MISTRAL = ToolDialect(
     "mistral",
     MistralParser,
     recognised=lambda template: TAG in template,
     special_tokens=SPECIAL_TOKENS,
+    form=dataclasses.replace(LISTED, also=(SPACED,)),
 )
 # The same by the name that people look for.
 DEVSTRAL = ToolDialect(
@@ -62,4 +98,5 @@ DEVSTRAL = ToolDialect(
     MistralParser,
     recognised=lambda template: TAG in template and ARGUMENTS in template,
     special_tokens=SPECIAL_TOKENS,
+    form=CallForm(_named_call, separator="", trigger=TAG),
 )
