@@ -333,8 +333,8 @@ class CreateChatCompletionRequest(_message.Message):
     @_builtins.property
     def tool_choice(self) -> _tool_pb2.ToolChoice:
         """Whether it calls, and which. Default: auto where there are tools.
-        Forced calls follow the tools' schemas; a model whose calls cannot be held to a grammar
-        refuses them. allowed_tools is served with mode REQUIRED only.
+        Calls follow the tools' schemas; a model whose calls cannot be held to a grammar refuses
+        to be forced, or to be limited to some of the tools.
         """
 
     @_builtins.property
