@@ -34,6 +34,8 @@ name = "{name}"
 path = "{path}"
 properties = {{ {properties} }}
 constrain_tool_calls = {constrained}
+tool_parser = "{tool_parser}"
+reasoning_parser = "{reasoning_parser}"
 """
 
 
@@ -75,6 +77,8 @@ def running_stack(
                 path=model.path,
                 properties=properties,
                 constrained=str(model.constrain_tool_calls).lower(),
+                tool_parser=model.tool_parser,
+                reasoning_parser=model.reasoning_parser,
             )
             for model in models
         )

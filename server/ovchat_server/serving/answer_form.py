@@ -86,7 +86,8 @@ async def answer_form(
         Grammar(text, closed),
         bound=True,
         reasoned=reasoning is not None,
-        trusted=calls is not None,
+        # Where no tag tells a call from the answer, only the whole of it does.
+        trusted=choice.forced or _is_told(model),
         leading=not choice.forced,
     )
 
@@ -198,6 +199,12 @@ def _resumptions(
 def _call_form(model: ServedModel) -> CallForm | None:
     dialect = model.dialects.tools
     return dialect.form if dialect else None
+
+
+def _is_told(model: ServedModel) -> bool:
+    """Whether a call begins as nothing else does."""
+    form = _call_form(model)
+    return form is not None and bool(form.trigger)
 
 
 def _answer_opening(model: ServedModel) -> str:
