@@ -24,6 +24,13 @@ tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/packag
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --prefix tests/rest/node
 	@touch $@
 
+# instructor holds back what it shares with us, so it has an environment of its own, which
+# tests/rest/test_instructor.py makes.
+tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
 test: setup tests/rest/node/node_modules/.installed ## Run all tests: [PYTEST_ARGS=...].
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
@@ -42,4 +49,5 @@ lint: setup ## Lint, format, types, the contract.
 	$(BIN)/python protos/generate.py --breaking
 
 clean: ## Remove what was installed and cached.
-	rm -rf .venv tests/rest/node/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv tests/rest/node/node_modules tests/rest/instructor/.venv
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis

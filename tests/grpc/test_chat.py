@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat.v1 import chat_pb2, message_pb2, tool_pb2
+from ovchat.v1 import chat_pb2, message_pb2
 from tests.grpc.requests import ask, joined, successor, text_of, user
 from tests.successor import successor_text
 
@@ -204,36 +204,6 @@ async def test_thinking_can_be_turned_off(client: Client) -> None:
 
     assert not completion.choices[0].message.HasField("reasoning_content")
     assert "42" in text_of(completion)
-
-
-WEATHER = tool_pb2.Tool(
-    function=tool_pb2.FunctionDefinition(
-        name="get_weather",
-        description="Get the current weather in a city.",
-        parameters=(
-            '{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}'
-        ),
-    )
-)
-
-
-async def test_a_tool_is_called_and_its_result_answered_from(client: Client) -> None:
-    request = ask("What is the weather in Paris?", temperature=0, tools=[WEATHER])
-
-    called = (await client.chat.CreateChatCompletion(request)).choices[0]
-    [call] = called.message.tool_calls
-
-    assert called.finish_reason == chat_pb2.FINISH_REASON_TOOL_CALLS
-    assert (call.function.name, call.function.arguments) == ("get_weather", '{"city": "Paris"}')
-
-    result = message_pb2.Message(
-        role=message_pb2.ROLE_TOOL,
-        tool_call_id=call.id,
-        content=[message_pb2.ContentPart(text='{"temperature": 21, "condition": "sunny"}')],
-    )
-    request.messages.extend([called.message, result])
-    answer = text_of(await client.chat.CreateChatCompletion(request))
-    assert "21" in answer
 
 
 async def test_control_tokens_in_a_message_forge_no_turn(client: Client) -> None:

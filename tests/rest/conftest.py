@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import openai
 import pytest
+from langchain_core.tracers.langchain import wait_for_all_tracers
 
 from ovchat_server.launch.ports import free_port
 from tests.conftest import EXACT
@@ -147,6 +148,17 @@ def only_local() -> Iterator[None]:
         patch.setattr(socket, "getaddrinfo", recorded_look_up)
         yield
     assert asked == {"127.0.0.1"}
+
+
+@pytest.fixture(scope="module")
+def untraced(only_local: None) -> Iterator[None]:  # noqa: ARG001 - checks at the end
+    """LangChain tells nothing to LangSmith, whatever the environment wants."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LANGSMITH_TRACING", "false")
+        patch.setenv("LANGCHAIN_TRACING_V2", "false")
+        yield
+        # Until what would have been told was told, for the check to see.
+        wait_for_all_tracers()
 
 
 async def until_idle(http: httpx.AsyncClient, model: str) -> None:

@@ -7,45 +7,19 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pytest
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tools import tool
-from langchain_core.tracers.langchain import wait_for_all_tracers
+from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI, OpenAI
-from pydantic import BaseModel
 
-from tests.rest.questions import SUNNY
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.rest.conftest import Stack
 
 CAPITAL = "What is the capital of France?"
 STORY = "Tell me a story."
 
 
-class City(BaseModel):
-    """A city."""
-
-    name: str
-
-
-@tool
-def get_weather(city: str) -> str:
-    """Get the current weather in a city."""
-    return SUNNY if city == "Paris" else "no idea"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def untraced(only_local: None) -> Iterator[None]:  # noqa: ARG001 - checks at the end
-    """Nothing is told to LangSmith, whatever the environment wants."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LANGSMITH_TRACING", "false")
-        patch.setenv("LANGCHAIN_TRACING_V2", "false")
-        yield
-        # Until what would have been told was told, for the check to see.
-        wait_for_all_tracers()
+pytestmark = pytest.mark.usefixtures("untraced")
 
 
 def chat(stack: Stack, model: str = "demo", **fields: Any) -> ChatOpenAI:
@@ -124,31 +98,6 @@ def test_an_answer_ends_at_stops_and_at_the_most_tokens(stack: Stack) -> None:
     assert (cut.content, cut.response_metadata["finish_reason"]) == ("bcde", "length")
 
 
-def test_an_agent_calls_a_tool_and_answers_from_its_result(stack: Stack) -> None:
-    model = chat(stack).bind_tools([get_weather])
-    question = HumanMessage("What is the weather in Paris?")
-
-    called = model.invoke([question])
-    [call] = called.tool_calls
-    result = get_weather.invoke(call)
-    assert isinstance(result, ToolMessage)
-    answer = model.invoke([question, called, result])
-
-    assert (call["name"], call["args"]) == ("get_weather", {"city": "Paris"})
-    assert "21" in str(answer.content)
-
-
-def test_streamed_tool_calls_join(stack: Stack) -> None:
-    model = chat(stack).bind_tools([get_weather])
-
-    first, *others = model.stream("What is the weather in Paris and Rome?")
-    for chunk in others:
-        first += chunk  # type: ignore[assignment]
-
-    assert [call["args"] for call in first.tool_calls] == [{"city": "Paris"}, {"city": "Rome"}]
-    assert len({call["id"] for call in first.tool_calls}) == 2
-
-
 def test_errors_are_langchains_own(stack: Stack) -> None:
     with pytest.raises(ContextOverflowError):
         chat(stack).invoke("word " * 5000)
@@ -158,17 +107,6 @@ def test_errors_are_langchains_own(stack: Stack) -> None:
         chat(stack).invoke(CAPITAL, response_format={"type": "nonsense"})
 
     assert refused.value.param == "response_format.type"
-
-
-def test_structured_output_is_a_model(stack: Stack) -> None:
-    model = chat(stack).with_structured_output(City)
-
-    whole = model.invoke(CAPITAL)
-    *_, last = model.stream(CAPITAL)
-
-    assert isinstance(whole, City)
-    assert whole.name
-    assert last == whole
 
 
 def test_completes_texts(stack: Stack) -> None:

@@ -53,13 +53,6 @@ def test_its_helper_accumulates_three_choices_and_their_log_probabilities(seen: 
     assert seen["accumulatedStories"] == stories
 
 
-def test_its_helper_accumulates_tool_calls(seen: Any) -> None:
-    assert [(call["name"], json.loads(call["arguments"])) for call in seen["calls"]] == [
-        ("get_weather", {"city": "Paris"}),
-        ("get_weather", {"city": "Rome"}),
-    ]
-
-
 def test_completes_texts(seen: Any) -> None:
     assert seen["completed"] == {"whole": ["bcde", "gh"], "streamed": ["bcde", "gh"]}
 

@@ -1,57 +1,22 @@
-"""Tools and `.parse()` through OpenAI's SDK for Python."""
+"""Details of tools and `.parse()` through OpenAI's SDK for Python; agents are in agents/."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import openai
 from pydantic import BaseModel
 
 from tests.rest.questions import PARIS, STORY, SUM, SUNNY, TWO_CITIES, WEATHER
 
 if TYPE_CHECKING:
-    from openai.types.chat import ChatCompletionMessageParam
+    import openai
 
 
 class GetWeather(BaseModel):
     """Get the current weather in a city."""
 
     city: str
-
-
-def test_an_agent_calls_a_tool_and_answers_from_its_result(sdk: openai.OpenAI) -> None:
-    first = sdk.chat.completions.create(
-        model="demo", messages=PARIS, tools=[WEATHER], temperature=0
-    ).choices[0]
-    [call] = first.message.tool_calls or []
-    assert call.type == "function"
-    assert first.finish_reason == "tool_calls"
-    assert first.message.content is None
-    assert call.function.name == "get_weather"
-    assert json.loads(call.function.arguments) == {"city": "Paris"}
-
-    messages: list[ChatCompletionMessageParam] = [
-        *PARIS,
-        first.message.to_dict(),  # type: ignore[list-item]
-        {"role": "tool", "tool_call_id": call.id, "content": SUNNY},
-    ]
-    second = sdk.chat.completions.create(
-        model="demo", messages=messages, tools=[WEATHER], temperature=0
-    ).choices[0]
-    assert "21" in (second.message.content or "")
-
-
-def test_the_stream_helper_accumulates_tool_calls(sdk: openai.OpenAI) -> None:
-    with sdk.chat.completions.stream(
-        model="demo", messages=PARIS, tools=[WEATHER], temperature=0
-    ) as stream:
-        final = stream.get_final_completion()
-
-    [call] = final.choices[0].message.tool_calls or []
-    assert (call.function.name, call.function.arguments) == ("get_weather", '{"city": "Paris"}')
-    assert final.choices[0].finish_reason == "tool_calls"
 
 
 def test_role_id_and_name_come_once_and_choices_in_order(sdk: openai.OpenAI) -> None:
@@ -78,56 +43,12 @@ def test_role_id_and_name_come_once_and_choices_in_order(sdk: openai.OpenAI) -> 
     assert len(set(identifiers)) == 3 * 2
 
 
-def test_the_stream_helper_parses_tool_calls_of_every_choice(sdk: openai.OpenAI) -> None:
-    with sdk.chat.completions.stream(
-        model="demo",
-        messages=TWO_CITIES,
-        tools=[openai.pydantic_function_tool(GetWeather, name="get_weather")],
-        tool_choice="auto",
-        temperature=0,
-        n=3,
-    ) as stream:
-        final = stream.get_final_completion()
-
-    cities = [
-        [call.function.parsed_arguments for call in choice.message.tool_calls or []]
-        for choice in final.choices
-    ]
-    assert cities == 3 * [[GetWeather(city="Paris"), GetWeather(city="Rome")]]
-
-
-def test_parse_gives_the_arguments_of_strict_tools_as_models(sdk: openai.OpenAI) -> None:
-    answer = sdk.chat.completions.parse(
-        model="demo",
-        messages=PARIS,
-        tools=[openai.pydantic_function_tool(GetWeather, name="get_weather")],
-        tool_choice="auto",
-        temperature=0,
-    )
-
-    [call] = answer.choices[0].message.tool_calls or []
-    assert call.function.parsed_arguments == GetWeather(city="Paris")
-
-
 def test_parse_without_a_format_is_an_answer_like_any_other(sdk: openai.OpenAI) -> None:
     parsed = sdk.chat.completions.parse(model="demo", messages=STORY, temperature=0)
     whole = sdk.chat.completions.create(model="demo", messages=STORY, temperature=0)
 
     assert parsed.choices[0].message.content == whole.choices[0].message.content
     assert parsed.choices[0].message.parsed is None
-
-
-def test_a_format_is_parsed_into_a_model_whole_and_streamed(sdk: openai.OpenAI) -> None:
-    whole = sdk.chat.completions.parse(
-        model="demo", messages=PARIS, response_format=GetWeather, temperature=0
-    )
-    with sdk.chat.completions.stream(
-        model="demo", messages=PARIS, response_format=GetWeather, temperature=0
-    ) as stream:
-        streamed = stream.get_final_completion()
-
-    assert isinstance(whole.choices[0].message.parsed, GetWeather)
-    assert streamed.choices[0].message.parsed == whole.choices[0].message.parsed
 
 
 def test_reasoning_given_back_is_taken(sdk: openai.OpenAI) -> None:

@@ -28,6 +28,7 @@ EXPECTED = [
     "1, 2, 3",
     "I",
     "2 ",
+    "For Rome, the temperature is 21",
     "1, 2, 3",
     "FINISH_REASON_STOP",
     "MODEL_STATE_READY",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import pydantic
 import pytest
 
 from tests.structured_output import QUESTION, SCHEMA, TAG, assert_valid
 
 if TYPE_CHECKING:
     import httpx
-    import openai
 
 MESSAGES = [{"role": "user", "content": QUESTION}]
 FORMS: dict[str, tuple[dict[str, Any], str]] = {
@@ -40,13 +38,6 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "guided_json": {"guided_json": SCHEMA},
     "guided_json as text": {"guided_json": json.dumps(SCHEMA)},
 }
-
-
-class Person(pydantic.BaseModel):
-    name: str = pydantic.Field(max_length=12)
-    age: int = pydantic.Field(ge=0, le=120)
-    city: Literal["Paris", "Rome"]
-    nickname: str | None
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -111,31 +102,6 @@ async def test_text_completions_have_the_form(http: httpx.AsyncClient) -> None:
     response = await http.post("/v3/completions", json=request)
 
     assert re.fullmatch("[a-z]{5}", response.json()["choices"][0]["text"])
-
-
-def test_the_sdk_parses_into_a_model(sdk: openai.OpenAI) -> None:
-    completion = sdk.chat.completions.parse(
-        model="demo",
-        messages=[{"role": "user", "content": QUESTION}],
-        response_format=Person,
-        temperature=0,
-        max_tokens=300,
-    )
-
-    assert isinstance(completion.choices[0].message.parsed, Person)
-
-
-def test_the_sdk_parses_a_stream_into_a_model(sdk: openai.OpenAI) -> None:
-    with sdk.chat.completions.stream(
-        model="demo",
-        messages=[{"role": "user", "content": QUESTION}],
-        response_format=Person,
-        temperature=0,
-        max_tokens=300,
-    ) as stream:
-        completion = stream.get_final_completion()
-
-    assert isinstance(completion.choices[0].message.parsed, Person)
 
 
 @pytest.mark.parametrize(

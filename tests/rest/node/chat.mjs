@@ -18,25 +18,6 @@ const story = {
   logprobs: true,
   top_logprobs: 1,
 };
-const weather = {
-  model: "demo",
-  messages: [{ role: "user", content: "What is the weather in Paris and Rome?" }],
-  temperature: 0,
-  tools: [
-    {
-      type: "function",
-      function: {
-        name: "get_weather",
-        description: "Get the current weather in a city.",
-        parameters: {
-          type: "object",
-          properties: { city: { type: "string" } },
-          required: ["city"],
-        },
-      },
-    },
-  ],
-};
 
 const told = (choice) => ({
   role: choice.message.role,
@@ -82,7 +63,6 @@ const storyStream = await client.chat.completions.stream(story).finalChatComplet
 const letterStream = client.chat.completions.stream(letter);
 let contentEvents = "";
 letterStream.on("content", (delta) => (contentEvents += delta));
-const calls = await client.chat.completions.stream(weather).finalChatCompletion();
 
 console.log(
   JSON.stringify({
@@ -92,7 +72,6 @@ console.log(
     stories: stories.choices.map(told),
     accumulatedStories: storyStream.choices.map(told),
     contentEvents,
-    calls: calls.choices[0].message.tool_calls.map((call) => call.function),
     completed: await completed({
       model: "successor",
       prompt: ["a", "f"],
