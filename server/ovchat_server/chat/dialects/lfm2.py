@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
+from ovchat_server.chat.dialects.call_form import CallForm
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_python_calls
+from ovchat_server.chat.dialects.python_form import python_call
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
@@ -37,4 +39,7 @@ DIALECT = ToolDialect(
     # 2's template only shows where the tools stand.
     recognised=lambda template: OPEN in template or "<|tool_list_start|>" in template,
     special_tokens=(OPEN, CLOSE),
+    form=CallForm(
+        python_call, opening=f"{OPEN}[", separator=", ", closing=f"]{CLOSE}", trigger=OPEN
+    ),
 )

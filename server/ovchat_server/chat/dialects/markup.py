@@ -34,6 +34,11 @@ class Call:
         if trusted:
             parser.hand_out(CallPiece(name, ""))
 
+    @property
+    def trusted(self) -> bool:
+        """Whether a grammar guarantees that it is well formed."""
+        return self._trusted
+
     def write(self, fragment: str) -> None:
         """More of the arguments' JSON."""
         self._arguments.append(fragment)

@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ovchat_server.chat.dialects.argument_forms import ArgumentForm, bare_names
 from ovchat_server.chat.dialects.base import ToolDialect
+from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
+from ovchat_server.chat.dialects.ebnf import any_of, literal, until
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
+from ovchat_server.chat.dialects.notation import PYTHON_WORDS, python_notation
 from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.chat.dialects.text_values import TextValues
 from ovchat_server.chat.dialects.values import Arguments
 
 if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 FUNCTION, FUNCTION_END = '<function name="', "</function>"
 PARAMETER, PARAMETER_END = '<param name="', "</param>"
 LITERAL, LITERAL_END = "<![CDATA[", "]]>"
+_KEY = re.compile(r'[^<>"\n]*')
 _ENTITY = re.compile(r"&(amp|lt|gt|quot|apos);")
 _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -39,7 +46,7 @@ class MiniCpmParser(MarkupParser):
                 break
             if tag is None:
                 raise DamagedError
-            key = yield from read_name(source)
+            key = yield from source.run(_KEY)
             yield from source.literal('">')
             arguments.write(key, (yield from self._read_value()))
         arguments.end()
@@ -69,8 +76,46 @@ def _character(entity: re.Match[str]) -> str:
     return _CHARACTERS[entity[1]]
 
 
+def _written(text: str) -> str:
+    if LITERAL_END not in text and any(char in text for char in "<&\n"):
+        return f"{LITERAL}{text}{LITERAL_END}"
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+_TEXT = TextValues(
+    {
+        "text": f"{any_of(['bare', f'{literal(LITERAL)} section'])} {literal(PARAMETER_END)}",
+        "section": until(LITERAL_END),
+        # No section begins in it, and no tag ends it.
+        "bare": r'[^<]* ("<" ([^<!/] [^<]*)?)*',
+    },
+    PARAMETER_END,
+    PYTHON_WORDS,
+    _written,
+    ("<&",),
+    {"<": "&lt;", "&": "&amp;"},
+)
+_ARGUMENTS = ArgumentForm(
+    python_notation("<&"),
+    bare_names(r'[^<>"\n]+'),
+    before=PARAMETER,
+    after='">',
+    text=_TEXT,
+)
+
+
+def _call(tool: CalledTool) -> JsonObject:
+    return {
+        "type": "tag",
+        "begin": f'{FUNCTION}{tool.name}">',
+        "content": _ARGUMENTS.content(tool),
+        "end": FUNCTION_END,
+    }
+
+
 DIALECT = ToolDialect(
     "minicpm",
     MiniCpmParser,
     recognised=lambda template: FUNCTION in template and PARAMETER in template,
+    form=CallForm(_call, trigger=FUNCTION),
 )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Source, Steps
 
 _WORD = re.compile(r"[-+.\w]*")
-_KEY = re.compile(r"[\w-]*")
+_KEY = re.compile(r"""[^=,()\[\]{}'"\n]*""")
 _IN_STRING = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U00[01][0-9a-fA-F]{5}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
@@ -70,7 +70,7 @@ def read_python_call(parser: MarkupParser, *, suffix: str = "", bare: bool = Fal
         yield from source.skip_space()
         if (yield from source.first_of(")")) is not None:
             break
-        key = yield from source.run(_KEY)
+        key = (yield from source.run(_KEY)).rstrip()
         yield from source.skip_space()
         yield from source.literal("=")
         value = yield from read_python(source)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from ovchat_server.chat.dialects.argument_forms import ArgumentForm, bare_names
 from ovchat_server.chat.dialects.base import ToolDialect
+from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
+from ovchat_server.chat.dialects.notation import PYTHON_WORDS, json_notation
 from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.chat.dialects.text_values import tagged
 from ovchat_server.chat.dialects.values import Arguments, text_of
 
 if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 FUNCTION, FUNCTION_END = "<function=", "</function>"
 PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
+_KEY = re.compile(r"[^<>\n]*")
 
 
 class Qwen3CoderParser(MarkupParser):
@@ -45,7 +52,7 @@ class Qwen3CoderParser(MarkupParser):
                 break
             if tag is None:
                 raise DamagedError
-            key = yield from read_name(source)
+            key = yield from source.run(_KEY)
             yield from source.literal(">")
             value: list[str] = []
             if (yield from source.until(PARAMETER_END, write=value.append)) is None:
@@ -54,9 +61,29 @@ class Qwen3CoderParser(MarkupParser):
         arguments.end()
 
 
+_ARGUMENTS = ArgumentForm(
+    json_notation(PARAMETER_END),
+    bare_names(r"[^<>\n]+"),
+    before=PARAMETER,
+    after=">\n",
+    # The templates write Python's words, but JSON inside other values.
+    text=tagged(PARAMETER_END, f"\n{PARAMETER_END}\n", PYTHON_WORDS),
+)
+
+
+def _call(tool: CalledTool) -> JsonObject:
+    return {
+        "type": "tag",
+        "begin": f"{OPEN}\n{FUNCTION}{tool.name}>\n",
+        "content": _ARGUMENTS.content(tool),
+        "end": f"{FUNCTION_END}\n{CLOSE}",
+    }
+
+
 DIALECT = ToolDialect(
     "qwen3_coder",
     Qwen3CoderParser,
     recognised=lambda template: OPEN in template and FUNCTION in template,
     special_tokens=(OPEN, CLOSE),
+    form=CallForm(_call, trigger=OPEN),
 )

@@ -36,7 +36,7 @@ class Arguments:
         Raises:
             DamagedError: It is no text that can be written.
         """
-        value = typed(text, _types_of(self._schema, key))
+        value = typed(text, types_of(self._schema, key), unique=not self._call.trusted)
         self._call.write(f"{self._separator}{quoted(key)}: {value}")
         self._separator = ", "
 
@@ -50,12 +50,13 @@ class Arguments:
         self._call.end()
 
 
-def typed(text: str, types: frozenset[str]) -> str:
+def typed(text: str, types: frozenset[str], *, unique: bool = True) -> str:
     """The JSON of a value that is written as text.
 
     Args:
         text: As the model wrote it: JSON, or Python, or a string without quotes.
         types: JSON Schema's names of what it may be. None: it may be anything.
+        unique: An object with a key twice is a string.
     """
     if types == {STRING}:
         return quoted(text)
@@ -63,7 +64,7 @@ def typed(text: str, types: frozenset[str]) -> str:
     for as_json in (str, _python):
         try:
             written = as_json(value)
-            kinds = _kinds(parse(written))
+            kinds = _kinds(parse(written, unique=unique))
         except DamagedError:
             continue
         # Quotes around a string that needs none are the model's own.
@@ -100,12 +101,33 @@ def _kinds(value: JsonValue) -> frozenset[str]:
     return frozenset(kinds)
 
 
-def _types_of(schema: JsonObject, key: str) -> frozenset[str]:
-    """What a schema says that its property `key` may be; none where it does not say."""
-    properties = schema.get("properties")
-    named = properties.get(key) if isinstance(properties, dict) else None
+def types_of(schema: JsonObject, key: str | None) -> frozenset[str]:
+    """What a schema says that its property `key` may be; none where it does not say.
+
+    Args:
+        schema: Of a tool's arguments.
+        key: None: one that the schema does not name.
+    """
     types: set[str] = set()
-    for part in _parts(named, schema):
+    for whole in _parts(schema, schema):
+        for named in _property(whole, key):
+            types |= _types(named, schema)
+    return frozenset(types)
+
+
+def _property(schema: JsonObject, key: str | None) -> Iterator[JsonValue]:
+    properties = schema.get("properties")
+    if key is not None and isinstance(properties, dict) and key in properties:
+        yield properties[key]
+        return
+    patterns = schema.get("patternProperties")
+    yield from patterns.values() if isinstance(patterns, dict) else ()
+    yield schema.get("additionalProperties")
+
+
+def _types(schema: JsonValue, root: JsonObject) -> set[str]:
+    types: set[str] = set()
+    for part in _parts(schema, root):
         match part:
             case {"type": str(name)}:
                 types.add(name)
@@ -115,7 +137,11 @@ def _types_of(schema: JsonObject, key: str) -> frozenset[str]:
                 types |= _kinds(constant)
             case {"enum": [*constants]}:
                 types.update(*map(_kinds, constants))
-    return frozenset(types)
+            case {"properties": _} | {"patternProperties": _} | {"additionalProperties": _}:
+                types.add("object")
+            case {"items": _} | {"prefixItems": _}:
+                types.add("array")
+    return types
 
 
 def _parts(schema: JsonValue | None, root: JsonObject) -> Iterator[JsonObject]:
