@@ -139,6 +139,8 @@ class Pipeline:
         self.grown = 0
         # Requests that make a step throw, and how often.
         self.faults: dict[int, int] = {}
+        # The same once there are so many tokens of an answer.
+        self.broken_at: dict[int, int] = {}
         self._fresh: list[tuple[int, Handle]] = []
 
     def add(self, request: Add) -> Handle:
@@ -163,6 +165,10 @@ class Pipeline:
                 self.inside.append(handle)
         self._fresh.clear()
         for handle in self.inside:
+            first = self.requests[handle.request.id][0]
+            said = len(handle.beams[0].tokens) - len(first.prompt)
+            if not handle.cancelled and said == self.broken_at.get(handle.request.id):
+                raise RuntimeError("a fault")
             if not handle.cancelled and self.faults.get(handle.request.id, 0) > 0:
                 self.faults[handle.request.id] -= 1
                 raise RuntimeError("a fault")
@@ -186,6 +192,7 @@ class Run:
         self.pipeline = Pipeline(total)
         self.trials: list[int] = []
         self.admitted: list[int] = []
+        self.patience = 3
         self.scheduler = Scheduler(self.pipeline, total, BLOCK, self.trials.append)
         self.total = total
         self.requests: dict[int, Add] = {}
@@ -236,7 +243,7 @@ class Run:
             load = self.step()
             silent = 0 if self.pipeline.grown > before else silent + 1
             # One step frees blocks, the next one runs again.
-            assert silent < 3, "no progress"
+            assert silent < self.patience, "no progress"
         return load
 
     def right(self, *requests: Add) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ovchat_server.engine.messages import BROKEN
@@ -40,34 +40,35 @@ def test_a_fault_in_the_middle_is_not_seen_in_any_answer() -> None:
     assert sorted(run.trials) == [1, 2, 3]
 
 
-def test_suspects_run_one_at_a_time_until_they_come_to_a_token() -> None:
+def test_suspects_run_alone_until_they_come_to_a_token() -> None:
     run = Run(64)
     requests = [sequence(i, 4, 8) for i in (1, 2, 3)]
     run.add(*requests)
     run.pipeline.faults = {2: 1}
     run.step()
+    run.add(newcomer := sequence(4, 4, 8))
 
-    added = []
-    for _ in range(4):
+    together = []
+    while run.scheduler.busy:
         before = len(run.pipeline.added)
         run.step()
-        added.append(run.pipeline.added[before:])
-    assert added == [[1], [2], [3], []]
-    run.finish_all()
-    run.right(*requests)
+        together.append(run.pipeline.added[before:])
+    # One step for each, and one in which it leaves for the next.
+    assert together[:6] == [[1], [], [2], [], [3], [1, 2, 4]]
+    assert run.trials == [1, 2, 3]
+    run.right(*requests, newcomer)
 
 
-def test_a_newcomer_need_not_wait_for_suspects() -> None:
+def test_who_breaks_later_is_found_though_it_came_to_tokens_before() -> None:
     run = Run(64)
-    run.add(sequence(1, 4, 8), sequence(2, 4, 8))
-    run.pipeline.faults = {2: 1}
-    run.step()
-    run.add(newcomer := sequence(3, 4, 8))
-    run.step()
-
-    assert run.pipeline.added[-1] == 3
+    requests = [sequence(i, 4, 12) for i in (1, 2, 3)]
+    run.pipeline.broken_at = {1: 7}
+    run.add(*requests)
     run.finish_all()
-    run.right(newcomer)
+
+    run.right(*requests[1:])
+    assert run.finish[1] == BROKEN
+    assert run.tokens[1] == alone(requests[0])[0][:7]
 
 
 def test_what_was_said_elsewhere_is_gone_on_with() -> None:
@@ -114,6 +115,7 @@ def test_who_runs_for_the_first_time_is_told_once() -> None:
     assert sorted(run.admitted) == [1, 2, 3]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=8),
     st.dictionaries(st.integers(0, 7), st.integers(1, 2), max_size=3),
@@ -125,6 +127,7 @@ def test_rare_faults_cost_nobody_an_answer_but_those_they_follow(
     run = Run(total)
     requests = [sequence(i, prompt, answer) for i, (prompt, answer) in enumerate(wanted)]
     run.pipeline.faults = dict(faults)
+    run.patience += 2 * sum(faults.values())
     run.add(*requests)
     load = run.finish_all()
 

@@ -115,6 +115,10 @@ class Scheduler:
         self._leaving = 0
         # The youngest first: so of several that were dropped the oldest is the next again.
         collected = [news for item in self._running[::-1] if (news := self._collect(item))]
+        if self._waiting.suspects:
+            for sequence in [item for item in self._running if not item.suspect]:
+                # It was on trial, and makes room for the next.
+                self._preempt_one(sequence)
         refused, self._refused = self._refused, []
         admitted, self._admitted = self._admitted, []
         self._peak_batch_size = max(self._peak_batch_size, len(collected))
@@ -181,13 +185,15 @@ class Scheduler:
             needed = self._blocks(sequence) + 1
             if self._running and self._held() + needed > self._total:
                 break
-            self._waiting.remove(sequence)
+            self._waiting.take(sequence)
             self._run(sequence)
             clients[sequence.request.client] += 1
 
     def _may_run(self, sequence: ScheduledSequence, skipped: list[ScheduledSequence]) -> bool:
-        if sequence.suspect and any(item.suspect for item in self._running):
-            # One at a time: should it break again, it was that one.
+        # Suspects run on their own: should it break again, it was that one.
+        if any(item.suspect for item in self._running):
+            return False
+        if self._waiting.suspects and (self._running or not sequence.suspect):
             return False
         if not sequence.constrained:
             return True
@@ -212,8 +218,9 @@ class Scheduler:
     def _recover(self, error: Exception) -> None:
         """Begin anew with those that did no wrong, where a step threw.
 
-        Who did cannot be seen. So all become suspects, which run again one after the other:
-        who throws then fails.
+        Who did cannot be seen. So all become suspects, each of which runs on its own until it
+        comes to a token: who throws then fails. A fault that shows later makes all suspects
+        again, but they are further on each time, up to where it shows at once.
         """
         sys.stderr.write(f"a step failed: {type(error).__name__}: {error}\n")
         for sequence in self._running[:]:
