@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 30.0
 # Starts in a row that may come to nothing before those who wait for one are told.
-MAX_FAILED_STARTS = 3
+MAX_FAILED_STARTS = 5
 
 logger = logging.getLogger(__name__)
 
