@@ -45,6 +45,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             schemas. Those that the caller forces are held to them anyway.
         properties: OpenVINO's, such as INFERENCE_PRECISION_HINT.
         grammar_timeout: Seconds that compiling the form of an answer may take.
+        step_timeout: Seconds after which an engine that says nothing hangs, and is restarted.
+        max_queue: Most requests that may wait for a place in the engine; more are refused.
+        max_queue_wait: Seconds that each of them may wait.
     """
 
     name: str
@@ -58,6 +61,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     constrain_tool_calls: bool = True
     properties: dict[str, str | int | float | bool] = {}
     grammar_timeout: float = 1.5
+    step_timeout: float = 60.0
+    max_queue: int = 256
+    max_queue_wait: float = 60.0
 
     def __post_init__(self) -> None:
         """Check what types cannot say.
@@ -75,8 +81,12 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
         if self.max_num_batched_tokens < 1:
             raise ValueError("max_num_batched_tokens must be at least 1")
-        if self.grammar_timeout <= 0:
-            raise ValueError(f"grammar_timeout must be above 0, got {self.grammar_timeout}")
+        for name in ("grammar_timeout", "step_timeout", "max_queue_wait"):
+            # Not "<= 0", which a NaN is not.
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if self.max_queue < 1:
+            raise ValueError(f"max_queue must be at least 1, got {self.max_queue}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,27 +78,6 @@ async def test_a_slow_reader_gets_everything_in_fewer_pieces(watched: Watched) -
     assert len(rest) < 100
 
 
-async def test_a_dead_engine_fails_its_requests_and_is_restarted(watched: Watched) -> None:
-    pieces = watched.engine.generate([request("a", 1900)])
-    await anext(pieces)
-
-    watched.kill()
-
-    with pytest.raises(UnavailableError) as caught:
-        await collect(pieces)
-    assert caught.value.retry_after is not None
-    await watched.until(ModelState.UNAVAILABLE)
-    await watched.until_reason("signal 9")
-    assert watched.engine.status.load is None
-    with pytest.raises(UnavailableError):
-        await collect(watched.engine.generate([request("a", 5)]))
-    await watched.until(ModelState.READY)
-    assert await collect(watched.engine.generate([request("a", 5)])) == (
-        "bcdef",
-        TokenFinish.LENGTH,
-    )
-
-
 async def test_a_model_that_cannot_be_loaded_is_told_and_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

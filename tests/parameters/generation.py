@@ -96,6 +96,8 @@ SAMPLING: list[Effect] = [
         lambda without, given: without.texts == given.texts,
         "0 is off as -1 is",
     ),
+    # Where nobody waits.
+    *of_both("priority", VARIED, {"priority": 9}, lambda without, given: without == given),
     *of_both("min_p", VARIED, {"min_p": 0.999}, becomes_the_likeliest),
     *of_both(
         "repetition_penalty",

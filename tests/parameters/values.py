@@ -80,6 +80,7 @@ BOUNDS: list[Bound] = [
     *_both("seed", (-(2**63), 2**63 - 1), (-(2**63) - 1, 2**63)),
     *_both("n", (1, 128), (0, -1, 129)),
     *_both("best_of", (1, 20), (0, -1, 21)),
+    *_both("priority", (-(2**31), 2**31 - 1), (-(2**31) - 1, 2**31)),
     *_both("length_penalty", (-7, 7), (-7.001, 7.001)),
     _one("chat", "top_logprobs", (0, 1), (-1, 2, 20, 21)),
     _one("text", "logprobs", (0, 1), (-1, 2, 5, 6)),
@@ -216,7 +217,9 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     "stop_token_ids": (1, True, "x", ["x"], [1.5], [True], {}),
     "max_length": INTEGER,
     **dict.fromkeys(("max_tokens", "max_completion_tokens", "min_tokens"), INTEGER),
-    **dict.fromkeys(("truncate_prompt_tokens", "top_k", "seed", "n", "best_of"), INTEGER),
+    **dict.fromkeys(
+        ("truncate_prompt_tokens", "top_k", "seed", "n", "best_of", "priority"), INTEGER
+    ),
     "top_logprobs": INTEGER,
     **dict.fromkeys(NUMBERS, NUMBER),
     **dict.fromkeys(("truncation_side", "reasoning_effort"), STRING),
@@ -271,7 +274,6 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "return_tokens_as_token_ids": ((True, 0), (False,)),
     "return_token_offsets": ((True, 0), (False,)),
     "spaces_between_special_tokens": ((False, 1), (True,)),
-    "priority": ((1, "x"), (0,)),
     "cache_salt": (("a",), ()),
     "num_assistant_tokens": ((1, "x"), ()),
     "assistant_confidence_threshold": ((0.5, "x"), ()),

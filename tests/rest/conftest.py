@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import openai
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
@@ -27,16 +29,6 @@ CONFIG = """
 [server]
 rest_port = {rest_port}
 grpc_port = {grpc_port}
-"""
-
-MODEL = """
-[[models]]
-name = "{name}"
-path = "{path}"
-properties = {{ {properties} }}
-constrain_tool_calls = {constrained}
-tool_parser = "{tool_parser}"
-reasoning_parser = "{reasoning_parser}"
 """
 
 
@@ -69,20 +61,8 @@ def running_stack(
     """`ovchat up` with some models and further `options`; its files go to `directory`."""
     config = directory / "ovchat.toml"
     rest_port, grpc_port = free_port(), free_port()
-    properties = ", ".join(f'{key} = "{value}"' for key, value in EXACT.items())
     config.write_text(
-        CONFIG.format(rest_port=rest_port, grpc_port=grpc_port)
-        + "".join(
-            MODEL.format(
-                name=model.name,
-                path=model.path,
-                properties=properties,
-                constrained=str(model.constrain_tool_calls).lower(),
-                tool_parser=model.tool_parser,
-                reasoning_parser=model.reasoning_parser,
-            )
-            for model in models
-        )
+        CONFIG.format(rest_port=rest_port, grpc_port=grpc_port) + "".join(map(model_table, models))
     )
     log = directory / "log"
     with log.open("w") as errors:
@@ -98,6 +78,14 @@ def running_stack(
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0, log.read_text()[-3000:]
+
+
+def model_table(model: ModelSettings) -> str:
+    """A model's table of a config file; its numbers are exact."""
+    fields: dict[str, Any] = {**msgspec.to_builtins(model, enc_hook=str), "properties": None}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
+    properties = ", ".join(f'{key} = "{value}"' for key, value in EXACT.items())
+    return "\n".join(["\n[[models]]", *lines, f"properties = {{ {properties} }}", ""])
 
 
 def wait_for_banner(process: subprocess.Popen[str], log: Path) -> None:

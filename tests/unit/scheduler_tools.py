@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ovchat_server.engine.messages import Add, Load
-from ovchat_server.engine.scheduler import Output, Scheduler
+from ovchat_server.engine.scheduler import Scheduler
+from ovchat_server.engine.steps import Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,6 +137,10 @@ class Pipeline:
         self.added: list[int] = []
         self.drops: dict[int, int] = {}
         self.grown = 0
+        # Requests that make a step throw, and how often.
+        self.faults: dict[int, int] = {}
+        # The same once there are so many tokens of an answer.
+        self.broken_at: dict[int, int] = {}
         self._fresh: list[tuple[int, Handle]] = []
 
     def add(self, request: Add) -> Handle:
@@ -159,6 +164,14 @@ class Pipeline:
             if not handle.gave_up:
                 self.inside.append(handle)
         self._fresh.clear()
+        for handle in self.inside:
+            first = self.requests[handle.request.id][0]
+            said = len(handle.beams[0].tokens) - len(first.prompt)
+            if not handle.cancelled and said == self.broken_at.get(handle.request.id):
+                raise RuntimeError("a fault")
+            if not handle.cancelled and self.faults.get(handle.request.id, 0) > 0:
+                self.faults[handle.request.id] -= 1
+                raise RuntimeError("a fault")
         used = sum(handle.blocks for handle in self.inside)
         assert used <= self.total, "the KV cache ran out"
         self.peak = max(self.peak, used)
@@ -177,7 +190,10 @@ class Run:
 
     def __init__(self, total: int) -> None:
         self.pipeline = Pipeline(total)
-        self.scheduler = Scheduler(self.pipeline, total, BLOCK)
+        self.trials: list[int] = []
+        self.admitted: list[int] = []
+        self.patience = 3
+        self.scheduler = Scheduler(self.pipeline, total, BLOCK, self.trials.append)
         self.total = total
         self.requests: dict[int, Add] = {}
         # By the request's id, and for each sequence of a search.
@@ -205,6 +221,7 @@ class Run:
 
     def step(self) -> Load:
         report = self.scheduler.step()
+        self.admitted += report.admitted
         assert len({(item.id, item.index) for item in report.news}) == len(report.news)
         for item in report.news:
             finishes = self.finishes[item.id]
@@ -226,7 +243,7 @@ class Run:
             load = self.step()
             silent = 0 if self.pipeline.grown > before else silent + 1
             # One step frees blocks, the next one runs again.
-            assert silent < 3, "no progress"
+            assert silent < self.patience, "no progress"
         return load
 
     def right(self, *requests: Add) -> None:

@@ -10,7 +10,7 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
-from ovchat_server.engine.base import EngineStatus, GeneratedTokens
+from ovchat_server.engine.base import NOBODY, EngineStatus, GeneratedTokens
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ServedModel
 from tests.unit.text_tools import byte_tokenizer
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from ovchat_server.engine.base import GenerationRequest
+    from ovchat_server.engine.base import Asker, GenerationRequest
 
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
@@ -70,12 +70,16 @@ class ScriptedEngine:
     pieces: Sequence[GeneratedTokens] = ()
     status: EngineStatus = READY
     asked: list[GenerationRequest] = field(default_factory=list)
+    askers: list[Asker] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.generation = ScriptedGeneration(self.pieces)
 
-    def generate(self, requests: Sequence[GenerationRequest]) -> ScriptedGeneration:
+    def generate(
+        self, requests: Sequence[GenerationRequest], asker: Asker = NOBODY
+    ) -> ScriptedGeneration:
         self.asked += requests
+        self.askers.append(asker)
         return self.generation
 
 

@@ -13,7 +13,8 @@ from ovchat_server.engine.base import Resumption
 from ovchat_server.engine.compiler import Compiled
 from ovchat_server.engine.grammar_gate import GrammarGate
 from ovchat_server.engine.messages import REFUSED, Add
-from ovchat_server.engine.scheduler import Output, Scheduler
+from ovchat_server.engine.scheduler import Scheduler
+from ovchat_server.engine.steps import Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ class Engine:
     def __init__(self, total: int = 64) -> None:
         self.compiler = FakeCompiler()
         self.pipeline = FakePipeline(total)
-        self.scheduler = Scheduler(self.pipeline, total, BLOCK)
+        self.scheduler = Scheduler(self.pipeline, total, BLOCK, print)
         self.gate = GrammarGate(self.compiler, self.scheduler)
         self.tokens: dict[int, int] = {}
         self.finish: dict[int, str] = {}

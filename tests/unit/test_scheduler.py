@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.messages import REFUSED, Add
-from ovchat_server.engine.scheduler import MAX_DROPS, DroppedError, Scheduler
+from ovchat_server.engine.messages import BROKEN, REFUSED, Add
+from ovchat_server.engine.scheduler import MAX_DROPS, Scheduler
 from tests.unit.scheduler_tools import BLOCK, Handle, Pipeline, Run, alone, sequence
 
 
@@ -209,10 +209,9 @@ def test_a_sequence_that_is_dropped_for_ever_is_told() -> None:
     run = Run(32)
     run.pipeline.drops = {1: MAX_DROPS + 1}
     run.add(sequence(1, 4, 6))
-    for _ in range(MAX_DROPS):
-        run.step()
-    with pytest.raises(DroppedError):
-        run.step()
+    run.add(sequence(2, 4, 6))
+    run.finish_all()
+    assert run.finish == {1: BROKEN, 2: "length"}
 
 
 def test_load_counts_what_was_done_and_goes_back_to_nothing() -> None:
@@ -232,7 +231,7 @@ def test_a_sequence_that_the_pipeline_refuses_ends_alone() -> None:
                 raise RuntimeError("no thanks")
             return super().add(request)
 
-    scheduler = Scheduler(Picky(64), 64, BLOCK)
+    scheduler = Scheduler(Picky(64), 64, BLOCK, print)
     requests = [Add(id=number, prompt=(number,), max_tokens=6) for number in (1, 2, 3)]
     for request in requests:
         scheduler.add(request)

@@ -231,6 +231,9 @@ MODEL_TABLE = '[[models]]\nname = "a"\npath = "m"\n'
         (MODEL_TABLE + "max_num_batched_tokens = 0", ["max_num_batched_tokens"]),
         (MODEL_TABLE + 'kv_blocks = "x"', ["models", "kv_blocks"]),
         (MODEL_TABLE + "properties = { A = [1] }", ["models", "properties"]),
+        (MODEL_TABLE + "max_queue = 0", ["max_queue", "at least 1"]),
+        (MODEL_TABLE + "max_queue_wait = nan", ["max_queue_wait", "nan"]),
+        (MODEL_TABLE + "step_timeout = 0", ["step_timeout", "above 0"]),
         (MODEL_TABLE * 2, ["two models are called 'a'"]),
     ],
 )

@@ -276,7 +276,7 @@ class CreateChatCompletionRequest(_message.Message):
     priority: _builtins.int
     """--- Scheduling ---
 
-    Lower goes first (vLLM). Default 0. Not served yet.
+    Lower goes first where requests wait for the engine (vLLM). Default 0.
     """
     user: _builtins.str
     """--- Accepted, with no effect on the answer (OpenAI) ---

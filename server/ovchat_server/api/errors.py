@@ -162,6 +162,14 @@ class ModelNotFoundError(ApiError):
     code = "model_not_found"
 
 
+class OverloadedError(ApiError):
+    """More is asked of a model than it can do: the caller should come back later."""
+
+    status = "RESOURCE_EXHAUSTED"
+    type = "rate_limit_error"
+    code = "rate_limit_exceeded"
+
+
 class UnavailableError(ApiError):
     """The server cannot answer now: a model is loading, an engine died, the server stops."""
 

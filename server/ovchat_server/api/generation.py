@@ -98,6 +98,7 @@ class GenerationParams:
         skip_special_tokens: Leave control tokens out of the text.
         truncation: None: a prompt that is too long is refused.
         constraint: The form that the answer must have; None: any.
+        priority: Where requests wait for the engine, lower goes first (vLLM).
     """
 
     sampling: SamplingParams = SamplingParams()
@@ -109,6 +110,7 @@ class GenerationParams:
     skip_special_tokens: bool = True
     truncation: Truncation | None = None
     constraint: Constraint | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
 
 MAX_UINT32 = 2**32 - 1
+MIN_INT32, MAX_INT32 = -(2**31), 2**31 - 1
 STREAM_OPTIONS = frozenset({"include_usage", "continuous_usage_stats", "include_obfuscation"})
 # OpenAI's.
 MAX_CHOICES = 128
@@ -77,6 +78,7 @@ def read_generation(
         skip_special_tokens=reader.boolean("skip_special_tokens") is not False,
         truncation=_read_truncation(reader),
         constraint=constraint,
+        priority=reader.integer("priority", MIN_INT32, MAX_INT32) or 0,
     )
 
 

@@ -81,6 +81,7 @@ _GENERATION_SERVED = frozenset(
         "best_of",
         "use_beam_search",
         "length_penalty",
+        "priority",
         "logprobs",
         "echo",
         "stream",
@@ -115,7 +116,6 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     # The form of the answer
     "spaces_between_special_tokens": (True,),
     # Scheduling, caching and speculation
-    "priority": (0,),
     "cache_salt": (),
     "num_assistant_tokens": (),
     "assistant_confidence_threshold": (),

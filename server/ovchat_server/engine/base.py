@@ -111,6 +111,22 @@ class GenerationRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Asker:
+    """Who wants a generation.
+
+    Attributes:
+        client: A name for them: clients take turns. "": nobody in particular.
+        priority: Lower goes first (vLLM).
+    """
+
+    client: str = ""
+    priority: int = 0
+
+
+NOBODY = Asker()
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratedTokens:
     """Tokens of one sequence that came since the last time; the end token is one of them.
 
@@ -171,7 +187,9 @@ class Generation(Protocol):
 
         Raises:
             StopAsyncIteration: All sequences have ended.
-            UnavailableError: The engine died.
+            OverloadedError: It had to wait too long for its first place.
+            InternalError: The engine failed because of it.
+            UnavailableError: The engine died, and does not come back.
         """
         ...
 
@@ -196,10 +214,11 @@ class Engine(Protocol):
         """
         ...
 
-    def generate(self, requests: Sequence[GenerationRequest]) -> Generation:
-        """Start generating the sequences of `requests`.
+    def generate(self, requests: Sequence[GenerationRequest], asker: Asker = NOBODY) -> Generation:
+        """Start generating the sequences of `requests`, when it is their turn.
 
         Raises:
+            OverloadedError: Too many wait already.
             UnavailableError: There is no engine now.
         """
         ...

@@ -11,10 +11,7 @@ import msgspec
 
 from ovchat_server.api.models import EngineLoad
 from ovchat_server.engine.child import start_child
-from ovchat_server.engine.generation import EngineGeneration
 from ovchat_server.engine.messages import (
-    Add,
-    Cancel,
     Command,
     Event,
     Failed,
@@ -22,16 +19,15 @@ from ovchat_server.engine.messages import (
     Load,
     Ready,
     Report,
-    Start,
+    Trial,
     decode_event,
     encode,
 )
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
 
-    from ovchat_server.engine.base import GenerationRequest
+    from ovchat_server.engine.live_requests import LiveRequests
     from ovchat_server.engine.spec import EngineSpec
 
 READ_SIZE = 1 << 20
@@ -48,26 +44,31 @@ class EngineDiedError(Exception):
 class EngineClient:
     """Starts one engine process, speaks to it, and ends it.
 
-    The process is alive from `start` to `close`, or until it dies: then every generation
-    fails at once, and `died` says so.
+    The process is alive from `start` to `close`, or until it dies: then `died` says so.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, connection: socket.socket) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        connection: socket.socket,
+        live: LiveRequests,
+    ) -> None:
         """Speak to `process` over `connection`; use `start`."""
+        self._live = live
         self._process = process
         self._connection = connection
         self._reader = asyncio.create_task(self._read())
         self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
-        self._generations: dict[int, EngineGeneration] = {}
-        self._next_id = 0
         self._unsent = bytearray()
         self._failure = ""
         self.load: EngineLoad | None = None
+        # When the process last said something.
+        self.heard = 0.0
 
     @classmethod
-    async def start(cls, spec: EngineSpec) -> EngineClient:
-        """Start a process that loads `spec`. It is not ready yet."""
-        client = cls(*await start_child("ovchat_server.engine.process"))
+    async def start(cls, spec: EngineSpec, live: LiveRequests) -> EngineClient:
+        """Start a process that loads `spec`, to work on `live`. It is not ready yet."""
+        client = cls(*await start_child("ovchat_server.engine.process"), live)
         client._write(encode(spec))
         return client
 
@@ -79,10 +80,11 @@ class EngineClient:
         """
         return await asyncio.shield(self._ready)
 
-    async def disconnected(self) -> None:
-        """Wait until nothing more comes from the process."""
+    async def disconnected(self, timeout: float) -> bool:
+        """Wait until nothing more comes from the process; False: it still may."""
         # Asked of, not for its outcome: whatever ended it, this is how to learn of it.
-        await asyncio.wait([self._reader])
+        done, _ = await asyncio.wait([self._reader], timeout=timeout)
+        return bool(done)
 
     async def died(self) -> str:
         """Wait until the process is gone; how it went, for an operator."""
@@ -90,23 +92,6 @@ class EngineClient:
         code = await self._process.wait()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return self._failure or f"its engine process ended with {how}"
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> EngineGeneration:
-        """See engine.base.Engine.generate."""
-        sequences: dict[int, range] = {}
-        index = 0
-        for request in requests:
-            self._next_id += 1
-            sequences[self._next_id] = range(index, index + request.sequences)
-            index += request.sequences
-        generation = EngineGeneration(
-            sequences, lambda identifier: self._send(Cancel(identifier)), self._forget
-        )
-        if self._reader.done():
-            generation.fail()
-        self._generations |= dict.fromkeys(sequences, generation)
-        self._send(Start(tuple(map(_add, sequences, requests))))
-        return generation
 
     async def close(self) -> None:
         """End the process and wait for it. May be called again."""
@@ -128,10 +113,8 @@ class EngineClient:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    def _forget(self, identifier: int) -> None:
-        del self._generations[identifier]
-
-    def _send(self, command: Command) -> None:
+    def send(self, command: Command) -> None:
+        """Tell the process something; one that is gone is told nothing."""
         if not self._reader.done():
             self._write(encode(command))
 
@@ -163,18 +146,17 @@ class EngineClient:
             loop.remove_writer(self._connection)
 
     async def _read(self) -> None:
-        """Deliver events until the process is gone, then fail everything that waits."""
+        """Deliver events until the process is gone."""
         frames = FrameReader()
         loop = asyncio.get_running_loop()
         try:
             while data := await self._receive(loop):
+                self.heard = loop.time()
                 for frame in frames.feed(data):
                     self._deliver(decode_event(frame))
         finally:
             loop.remove_writer(self._connection)
             self.load = None
-            for generation in self._generations.values():
-                generation.fail()
             if not self._ready.done():
                 self._ready.set_exception(EngineDiedError(self._failure or "it ended at start"))
                 # Nobody may be waiting for it.
@@ -188,12 +170,11 @@ class EngineClient:
 
     def _deliver(self, event: Event) -> None:
         match event:
-            case Report(news=news, load=load):
+            case Report(load=load):
                 self.load = _engine_load(load)
-                for item in news:
-                    # Unknown: cancelled while the news was on its way.
-                    if generation := self._generations.get(item.id):
-                        generation.put(item)
+                self._live.deliver(event)
+            case Trial(id=identifier):
+                self._live.try_alone(identifier)
             case Ready(load=load):
                 self.load = _engine_load(load)
                 self._ready.set_result(event)
@@ -205,28 +186,3 @@ class EngineClient:
 
 def _engine_load(load: Load) -> EngineLoad:
     return msgspec.convert(load, EngineLoad, from_attributes=True)
-
-
-def _add(identifier: int, request: GenerationRequest) -> Add:
-    sampling, search = request.sampling, request.search
-    return Add(
-        id=identifier,
-        prompt=request.prompt,
-        max_tokens=request.max_tokens,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        min_p=sampling.min_p,
-        repetition_penalty=sampling.repetition_penalty,
-        seed=sampling.seed,
-        beams=search.width if search else 1,
-        returned=request.sequences,
-        length_penalty=search.length_penalty if search else 1.0,
-        min_tokens=request.min_tokens,
-        ignore_eos=request.ignore_eos,
-        stop_tokens=request.stop_tokens,
-        logprobs=request.logprobs,
-        grammar=request.grammar,
-        closed=request.closed,
-        resumptions=request.resumptions,
-    )

@@ -6,15 +6,16 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InternalError, UnavailableError
+from ovchat_server.api.errors import InternalError
 from ovchat_server.engine.base import GeneratedTokens, TokenFinish
-from ovchat_server.engine.messages import REFUSED
+from ovchat_server.engine.messages import BROKEN, REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
 
+    from ovchat_server.api.errors import ApiError
     from ovchat_server.engine.messages import News
 
 
@@ -52,7 +53,7 @@ class EngineGeneration:
         self._forget = forget
         self._open = {index for indices in sequences.values() for index in indices}
         self._pieces: dict[int, _Piece] = {}
-        self._failed = False
+        self._failure: ApiError | None = None
         self._arrived = asyncio.Event()
 
     def put(self, news: News) -> None:
@@ -66,9 +67,9 @@ class EngineGeneration:
             piece.finish = news.finish
             self._arrived.set()
 
-    def fail(self) -> None:
-        """There will be no more news."""
-        self._failed = True
+    def fail(self, error: ApiError) -> None:
+        """There will be no more news, for this reason; what has come is read before."""
+        self._failure = error
         self._arrived.set()
 
     def __enter__(self) -> Self:
@@ -96,15 +97,15 @@ class EngineGeneration:
         if not self._open:
             raise StopAsyncIteration
         await self._arrived.wait()
-        if not self._pieces:
-            message = "The model's engine stopped; it is being restarted. Try again shortly."
-            raise UnavailableError(message, retry_after=1)
+        if not self._pieces and self._failure:
+            raise self._failure
         # The one that has waited longest.
         index = next(iter(self._pieces))
         piece = self._take(index)
-        if piece.finish == REFUSED:
+        if piece.finish in (REFUSED, BROKEN):
+            failed = "refused" if piece.finish == REFUSED else "failed because of"
             raise InternalError(
-                "The model's engine refused the request; the server's log says why."
+                f"The model's engine {failed} the request; the server's log says why."
             )
         finish = TokenFinish(piece.finish) if piece.finish else None
         if finish:
@@ -121,6 +122,6 @@ class EngineGeneration:
 
     def _take(self, index: int) -> _Piece:
         piece = self._pieces.pop(index, _Piece())
-        if not self._pieces and not self._failed:
+        if not self._pieces and not self._failure:
             self._arrived.clear()
         return piece

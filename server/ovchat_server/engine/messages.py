@@ -17,6 +17,8 @@ from ovchat_server.engine.spec import EngineSpec
 LENGTH = struct.Struct(">I")
 # The finish of a sequence that the pipeline would not take in.
 REFUSED = "refused"
+# That of one that made the pipeline fail, or cannot go on after another's fault.
+BROKEN = "broken"
 
 
 class Add(msgspec.Struct, frozen=True):
@@ -24,6 +26,13 @@ class Add(msgspec.Struct, frozen=True):
 
     Ids come from a counter and are never used again. `beams` of 1 is no search, an empty
     `grammar` no constraint.
+
+    Attributes:
+        said: Tokens of its answer that are known already, from a process that died: not of a
+            search. They count in `max_tokens`.
+        suspect: It was there when a process died, which may be its fault.
+        client: Who asks; clients take turns.
+        priority: Lower goes first.
     """
 
     id: int
@@ -45,6 +54,10 @@ class Add(msgspec.Struct, frozen=True):
     grammar: str = ""
     closed: bool = False
     resumptions: tuple[Resumption, ...] = ()
+    said: tuple[int, ...] = ()
+    suspect: bool = False
+    client: str = ""
+    priority: int = 0
 
     @property
     def grammars(self) -> tuple[str, ...]:
@@ -99,7 +112,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class News(msgspec.Struct, frozen=True, array_like=True):
-    """Of one sequence. `finish` is "stop", "length" or REFUSED on the last news of it.
+    """Of one sequence. `finish` is "stop", "length", REFUSED or BROKEN on the last news of it.
 
     `index` tells the sequences of a search apart; all others have 0.
     """
@@ -111,14 +124,25 @@ class News(msgspec.Struct, frozen=True, array_like=True):
     finish: str | None
 
 
+class Trial(msgspec.Struct, frozen=True, tag="trial"):
+    """A suspect runs from the next step on: should the process die now, it was that one."""
+
+    id: int
+
+
 class Report(msgspec.Struct, frozen=True, tag="report"):
-    """What a step brought."""
+    """What a step brought.
+
+    Attributes:
+        admitted: Requests that run for the first time.
+    """
 
     news: list[News]
     load: Load
+    admitted: list[int] = []
 
 
-Event: TypeAlias = Ready | Failed | Report
+Event: TypeAlias = Ready | Failed | Trial | Report
 
 
 class FrameReader:

@@ -11,8 +11,8 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
-from ovchat_server.engine.scheduler import Output
 from ovchat_server.engine.scratch import ScratchPipeline, structured, vocabulary_size
+from ovchat_server.engine.steps import Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,6 +20,7 @@ from ovchat_server.engine.messages import (
     Failed,
     Ready,
     Start,
+    Trial,
     decode_command,
     decode_spec,
     encode,
@@ -64,7 +65,13 @@ def main() -> int:
         from ovchat_server.engine.pipeline import GenaiPipeline  # noqa: PLC0415
 
         pipeline = GenaiPipeline(spec)
-        scheduler = Scheduler(pipeline, pipeline.total_blocks, pipeline.block_size)
+        scheduler = Scheduler(
+            pipeline,
+            pipeline.total_blocks,
+            pipeline.block_size,
+            # Before the step, which may be the last thing that this process does.
+            on_trial=lambda identifier: channel.send(encode(Trial(identifier))),
+        )
         gate = GrammarGate(GrammarThread(pipeline.compile, channel.wake), scheduler)
         context_length = min(spec.context_length, scheduler.context_length)
         search_lengths = tuple(

@@ -17,86 +17,52 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter
+from typing import TYPE_CHECKING
 
-from ovchat_server.engine.messages import REFUSED, Add, Load, News, Report
+from ovchat_server.engine.messages import BROKEN, REFUSED, Add, Load, News, Report
 from ovchat_server.engine.resumption import resumed
 from ovchat_server.engine.sequence import ScheduledSequence
+from ovchat_server.engine.waiting import WaitingLine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
+
+    from ovchat_server.engine.steps import Pipeline
 
 # A sequence may grow by one token in a step, and the one after it must have a place too.
 LOOK_AHEAD_TOKENS = 2
 # Times that a sequence the engine dropped without cause is offered again.
 MAX_DROPS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Tokens of a sequence, and "stop" or "length" where it ended."""
-
-    tokens: list[int]
-    logprobs: list[float]
-    finish: str | None = None
-
-    def without(self, count: int) -> Output:
-        """What is left without the first `count` tokens."""
-        return Output(self.tokens[count:], self.logprobs[count:], self.finish)
-
-
-class Handle(Protocol):
-    """A sequence inside the pipeline, or a search for several."""
-
-    def take(self) -> list[Output]:
-        """What came since the last time; of a search all at once, when it ends."""
-        ...
-
-    def dropped(self) -> bool:
-        """Whether the pipeline gave the sequence up by itself."""
-        ...
-
-    def cancel(self) -> None:
-        """Give it up: its blocks are free after the next step."""
-        ...
-
-
-class Pipeline(Protocol):
-    """What a scheduler steps. Driven by one thread."""
-
-    def add(self, request: Add) -> Handle:
-        """Take a sequence in; it runs from the next step on."""
-        ...
-
-    def step(self) -> None:
-        """Run the model once over all sequences."""
-        ...
-
-    def text(self, tokens: Sequence[int]) -> str:
-        """Tokens as text, control tokens and all."""
-        ...
-
-
-class DroppedError(Exception):
-    """The pipeline kept dropping a sequence."""
+# A search tells nothing before its end: it did no wrong if it ran for so long.
+CLEARED_AFTER_STEPS = 16
 
 
 class Scheduler:
     """Admits, steps, preempts and cancels."""
 
-    def __init__(self, pipeline: Pipeline, total_blocks: int, block_size: int) -> None:
-        """Schedule over `total_blocks` KV blocks of `block_size` tokens."""
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        total_blocks: int,
+        block_size: int,
+        on_trial: Callable[[int], None],
+    ) -> None:
+        """Schedule over `total_blocks` KV blocks of `block_size` tokens.
+
+        `on_trial` is told the id of a suspect before the first step that it takes part in.
+        """
         self._pipeline = pipeline
         self._total = total_blocks
         self._block_size = block_size
         # Oldest first: the youngest is at the end.
         self._running: list[ScheduledSequence] = []
-        self._waiting: deque[ScheduledSequence] = deque()
+        self._waiting = WaitingLine()
         # Blocks of cancelled sequences, which the pipeline frees in its next step.
         self._leaving = 0
         self._refused: list[News] = []
+        self._admitted: list[int] = []
+        self._on_trial = on_trial
         self._peak_batch_size = 0
         self._generated_tokens = 0
         self._preemptions = 0
@@ -113,11 +79,11 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         """Whether a step would do something."""
-        return bool(self._running or self._waiting or self._leaving or self._refused)
+        return bool(self._running or len(self._waiting) or self._leaving or self._refused)
 
     def add(self, request: Add) -> None:
-        """Take a sequence; it runs when there is room, in the order of coming."""
-        self._waiting.append(ScheduledSequence(request))
+        """Take a sequence; it runs when there is room and it is its turn."""
+        self._waiting.add(ScheduledSequence(request))
 
     def cancel(self, identifier: int) -> None:
         """Give a sequence up. One that is not here any more is no error."""
@@ -125,30 +91,38 @@ class Scheduler:
             if sequence.request.id == identifier:
                 self._stop(sequence)
                 return
-        self._waiting = deque(item for item in self._waiting if item.request.id != identifier)
+        self._waiting.cancel(identifier)
 
-    def refuse(self, identifier: int) -> None:
-        """Tell in the next report that a sequence will not run."""
-        self._refused.append(News(identifier, 0, [], [], REFUSED))
+    def refuse(self, identifier: int, finish: str = REFUSED) -> None:
+        """Tell in the next report that a sequence will not run, or not go on."""
+        self._refused.append(News(identifier, 0, [], [], finish))
 
     def step(self) -> Report:
         """Make room, admit, step, and tell what came of it.
 
         Raises:
-            DroppedError: The pipeline will not run a sequence.
+            Exception: The pipeline throws whatever runs.
         """
         self._preempt()
         # The pipeline may drop a sequence that is added in the step that frees another's
         # blocks (genai 2026.4.1), so those go first.
         if not self._leaving:
             self._admit()
-        self._pipeline.step()
+        try:
+            self._pipeline.step()
+        except Exception as error:  # noqa: BLE001  all that it ran would be lost with it
+            self._recover(error)
         self._leaving = 0
         # The youngest first: so of several that were dropped the oldest is the next again.
-        refused, self._refused = self._refused, []
         collected = [news for item in self._running[::-1] if (news := self._collect(item))]
+        if self._waiting.suspects:
+            for sequence in [item for item in self._running if not item.suspect]:
+                # It was on trial, and makes room for the next.
+                self._preempt_one(sequence)
+        refused, self._refused = self._refused, []
+        admitted, self._admitted = self._admitted, []
         self._peak_batch_size = max(self._peak_batch_size, len(collected))
-        return Report([*refused, *itertools.chain(*collected)], self.load())
+        return Report([*refused, *itertools.chain(*collected)], self.load(), admitted)
 
     def load(self) -> Load:
         """How full the engine is."""
@@ -180,48 +154,84 @@ class Scheduler:
 
     def _preempt_one(self, sequence: ScheduledSequence) -> None:
         self._stop(sequence)
-        self._waiting.appendleft(sequence)
+        self._waiting.add(sequence)
         self._preemptions += 1
 
     def _preemptible(self) -> ScheduledSequence:
         """The youngest of those that can go on where they are, or else of those that cannot."""
-        free = [item for item in self._running[::-1] if not item.constrained]
-        if not free:
-            raise DroppedError("sequences that follow grammars took more than they may")
-        return next(
-            (item for item in free if self._grammar(item) or not item.request.grammar), free[0]
-        )
+        youngest = self._running[::-1]
+        free = [item for item in youngest if not item.constrained] or youngest
+        return next((item for item in free if self._grammar(item) is not None), free[0])
 
-    def _grammar(self, sequence: ScheduledSequence) -> str:
-        """What the rest of a sequence follows."""
+    def _grammar(self, sequence: ScheduledSequence) -> str | None:
+        """What the rest of a sequence follows; None where no grammar could begin."""
         request = sequence.request
-        if not (sequence.tokens and request.resumptions):
+        if not (sequence.tokens and request.grammar):
             return request.grammar
-        return resumed(request.grammar, request.resumptions, self._pipeline.text(sequence.tokens))
+        if sequence.constrained:
+            return None
+        text = self._pipeline.text(sequence.tokens)
+        return resumed(request.grammar, request.resumptions, text) or None
 
     def _admit(self) -> None:
         skipped: list[ScheduledSequence] = []
-        while self._waiting:
-            sequence = self._waiting[0]
-            if sequence.constrained and (skipped or not self._has_place_to_the_end(sequence)):
-                # It waits for others of its kind, which end by themselves. Those that can be
-                # preempted need not wait with it.
-                skipped.append(self._waiting.popleft())
+        clients = Counter(item.request.client for item in self._running)
+        while (sequence := self._waiting.next(clients, skipped)) is not None:
+            if not self._may_run(sequence, skipped):
+                # Others need not wait with it.
+                skipped.append(sequence)
                 continue
             # One block more than needed now, or the newcomer is the next to be preempted.
             needed = self._blocks(sequence) + 1
             if self._running and self._held() + needed > self._total:
                 break
-            self._waiting.popleft()
-            request = sequence.request
-            try:
-                sequence.handle = self._pipeline.add(sequence.next(self._grammar(sequence)))
-            except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
-                sys.stderr.write(f"the pipeline refused sequence {request.id}: {error}\n")
-                self.refuse(request.id)
+            self._waiting.take(sequence)
+            self._run(sequence)
+            clients[sequence.request.client] += 1
+
+    def _may_run(self, sequence: ScheduledSequence, skipped: list[ScheduledSequence]) -> bool:
+        # Suspects run on their own: should it break again, it was that one.
+        if any(item.suspect for item in self._running):
+            return False
+        if self._waiting.suspects and (self._running or not sequence.suspect):
+            return False
+        if not sequence.constrained:
+            return True
+        before = any(item.constrained for item in skipped)
+        return not before and self._has_place_to_the_end(sequence)
+
+    def _run(self, sequence: ScheduledSequence) -> None:
+        request = sequence.request
+        try:
+            sequence.handle = self._pipeline.add(sequence.next(self._grammar(sequence)))
+        except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
+            sys.stderr.write(f"the pipeline refused sequence {request.id}: {error}\n")
+            self.refuse(request.id)
+            return
+        self._running.append(sequence)
+        if not sequence.begun:
+            sequence.begun = True
+            self._admitted.append(request.id)
+        if sequence.suspect:
+            self._on_trial(request.id)
+
+    def _recover(self, error: Exception) -> None:
+        """Begin anew with those that did no wrong, where a step threw.
+
+        Who did cannot be seen. So all become suspects, each of which runs on its own until it
+        comes to a token: who throws then fails. A fault that shows later makes all suspects
+        again, but they are further on each time, up to where it shows at once.
+        """
+        sys.stderr.write(f"a step failed: {type(error).__name__}: {error}\n")
+        for sequence in self._running[:]:
+            self._stop(sequence)
+            if sequence.suspect:
+                self.refuse(sequence.request.id, BROKEN)
             else:
-                self._running.append(sequence)
-        self._waiting.extendleft(reversed(skipped))
+                sequence.suspect = True
+                self._waiting.add(sequence)
+        # They leave in it.
+        self._pipeline.step()
 
     def _has_place_to_the_end(self, newcomer: ScheduledSequence) -> bool:
         """Whether the running sequences with grammars leave room for another's whole length."""
@@ -248,12 +258,13 @@ class Scheduler:
             [output] = outputs
             count = sequence.repeats(output.tokens, ended=output.finish is not None)
             if count < 0:
-                self._preempt_one(sequence)
-                return []
+                return self._give_up_repeating(sequence)
             outputs = [output.without(count)] if count < len(output.tokens) else []
         for output in outputs:
             self._generated_tokens += len(output.tokens)
             sequence.tokens += output.tokens
+        if outputs or sequence.steps > CLEARED_AFTER_STEPS:
+            sequence.suspect = False
         if outputs and outputs[0].finish is not None:
             self._running.remove(sequence)
         elif sequence.handle.dropped():
@@ -270,13 +281,20 @@ class Scheduler:
             for index, output in enumerate(outputs)
         ]
 
+    def _give_up_repeating(self, sequence: ScheduledSequence) -> list[News]:
+        if not sequence.constrained:
+            self._preempt_one(sequence)
+            return []
+        self._stop(sequence)
+        return [News(sequence.request.id, 0, [], [], BROKEN)]
+
     def _offer_again(self, sequence: ScheduledSequence) -> None:
         sequence.drops += 1
-        if sequence.constrained and sequence.tokens:
-            raise DroppedError("the pipeline dropped a sequence that follows a grammar")
-        if sequence.drops > MAX_DROPS:
-            raise DroppedError(f"the pipeline dropped a sequence {sequence.drops} times")
         sequence.handle = None
         sequence.steps = 0
         self._running.remove(sequence)
-        self._waiting.appendleft(sequence)
+        if sequence.drops > MAX_DROPS:
+            sys.stderr.write(f"the pipeline kept dropping sequence {sequence.request.id}\n")
+            self.refuse(sequence.request.id, BROKEN)
+        else:
+            self._waiting.add(sequence)

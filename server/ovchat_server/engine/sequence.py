@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.messages import Add
-    from ovchat_server.engine.scheduler import Handle
+    from ovchat_server.engine.steps import Handle
 
 
 @dataclass(slots=True)
@@ -27,16 +27,26 @@ class ScheduledSequence:
             step at most.
         added: What it was added to the pipeline with, the last time.
         repeated: Tokens that come once more, because it began anew where it had begun before.
+        begun: It ran before.
+        suspect: It was there when something broke, and has not come to a token since.
     """
 
     request: Add
-    tokens: list[int] = field(default_factory=list)
+    tokens: list[int] = field(init=False)
     handle: Handle | None = None
     drops: int = 0
     steps: int = 0
     added: Add | None = None
     repeated: list[int] = field(default_factory=list)
+    begun: bool = False
+    suspect: bool = field(init=False)
     _repeatable: bool = True
+
+    def __post_init__(self) -> None:
+        """Begin where another process was."""
+        self.tokens = [*self.request.said]
+        self.suspect = self.request.suspect
+        self.begun = self.suspect or bool(self.tokens)
 
     @property
     def length(self) -> int:
@@ -46,7 +56,7 @@ class ScheduledSequence:
 
     @property
     def constrained(self) -> bool:
-        """Whether it cannot go on anywhere else."""
+        """Whether it has a grammar that cannot go on in the middle."""
         return bool(self.request.grammar) and not self.request.resumptions
 
     @property
@@ -54,18 +64,19 @@ class ScheduledSequence:
         """Tokens of prompt and answer at the most."""
         return len(self.request.prompt) + self.request.max_tokens
 
-    def next(self, grammar: str) -> Add:
+    def next(self, grammar: str | None) -> Add:
         """What to add to the pipeline now.
 
-        With what there is as a prompt, and `grammar` for the rest. Where a grammar was lost,
-        as it was added before: its own seed makes the tokens that it has already once more,
-        which is how it comes to their end with its grammar. A search starts anew, too.
+        With what there is as a prompt, and `grammar` for the rest. Where no grammar could go
+        on, None, as it was added before: its own seed makes the tokens that it has already once
+        more, which is how it comes to their end with its grammar. A search starts anew, too.
         """
         done = len(self.tokens)
         self.repeated = []
         if done == 0:
             self.added = self.request
-        elif self.request.grammar and not grammar and self._repeatable and self.added:
+        elif grammar is None and self._repeatable:
+            self.added = self.added or self.request
             begun = len(self.added.prompt) - len(self.request.prompt)
             self.repeated = self.tokens[begun:]
         else:
@@ -76,7 +87,7 @@ class ScheduledSequence:
                 min_tokens=max(self.request.min_tokens - done, 0),
                 # It must not draw the same random numbers again.
                 seed=(self.request.seed + done) % 2**32,
-                grammar=grammar,
+                grammar=grammar or "",
             )
         return self.added
 
@@ -84,7 +95,7 @@ class ScheduledSequence:
         """How many of the tokens that came now came before.
 
         Beside other sequences numbers round in another way, which may make other tokens. Then
-        this is negative, and the sequence goes on without its grammar next time.
+        this is negative, and the sequence can only go on without its grammar.
         """
         count = min(len(tokens), len(self.repeated))
         same = self.repeated[:count] == [*tokens[:count]]

@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import EngineStatus
+from ovchat_server.engine.base import NOBODY, EngineStatus
 from ovchat_server.engine.client import EngineClient, EngineDiedError
 from ovchat_server.engine.grammar_sandbox import GrammarSandbox
+from ovchat_server.engine.live_requests import LiveRequests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ovchat_server.engine.base import Generation, GenerationRequest
+    from ovchat_server.engine.base import Asker, Generation, GenerationRequest
+    from ovchat_server.engine.messages import Command
     from ovchat_server.engine.spec import EngineSpec
 
 # Seconds between a death and the next start: doubled every time, back to the first once
 # the model was loaded.
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 30.0
+# Starts in a row that may come to nothing before those who wait for one are told.
+MAX_FAILED_STARTS = 5
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +49,9 @@ class EngineSupervisor:
         self._task: asyncio.Task[None] | None = None
         self._closing = False
         self._delay = FIRST_DELAY
+        self._live = LiveRequests(self._send, spec.max_queue, spec.max_queue_wait)
+        # Starts in a row that came to nothing.
+        self._failures = 0
         self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def started(self) -> None:
@@ -65,6 +72,7 @@ class EngineSupervisor:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        self._live.fail(self._unavailable)
         await self._sandbox.close()
 
     @property
@@ -79,16 +87,11 @@ class EngineSupervisor:
         """See engine.base.Engine.check_grammar."""
         return await self._sandbox.check(grammar)
 
-    def generate(self, requests: Sequence[GenerationRequest]) -> Generation:
+    def generate(self, requests: Sequence[GenerationRequest], asker: Asker = NOBODY) -> Generation:
         """See engine.base.Engine.generate."""
-        client = self._client
-        if client is None or self._state is not ModelState.READY:
-            raise UnavailableError(
-                f"The model {self._spec.name!r} does not answer now: {self._state}. "
-                "Try again shortly.",
-                retry_after=1,
-            )
-        return client.generate(requests)
+        if self._state is not ModelState.READY:
+            raise self._unavailable()
+        return self._live.start(requests, asker)
 
     async def _run(self) -> None:
         while not self._closing:
@@ -104,13 +107,16 @@ class EngineSupervisor:
                 # Nobody may be waiting for it.
                 self._started.exception()
             self._change(ModelState.UNAVAILABLE, reason)
+            self._failures += 1
+            if self._failures == MAX_FAILED_STARTS:
+                self._live.fail(self._unavailable)
             await asyncio.sleep(self._delay)
             self._delay = min(self._delay * 2, LONGEST_DELAY)
             self._change(ModelState.LOADING, f"it is being restarted after: {reason}")
 
     async def _run_once(self) -> str:
         """Run one engine process until it dies; how it died, for an operator."""
-        client = await EngineClient.start(self._spec)
+        client = await EngineClient.start(self._spec, self._live)
         self._client = client
         try:
             ready = await client.ready()
@@ -119,10 +125,13 @@ class EngineSupervisor:
             if not self._started.done():
                 self._started.set_result(None)
             self._delay = FIRST_DELAY
+            self._failures = 0
+            self._live.resume()
             self._change(ModelState.READY, "")
             # Later, and the first to ask would wait for it.
             self._sandbox.start()
-            await client.disconnected()
+            await self._watch(client)
+            self._live.process_died()
             # Now, not when the process is gone: its callers know already.
             self._change(ModelState.UNAVAILABLE, "its engine process ended")
             return await client.died()
@@ -131,6 +140,26 @@ class EngineSupervisor:
         finally:
             self._client = None
             await client.close()
+
+    async def _watch(self, client: EngineClient) -> None:
+        """Wait until the process is gone; end it where it hangs."""
+        timeout = self._spec.step_timeout
+        now = asyncio.get_running_loop().time
+        while not await client.disconnected(timeout / 4):
+            silent = now() - max(client.heard, self._live.asked)
+            if self._live.busy and silent > timeout:
+                logger.error("engine hangs", extra={"model": self._spec.name, "seconds": silent})
+                client.kill()
+
+    def _send(self, command: Command) -> None:
+        if self._client is not None:
+            self._client.send(command)
+
+    def _unavailable(self) -> UnavailableError:
+        return UnavailableError(
+            f"The model {self._spec.name!r} does not answer now: {self._state}. Try again shortly.",
+            retry_after=1,
+        )
 
     def _change(self, state: ModelState, reason: str) -> None:
         self._state, self._reason = state, reason

@@ -25,6 +25,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.rpc.access import identify, log_access
 from ovchat_server.rpc.authentication import authentication
+from ovchat_server.rpc.caller import naming
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.server_servicer import ServerServicer
 from ovchat_server.rpc.servicers import ChatServicer, CompletionServicer, ModelServicer
@@ -98,6 +99,7 @@ def create_server(
             AroundInterceptor(log_access),
             AroundInterceptor(error_translation(services.rest_error)),
             AroundInterceptor(authentication(options.api_keys)),
+            AroundInterceptor(naming(by_key=bool(options.api_keys))),
         ],
         options=[
             ("grpc.max_receive_message_length", options.max_request_bytes + ENVELOPE_BYTES),

@@ -12,6 +12,8 @@ from ovchat_server.api.completion import Chunk, Completion, CompletionInfo, Fini
 from ovchat_server.chat.agent_format import TagWriter, with_tags
 from ovchat_server.chat.assembler import AssemblyOptions
 from ovchat_server.chat.collector import ChoiceCollector
+from ovchat_server.engine.base import Asker
+from ovchat_server.serving.caller import client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -35,6 +37,7 @@ class Answer:
         assemblers: One for each sequence of `requests`, in their order.
         opening: Chunks that come before the first token's, once it is there.
         call_tags: Write calls into the text as well.
+        priority: Of those that wait for the engine, lower goes first.
     """
 
     model: ServedModel
@@ -44,6 +47,7 @@ class Answer:
     assemblers: Sequence[ChoiceAssembler]
     opening: Sequence[ChunkChoice]
     call_tags: CallTags | None = None
+    priority: int = 0
 
     async def whole(self) -> Completion:
         """The whole answer: what a stream's reader would join.
@@ -83,7 +87,8 @@ class Answer:
                 yield chunk
             return
         opened = False
-        with self.model.engine.generate(self.requests) as generation:
+        asker = Asker(client.get(), self.priority)
+        with self.model.engine.generate(self.requests, asker) as generation:
             async for piece in generation:
                 if not opened:
                     # As soon as there is a token: callers measure their TTFT by it. All

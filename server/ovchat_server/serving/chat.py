@@ -66,6 +66,7 @@ class ChatCompletions:
             [ChoiceAssembler(index, model.files.tokenizer, options) for index in range(params.n)],
             tuple(_opening(request)),
             request.call_tags,
+            params.priority,
         )
 
 

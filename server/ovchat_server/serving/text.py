@@ -63,6 +63,7 @@ class TextCompletions:
                 for index in range(len(prompts) * params.n)
             ],
             tuple(_opening(request, prompts)),
+            priority=params.priority,
         )
 
 

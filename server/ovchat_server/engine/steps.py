@@ -1,0 +1,56 @@
+"""What a scheduler steps: a pipeline, and the sequences inside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.engine.messages import Add
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Tokens of a sequence, and "stop" or "length" where it ended."""
+
+    tokens: list[int]
+    logprobs: list[float]
+    finish: str | None = None
+
+    def without(self, count: int) -> Output:
+        """What is left without the first `count` tokens."""
+        return Output(self.tokens[count:], self.logprobs[count:], self.finish)
+
+
+class Handle(Protocol):
+    """A sequence inside the pipeline, or a search for several."""
+
+    def take(self) -> list[Output]:
+        """What came since the last time; of a search all at once, when it ends."""
+        ...
+
+    def dropped(self) -> bool:
+        """Whether the pipeline gave the sequence up by itself."""
+        ...
+
+    def cancel(self) -> None:
+        """Give it up: its blocks are free after the next step."""
+        ...
+
+
+class Pipeline(Protocol):
+    """What a scheduler steps. Driven by one thread."""
+
+    def add(self, request: Add) -> Handle:
+        """Take a sequence in; it runs from the next step on."""
+        ...
+
+    def step(self) -> None:
+        """Run the model once over all sequences."""
+        ...
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Tokens as text, control tokens and all."""
+        ...

@@ -1,0 +1,237 @@
+"""Engines that die, hang or are asked too much, and what their requests notice of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
+from ovchat_server.api.models import ModelState
+from ovchat_server.engine.base import Asker, Sampling, Search, TokenFinish
+from ovchat_server.engine.live_requests import MAX_DEATHS
+from tests.conftest import ROOT
+from tests.engine.conftest import Watched, collect, collect_all, request, spec
+from tests.successor import successor_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from ovchat_server.engine.base import Generation, GenerationRequest
+    from ovchat_server.engine.messages import Report
+
+ANY_LETTERS = '{"type":"structural_tag","format":{"type":"regex","pattern":"[a-z]{400}"}}'
+
+
+@contextlib.asynccontextmanager
+async def engine(**changes: object) -> AsyncIterator[Watched]:
+    watched = Watched(spec(**changes))  # type: ignore[arg-type]
+    watched.engine.start()
+    try:
+        await watched.until(ModelState.READY)
+        yield watched
+    finally:
+        await watched.engine.close()
+
+
+async def test_requests_go_on_where_their_engine_died(watched: Watched) -> None:
+    starts = "abcdefgh"
+    streams = [watched.engine.generate([request(start, 600)]) for start in starts]
+    answers = [asyncio.create_task(collect(stream)) for stream in streams]
+    for count in (1, 2):
+        await watched.until_load(lambda load: load.running_requests == len(starts))
+        watched.kill()
+        await watched.until(ModelState.UNAVAILABLE)
+        await watched.until_reason("signal 9")
+        assert watched.engine.status.load is None
+        with pytest.raises(UnavailableError) as caught:
+            watched.engine.generate([request("a", 5)])
+        assert caught.value.retry_after == 1
+        await watched.until(ModelState.READY)
+        assert count
+
+    assert await asyncio.gather(*answers) == [
+        (successor_text(start, 600), TokenFinish.LENGTH) for start in starts
+    ]
+    await watched.idle()
+
+
+async def test_choices_searches_and_texts_that_were_read_go_on(watched: Watched) -> None:
+    choices = [request("a", 300, sampling=Sampling(seed=seed)) for seed in range(3)]
+    several = watched.engine.generate(choices)
+    search = watched.engine.generate([request("b", 300, search=Search(2, 2))])
+    first = await anext(several)
+
+    watched.kill()
+    read, found = await asyncio.gather(collect_all(several), collect_all(search))
+
+    read[first.index].tokens[:0] = first.tokens
+    assert [sequence.text for sequence in read] == [successor_text("a", 300)] * 3
+    assert found[0].text == successor_text("b", 300)
+
+
+async def test_a_grammar_is_followed_to_its_end_where_its_engine_died() -> None:
+    async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
+        asked = request("", 700, grammar=ANY_LETTERS, sampling=Sampling(temperature=1, seed=3))
+        asked = type(asked)(
+            (1, 2, 3), 700, sampling=asked.sampling, grammar=asked.grammar, closed=True
+        )
+        undisturbed = await tokens(watched.engine.generate([asked]))
+        disturbed = watched.engine.generate([asked])
+        first = await anext(disturbed)
+
+        watched.kill()
+
+        assert [*first.tokens, *await tokens(disturbed)] == undisturbed
+
+
+async def test_an_engine_that_hangs_is_ended_and_its_requests_go_on() -> None:
+    async with engine(step_timeout=0.5) as watched:
+        stream = watched.engine.generate([request("a", 300)])
+        first = await anext(stream)
+
+        os.kill(watched.pid, signal.SIGSTOP)
+
+        rest, _ = await collect(stream)
+        assert bytes(first.tokens).decode() + rest == successor_text("a", 300)
+
+
+async def test_an_engine_that_is_not_asked_anything_does_not_hang() -> None:
+    async with engine(step_timeout=0.05) as watched:
+        pid = watched.pid
+        client = watched.engine._client
+        assert client is not None
+        for _ in range(8):
+            assert not await client.disconnected(0.05)
+        assert watched.pid == pid
+        assert await collect(watched.engine.generate([request("a", 3)]))
+
+
+async def test_who_makes_engines_die_fails_alone(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = [watched.engine.generate([request(start, 400)]) for start in "abc"]
+    bystanders = [asyncio.create_task(collect(stream)) for stream in beside]
+    deadly = watched.engine.generate([request("z", 400)])
+    live = watched.engine._live
+    culprit = max(live._live)
+    await anext(deadly)
+    try_alone, deliver = live.try_alone, live.deliver
+    deaths = 0
+
+    def crash(identifier: int) -> None:
+        nonlocal deaths
+        try_alone(identifier)
+        if identifier == culprit:
+            deaths += 1
+            watched.kill()
+
+    def deliver_of_the_living(report: Report) -> None:
+        # A step that crashes has no report.
+        if live._trial != culprit:
+            deliver(report)
+
+    monkeypatch.setattr(live, "try_alone", crash)
+    monkeypatch.setattr(live, "deliver", deliver_of_the_living)
+    watched.kill()
+
+    with pytest.raises(InternalError, match="several times"):
+        await collect(deadly)
+    assert deaths == MAX_DEATHS
+    assert [text for text, _ in await asyncio.gather(*bystanders)] == [
+        successor_text(start, 400) for start in "abc"
+    ]
+    await watched.idle()
+
+
+async def test_requests_whose_engine_never_comes_back_are_told(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(ROOT / "models/successor", model)
+    async with engine(path=str(model)) as watched:
+        stream = watched.engine.generate([request("a", 900)])
+        await anext(stream)
+        shutil.rmtree(model)
+        model.mkdir()
+
+        watched.kill()
+
+        with pytest.raises(UnavailableError):
+            await collect(stream)
+
+
+async def test_what_was_cancelled_while_the_engine_was_away_does_not_come_back(
+    watched: Watched,
+) -> None:
+    with watched.engine.generate([request("a", 1900)]) as cancelled:
+        await anext(cancelled)
+        watched.kill()
+        await watched.until(ModelState.UNAVAILABLE)
+    await watched.until(ModelState.READY)
+
+    assert await collect(watched.engine.generate([request("b", 3)])) == ("cde", TokenFinish.LENGTH)
+    await watched.idle()
+
+
+def large(start: str) -> GenerationRequest:
+    """A request besides which no other has a place in 8 blocks."""
+    return request("-" * 160 + start, 80)
+
+
+async def test_a_queue_that_is_full_refuses_at_once_and_says_when_to_come_back() -> None:
+    async with engine(kv_blocks=8, max_queue=2) as watched:
+        running = watched.engine.generate([large("a")])
+        await anext(running)
+        waiting = [watched.engine.generate([large(start)]) for start in "bc"]
+
+        with pytest.raises(OverloadedError) as caught:
+            watched.engine.generate([large("d")])
+
+        assert caught.value.retry_after is not None
+        assert 1 <= caught.value.retry_after <= 60
+        with running:
+            texts = [(await collect(one))[0] for one in waiting]
+        assert texts == [successor_text(start, 80) for start in "bc"]
+        assert await collect(watched.engine.generate([large("d")]))
+
+
+async def test_who_waits_too_long_is_told() -> None:
+    async with engine(kv_blocks=8, max_queue_wait=0.3) as watched:
+        with watched.engine.generate([large("a")]) as running:
+            await anext(running)
+            os.kill(watched.pid, signal.SIGSTOP)
+            with pytest.raises(OverloadedError, match=r"no place in 0\.3 s"):
+                await collect(watched.engine.generate([large("b")]))
+            os.kill(watched.pid, signal.SIGCONT)
+        await watched.idle()
+
+
+async def test_clients_take_turns() -> None:
+    async with engine(kv_blocks=8) as watched:
+        done: list[str] = []
+
+        async def read(client: str, generation: Generation) -> None:
+            await collect(generation)
+            done.append(client)
+
+        # So that it sees all of them at once.
+        os.kill(watched.pid, signal.SIGSTOP)
+        clients = ["greedy"] * 6 + ["modest"] * 2
+        asked = [
+            read(client, watched.engine.generate([large(start)], Asker(client)))
+            for client, start in zip(clients, "abcdefgh", strict=True)
+        ]
+        os.kill(watched.pid, signal.SIGCONT)
+        await asyncio.gather(*asked)
+
+    assert done[:4] == ["greedy", "modest", "greedy", "modest"]
+
+
+async def tokens(generation: Generation) -> list[int]:
+    with generation:
+        return [token async for piece in generation for token in piece.tokens]
