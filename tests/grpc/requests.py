@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ovchat.v1 import chat_pb2, completion_pb2, message_pb2
+from ovchat.v1 import chat_pb2, completion_pb2, message_pb2, tool_pb2
 
 
 def user(text: str) -> message_pb2.Message:
@@ -37,3 +37,14 @@ def text_of(completion: chat_pb2.ChatCompletion) -> str:
 
 def joined(chunks: list[chat_pb2.ChatCompletionChunk]) -> str:
     return "".join(choice.delta.content for chunk in chunks for choice in chunk.choices)
+
+
+WEATHER = tool_pb2.Tool(
+    function=tool_pb2.FunctionDefinition(
+        name="get_weather",
+        description="Get the current weather in a city.",
+        parameters=(
+            '{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}'
+        ),
+    )
+)

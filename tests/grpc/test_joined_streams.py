@@ -17,8 +17,8 @@ from tests.grpc.joining import (
     whole_chat,
     whole_text,
 )
-from tests.grpc.requests import ask
-from tests.grpc.test_chat import WEATHER, stream
+from tests.grpc.requests import WEATHER, ask
+from tests.grpc.test_chat import stream
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
