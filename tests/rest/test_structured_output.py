@@ -142,7 +142,7 @@ def test_the_sdk_parses_a_stream_into_a_model(sdk: openai.OpenAI) -> None:
     ("fields", "param", "part"),
     [
         ({"guided_regex": "[a"}, "guided_regex", "Unclosed '['"),
-        ({"guided_json": {"type": "nonsense"}}, "guided_json", 'Unsupported type "nonsense"'),
+        ({"guided_json": {"type": "nonsense"}}, "guided_json", "unknown type 'nonsense'"),
         ({"guided_json": "{"}, "guided_json", "JSON as text"),
         ({"structured_outputs": {"json": "["}}, "structured_outputs.json", "JSON as text"),
         ({"guided_regex": "(" * 20_000 + "a" + ")" * 20_000}, "guided_regex", "nest parentheses"),
