@@ -15,6 +15,7 @@ from ovchat_server.api.chat import Tool
 from ovchat_server.api.models import ModelState
 from ovchat_server.api.schema_support import unenforced
 from ovchat_server.chat.dialects.call_form import CalledTool
+from ovchat_server.chat.dialects.plain_schemas import not_plain
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
 from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.engine.grammar import grammar_text
@@ -140,7 +141,7 @@ def random_tool(seed: int) -> dict[str, Any]:
                 "$defs": definitions,
             }
         )
-        if not unenforced(schema) and is_schema(schema):
+        if not (unenforced(schema) or not_plain(schema)) and is_schema(schema):
             return schema
 
 

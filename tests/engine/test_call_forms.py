@@ -16,6 +16,7 @@ from ovchat_server.api.chat import Tool
 from ovchat_server.api.schema_support import unenforced
 from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, ParserOptions
 from ovchat_server.chat.dialects.call_form import CalledTool
+from ovchat_server.chat.dialects.plain_schemas import not_plain
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
 from ovchat_server.engine.base import Sampling, TokenFinish
 from ovchat_server.engine.grammar import either, grammar_text
@@ -245,7 +246,7 @@ def random_tool(rng: random.Random) -> dict[str, Any]:
         schema = random_schema(rng)
         if schema.get("type") != "object":
             schema = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
-        if not unenforced(schema) and _is_schema(schema):
+        if not (unenforced(schema) or not_plain(schema)) and _is_schema(schema):
             return schema
 
 

@@ -168,7 +168,7 @@ async def test_text_completions_have_the_form(client: Client) -> None:
                 )
             },
             "response_format.json_schema.schema",
-            'Unsupported type "nonsense"',
+            "unknown type 'nonsense'",
         ),
     ],
 )

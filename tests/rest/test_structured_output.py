@@ -108,7 +108,7 @@ async def test_text_completions_have_the_form(http: httpx.AsyncClient) -> None:
     ("fields", "param", "part"),
     [
         ({"guided_regex": "[a"}, "guided_regex", "Unclosed '['"),
-        ({"guided_json": {"type": "nonsense"}}, "guided_json", 'Unsupported type "nonsense"'),
+        ({"guided_json": {"type": "nonsense"}}, "guided_json", "unknown type 'nonsense'"),
         ({"guided_json": "{"}, "guided_json", "JSON as text"),
         ({"structured_outputs": {"json": "["}}, "structured_outputs.json", "JSON as text"),
         ({"guided_regex": "(" * 20_000 + "a" + ")" * 20_000}, "guided_regex", "nest parentheses"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.schema.grammar import parameters_grammar, schema_grammar
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,6 +25,7 @@ NATIVE_FORMATS = (
     "grammar",
     "qwen_xml_parameter",
 )
+WRITERS = {"json_schema": schema_grammar, "qwen_xml_parameter": parameters_grammar}
 
 
 def structural_format(reader: Reader, name: str, tag: JsonObject) -> JsonObject | None:
@@ -53,11 +56,20 @@ def structural_format(reader: Reader, name: str, tag: JsonObject) -> JsonObject 
     return None
 
 
-def schemas(form: JsonObject) -> Iterator[JsonValue]:
-    """The JSON Schemas in a format."""
-    for item in _formats(form):
-        if item.get("type") in ("json_schema", "qwen_xml_parameter"):
-            yield item.get("json_schema")
+def with_grammars(form: JsonValue) -> JsonValue:
+    """A format with the grammars of its JSON Schemas in their places.
+
+    Raises:
+        SchemaError: One of them cannot be enforced.
+    """
+    if isinstance(form, list):
+        return [with_grammars(item) for item in form]
+    if not isinstance(form, dict):
+        return form
+    write = WRITERS.get(str(form.get("type")))
+    if write is not None:
+        return {"type": "grammar", "grammar": write(form.get("json_schema"))}
+    return {key: with_grammars(value) for key, value in form.items()}
 
 
 def patterns(form: JsonObject) -> Iterator[str]:

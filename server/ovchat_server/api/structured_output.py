@@ -16,13 +16,14 @@ from ovchat_server.api.grammar_limits import (
     refuse_beyond_limits,
 )
 from ovchat_server.api.patterns import MISREAD
+from ovchat_server.api.schema.shapes import SchemaError
 from ovchat_server.api.schema_support import unenforced
 from ovchat_server.api.structural_tag import (
     NATIVE_FORMATS,
     patterns,
-    schemas,
     structural_format,
     texts,
+    with_grammars,
 )
 
 if TYPE_CHECKING:
@@ -178,8 +179,10 @@ def _tag(reader: Reader, name: str, tag: JsonObject) -> Iterator[Constraint]:
     form = structural_format(reader, name, tag)
     if form is None:
         return
-    for schema in schemas(form):
-        _check_schema(reader, name, schema)
+    try:
+        with_grammars(form)
+    except SchemaError as error:
+        reader.refuse(name, str(error), "unsupported_schema")
     for pattern in patterns(form):
         read_pattern(reader, name, pattern)
     if any(map(MISREAD.search, texts(form))):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.api.patterns import literal
+from ovchat_server.api.structural_tag import with_grammars
 from ovchat_server.api.structured_output import ConstraintKind
 from ovchat_server.engine.json_layout import laid_out
-from ovchat_server.engine.schema_dialect import compilable_format
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Models put a blank line behind their reasoning.
 WHITE_SPACE: JsonObject = {"type": "regex", "pattern": "[ \\n\\r\\t]{0,8}"}
-ANY_OBJECT: JsonObject = {"type": "object", "additionalProperties": True}
+ANY_OBJECT: JsonObject = {"type": "object"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _form_of(constraint: Constraint) -> JsonObject:
     value = constraint.value
     match constraint.kind:
         case ConstraintKind.JSON_OBJECT:
-            return {"type": "json_schema", "json_schema": ANY_OBJECT}
+            return laid_out(ANY_OBJECT)
         case ConstraintKind.JSON_SCHEMA:
             return laid_out(value)
         case ConstraintKind.REGEX:
@@ -70,7 +70,7 @@ def _form_of(constraint: Constraint) -> JsonObject:
             texts = value if isinstance(value, list) else [value]
             return {"type": "regex", "pattern": "|".join(literal(str(text)) for text in texts)}
         case ConstraintKind.STRUCTURAL_TAG:
-            form = compilable_format(value)
+            form = with_grammars(value)
             # Reading the request has seen that it is one.
             return form if isinstance(form, dict) else {}
 

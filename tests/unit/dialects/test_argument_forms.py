@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ovchat_server.api.chat import Tool
-from ovchat_server.api.patterns import PatternError
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.chat.dialects.ebnf import any_of, characters, integers, literal
+from ovchat_server.chat.dialects.json_patterns import PatternError
 from ovchat_server.chat.dialects.members import Keys, members
 from ovchat_server.chat.dialects.schema_leaves import leaves
 from ovchat_server.chat.dialects.string_formats import FORMAT_PATTERNS

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.chat.dialects.ebnf import literal
 from ovchat_server.chat.dialects.members import Keys, members
 from ovchat_server.chat.dialects.notation import KEYWORD, UnwritableError
+from ovchat_server.chat.dialects.plain_schemas import not_plain
 from ovchat_server.chat.dialects.schema_leaves import leaves
 from ovchat_server.chat.dialects.string_patterns import pattern
 from ovchat_server.chat.dialects.text_values import TextGrammar
@@ -54,8 +55,10 @@ class ArgumentForm:
 
     def content(self, tool: CalledTool) -> JsonObject:
         """The format of all arguments of a call."""
-        values = ValueGrammar(self.notation, tool.schema)
-        texts = TextGrammar(values, self.text, tool.schema) if self.text else None
+        # What is more than plain is no reason not to call: its arguments are free.
+        schema = {} if not_plain(tool.schema) else tool.schema
+        values = ValueGrammar(self.notation, schema)
+        texts = TextGrammar(values, self.text, schema) if self.text else None
         before, after = literal(self.before), literal(self.after)
         keys = Keys(
             lambda name: f"{before} {self.name(name)} {after}",
@@ -65,12 +68,12 @@ class ArgumentForm:
             ordered=self.notation.ordered,
         )
 
-        def value(schema: JsonValue, name: str | None) -> str:
-            return texts.value(schema, name) if texts else values.value(schema)
+        def value(part: JsonValue, name: str | None) -> str:
+            return texts.value(part, name) if texts else values.value(part)
 
         options: list[Callable[[], str]] = [
             partial(members, leaf, keys, value)
-            for leaf in leaves(tool.schema, tool.schema)
+            for leaf in leaves(schema, schema)
             if leaf.get("type", "object") == "object" and "const" not in leaf
         ]
         try:

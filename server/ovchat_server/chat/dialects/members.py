@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.patterns import PatternError
 from ovchat_server.chat.dialects.ebnf import NOTHING, any_of, repeated
+from ovchat_server.chat.dialects.json_patterns import PatternError
 from ovchat_server.chat.dialects.notation import UnwritableError
 
 if TYPE_CHECKING:

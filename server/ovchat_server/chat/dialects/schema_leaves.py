@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.disjoint_schemas import resolved, types_of
+from ovchat_server.chat.dialects.disjoint_schemas import resolved, types_of
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.patterns import CLASS_ITEM, TOKEN, PatternError, json_pattern
 from ovchat_server.chat.dialects.ebnf import NOTHING, OTHER, characters, literal
+from ovchat_server.chat.dialects.json_patterns import CLASS_ITEM, TOKEN, PatternError, json_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

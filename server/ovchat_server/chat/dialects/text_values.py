@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.patterns import PatternError
-from ovchat_server.api.schema_support import ARRAY, NUMBER, OBJECT
-from ovchat_server.api.schema_support import STRING as STRINGS
 from ovchat_server.chat.dialects.ebnf import any_of, characters, literal, until
+from ovchat_server.chat.dialects.json_patterns import PatternError
 from ovchat_server.chat.dialects.notation import UnwritableError
+from ovchat_server.chat.dialects.plain_schemas import ARRAY, NUMBER, OBJECT
+from ovchat_server.chat.dialects.plain_schemas import STRING as STRINGS
 from ovchat_server.chat.dialects.schema_leaves import leaves
 from ovchat_server.chat.dialects.string_formats import NEVER_JSON
 from ovchat_server.chat.dialects.string_patterns import pattern

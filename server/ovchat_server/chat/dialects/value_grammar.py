@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.patterns import PatternError
 from ovchat_server.chat.dialects import ebnf
 from ovchat_server.chat.dialects.ebnf import FRACTION, INTEGER, NOTHING, any_of, literal
+from ovchat_server.chat.dialects.json_patterns import PatternError
 from ovchat_server.chat.dialects.members import Keys, members
 from ovchat_server.chat.dialects.notation import UnwritableError
 from ovchat_server.chat.dialects.schema_leaves import leaves

@@ -1,0 +1,1 @@
+"""JSON Schemas, and the grammars of the JSON that follows them."""
