@@ -15,6 +15,7 @@ import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 
 from ovchat_server.launch.ports import free_port
+from ovchat_server.settings import DEFAULT_KV_BLOCKS
 from tests.conftest import EXACT
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ properties = {{ {properties} }}
 constrain_tool_calls = {constrained}
 tool_parser = "{tool_parser}"
 reasoning_parser = "{reasoning_parser}"
+kv_blocks = {kv_blocks}
 """
 
 
@@ -80,6 +82,7 @@ def running_stack(
                 constrained=str(model.constrain_tool_calls).lower(),
                 tool_parser=model.tool_parser,
                 reasoning_parser=model.reasoning_parser,
+                kv_blocks=model.kv_blocks or DEFAULT_KV_BLOCKS,
             )
             for model in models
         )

@@ -12,6 +12,7 @@ from ovchat_server.api.completion import Chunk, Completion, CompletionInfo, Fini
 from ovchat_server.chat.agent_format import TagWriter, with_tags
 from ovchat_server.chat.assembler import AssemblyOptions
 from ovchat_server.chat.collector import ChoiceCollector
+from ovchat_server.serving.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ovchat_server.chat.assembler import ChoiceAssembler
     from ovchat_server.engine.base import GenerationRequest
     from ovchat_server.serving.models import ServedModel
+
+NO_DEADLINE = Deadline(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Answer:
         assemblers: One for each sequence of `requests`, in their order.
         opening: Chunks that come before the first token's, once it is there.
         call_tags: Write calls into the text as well.
+        deadline: When it has to be complete.
     """
 
     model: ServedModel
@@ -44,6 +48,7 @@ class Answer:
     assemblers: Sequence[ChoiceAssembler]
     opening: Sequence[ChunkChoice]
     call_tags: CallTags | None = None
+    deadline: Deadline = NO_DEADLINE
 
     async def whole(self) -> Completion:
         """The whole answer: what a stream's reader would join.
@@ -84,7 +89,7 @@ class Answer:
             return
         opened = False
         with self.model.engine.generate(self.requests) as generation:
-            async for piece in generation:
+            async for piece in self.deadline.until(generation):
                 if not opened:
                     # As soon as there is a token: callers measure their TTFT by it. All
                     # choices at once, because the SDKs take them in the order of their index.
