@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.settings import ModelSettings, Settings
 
 if TYPE_CHECKING:
@@ -32,21 +34,24 @@ def successor() -> ModelSettings:
 
 @pytest.fixture(scope="session")
 def make_settings() -> Callable[..., Settings]:
-    def make(
-        *models: ModelSettings, drain_timeout: float = 5.0, api_keys: tuple[str, ...] = ()
-    ) -> Settings:
-        return Settings(
+    def make(*models: ModelSettings, **changes: Any) -> Settings:
+        settings = Settings(
             models=models,
             host="127.0.0.1",
             grpc_port=0,
             rest_port=0,
             admin_port=0,
             envoy_path=None,
-            drain_timeout=drain_timeout,
+            drain_timeout=5.0,
+            request_timeout=0,
+            idle_timeout=0,
             max_request_bytes=8 << 20,
+            max_concurrent_streams=1000,
+            limits=DEFAULT_LIMITS,
             strict_parameters=False,
-            api_keys=api_keys,
+            api_keys=(),
             log_level="info",
         )
+        return dataclasses.replace(settings, **changes)
 
     return make

@@ -9,8 +9,6 @@ import logging
 import signal
 from typing import TYPE_CHECKING
 
-from grpc_health.v1 import health
-
 from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.client import EngineDiedError
@@ -18,7 +16,9 @@ from ovchat_server.engine.spec import EngineSpec
 from ovchat_server.engine.supervisor import EngineSupervisor
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
+from ovchat_server.rest.rules import RestRules
 from ovchat_server.rest.servicer import RestServicer, RestServices, rest_error
+from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import ServerOptions, Services, create_server, publish_health
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
@@ -55,18 +55,27 @@ class Server:
         self._changed = asyncio.Event()
         self._engines: dict[str, EngineSupervisor] = {}
         self._models = ModelRegistry([self._served(model) for model in settings.models])
-        self._health = health.aio.HealthServicer()
-        chat, texts = ChatCompletions(self._models), TextCompletions(self._models)
-        tokenization = Tokenization(self._models)
+        self._health = HealthServicer()
+        timeout = settings.request_timeout or None
+        chat = ChatCompletions(self._models, timeout)
+        texts = TextCompletions(self._models, timeout)
+        tokenization = Tokenization(self._models, timeout)
         versions = installed_versions()
         rest = RestServicer(
             RestServices(chat, texts, tokenization, self._models, versions),
-            strict_parameters=settings.strict_parameters,
+            RestRules(settings.strict_parameters, settings.limits),
         )
         self._server = create_server(
             Services(chat, texts, self._models, tokenization, versions, rest, rest_error),
             self._health,
-            ServerOptions(settings.max_request_bytes, settings.api_keys),
+            ServerOptions(
+                max_request_bytes=settings.max_request_bytes,
+                max_concurrent_streams=settings.max_concurrent_streams,
+                request_timeout=timeout,
+                idle_timeout=settings.idle_timeout or None,
+                limits=settings.limits,
+                api_keys=settings.api_keys,
+            ),
         )
         self.port = 0
 

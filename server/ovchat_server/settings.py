@@ -7,6 +7,7 @@ of the file of the same name.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tomllib
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
+
+from ovchat_server.api.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -101,7 +104,11 @@ class Settings:
         admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
         envoy_path: Envoy's binary; None finds it.
         drain_timeout: Seconds that running requests get to finish when the server stops.
+        request_timeout: Seconds that the work on a request may take; 0: any.
+        idle_timeout: Seconds after which a stream whose reader takes nothing ends; 0: never.
         max_request_bytes: Largest request.
+        max_concurrent_streams: Calls at once on one connection to the gRPC server.
+        limits: How much a request may hold: the file's [limits] table.
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
         api_keys: Of those who may call; none: everybody may.
         log_level: Python's name of the lowest level that is logged.
@@ -114,7 +121,11 @@ class Settings:
     admin_port: int
     envoy_path: Path | None
     drain_timeout: float
+    request_timeout: float
+    idle_timeout: float
     max_request_bytes: int
+    max_concurrent_streams: int
+    limits: Limits
     strict_parameters: bool
     api_keys: tuple[str, ...]
     log_level: str
@@ -162,7 +173,8 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     apart = {"config", "model", "api_key_file"}
     rest = {key: value for key, value in options.items() if key not in apart}
     keys = _read_keys(options["api_key_file"])
-    return Settings(models=tuple(named.values()), api_keys=keys, **rest)
+    limits = _file_limits(options["config"])
+    return Settings(models=tuple(named.values()), limits=limits, api_keys=keys, **rest)
 
 
 def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:
@@ -190,7 +202,7 @@ def _options() -> list[Callable[[F], F]]:
             # Before the others, whose defaults it sets.
             is_eager=True,
             callback=_read_defaults,
-            help="TOML file with a [server] table and [[models]] tables.",
+            help="TOML file with a [server] table, a [limits] table and [[models]] tables.",
         ),
         _option(
             "--model",
@@ -222,10 +234,28 @@ def _options() -> list[Callable[[F], F]]:
             help="Seconds that running requests get to finish on shutdown.",
         ),
         _option(
+            "--request-timeout",
+            type=click.FloatRange(0),
+            default=3600.0,
+            help="Seconds that the server works on a request at most; 0 for any time.",
+        ),
+        _option(
+            "--idle-timeout",
+            type=click.FloatRange(0),
+            default=300.0,
+            help="Seconds after which a stream ends whose reader takes nothing; 0 for never.",
+        ),
+        _option(
             "--max-request-bytes",
             type=click.IntRange(1024),
             default=8 * MIB,
             help="Largest request.",
+        ),
+        _option(
+            "--max-concurrent-streams",
+            type=click.IntRange(1, 2**31 - 1),
+            default=1000,
+            help="Calls at once on one connection to the gRPC server; more wait.",
         ),
         _option(
             "--strict-parameters/--no-strict-parameters",
@@ -293,6 +323,17 @@ def _file_models(path: Path | None) -> Iterable[ModelSettings]:
         yield msgspec.structs.replace(model, path=path.parent / model.path)
 
 
+def _file_limits(path: Path | None) -> Limits:
+    table = {} if path is None else _read_file(path).get("limits", {})
+    try:
+        limits = msgspec.convert(table, Limits)
+    except msgspec.ValidationError as error:
+        raise click.UsageError(f"{path}: limits: {error}") from error
+    for name in table.keys() - {field.name for field in dataclasses.fields(Limits)}:
+        raise click.UsageError(f"{path}: there is no limit {name!r}")
+    return limits
+
+
 def _read_keys(path: Path | None) -> tuple[str, ...]:
     if path is None:
         return ()
@@ -319,6 +360,6 @@ def _read_file(path: Path) -> dict[str, Any]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{path} is not TOML: {error}") from error
-    for key in content.keys() - {"server", "models"}:
-        raise click.UsageError(f"{path}: there is no table {key!r}, only server and models")
+    for key in content.keys() - {"server", "limits", "models"}:
+        raise click.UsageError(f"{path}: there is no table {key!r}, only server, limits and models")
     return content

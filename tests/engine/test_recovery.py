@@ -180,7 +180,7 @@ async def test_what_was_cancelled_while_the_engine_was_away_does_not_come_back(
 
 def large(start: str) -> GenerationRequest:
     """A request besides which no other has a place in 8 blocks."""
-    return request("-" * 160 + start, 80)
+    return request("-" * 140 + start, 60)
 
 
 async def test_a_queue_that_is_full_refuses_at_once_and_says_when_to_come_back() -> None:
@@ -196,7 +196,7 @@ async def test_a_queue_that_is_full_refuses_at_once_and_says_when_to_come_back()
         assert 1 <= caught.value.retry_after <= 60
         with running:
             texts = [(await collect(one))[0] for one in waiting]
-        assert texts == [successor_text(start, 80) for start in "bc"]
+        assert texts == [successor_text(start, 60) for start in "bc"]
         assert await collect(watched.engine.generate([large("d")]))
 
 

@@ -234,3 +234,14 @@ async def test_a_message_over_the_limit_is_refused(client: Client) -> None:
         await client.chat.CreateChatCompletion(ask("x" * (9 << 20)))
 
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_bytes_that_are_no_message_are_refused_in_a_stream_of_them(client: Client) -> None:
+    method = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+    call = client.channel.stream_stream(method)(iter([b"\xff\xff\xff"]))
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call.read()
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert details(caught.value)[0] == "MALFORMED_MESSAGE"

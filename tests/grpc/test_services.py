@@ -83,6 +83,14 @@ async def test_health_knows_every_service_and_model(client: Client, service: str
     assert response.status == health_pb2.HealthCheckResponse.SERVING
 
 
+async def test_health_is_told_of_everything_at_once(client: Client) -> None:
+    response = await client.health.List(health_pb2.HealthListRequest())
+
+    assert {"", "ovchat.v1.ChatService", "ovchat.v1.ChatService/demo"} <= set(response.statuses)
+    for status in response.statuses.values():
+        assert status.status == health_pb2.HealthCheckResponse.SERVING
+
+
 async def test_health_does_not_know_other_names(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await client.health.Check(health_pb2.HealthCheckRequest(service="nobody"))

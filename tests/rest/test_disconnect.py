@@ -69,3 +69,21 @@ async def test_others_go_on(http: httpx.AsyncClient) -> None:
 
     assert (await healthy).json()["usage"]["completion_tokens"] == 500
     await until_idle(http, "successor")
+
+
+async def test_while_queued(http: httpx.AsyncClient) -> None:
+    # Twice what the cache holds of their beginnings alone: half of them wait.
+    many = {**LONG, "n": 128}
+    calls = [asyncio.create_task(http.post("/v3/chat/completions", json=many)) for _ in range(8)]
+    while not (await load(http)).get("waiting_requests"):
+        pass
+
+    for call in calls:
+        call.cancel()
+
+    await until_idle(http, "successor")
+
+
+async def load(http: httpx.AsyncClient) -> dict[str, int]:
+    found: dict[str, int] = (await http.get("/ovchat/v1/models/successor")).json()["model"]["load"]
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,6 +76,19 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an empty stop": ({"stop": ["a", ""]}, "stop[1]"),
     "too many stops": ({"stop": ["a"] * 17}, "stop"),
+    "too many parts": (
+        {"messages": [{**USER, "content": [{"type": "text", "text": "a"}] * 1025}]},
+        "messages[0].content",
+    ),
+    "too many calls": (
+        {"messages": [{"role": "assistant", "tool_calls": [{}] * 1025}, USER]},
+        "messages[0].tool_calls",
+    ),
+    "too deep": ({"metadata": json.loads("[" * 129 + "]" * 129)}, "metadata"),
+    "too deep a text": (
+        {"guided_json": '{"a":' * 129 + "1" + "}" * 129},
+        "guided_json",
+    ),
     "n": ({"n": 0}, "n"),
     "frequency_penalty": ({"frequency_penalty": 1}, "frequency_penalty"),
     "logit_bias": ({"logit_bias": {"5": 1}}, "logit_bias"),

@@ -8,13 +8,13 @@ import pytest
 
 from ovchat_server.api.chat import ChatRequest, PromptEnding, Role, ToolMode
 from ovchat_server.api.chat_request import (
-    MAX_DOCUMENTS,
     REASONING_EFFORTS,
     RESERVED_TEMPLATE_ARGUMENTS,
     read_chat_request,
 )
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.generation import GenerationParams, StreamOptions
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.parameters import CHAT
 
 REQUIRED: dict[str, Any] = {"model": "demo", "messages": [{"role": "user", "content": "Hi"}]}
@@ -191,7 +191,7 @@ def test_documents_are_objects_with_keys_in_the_callers_order() -> None:
     [
         (["text"], "documents[0]", "invalid_type"),
         ([{}, None], "documents[1]", "invalid_type"),
-        ([{}] * (MAX_DOCUMENTS + 1), "documents", "invalid_value"),
+        ([{}] * (DEFAULT_LIMITS.max_documents + 1), "documents", "invalid_value"),
     ],
 )
 def test_a_wrong_document_is_refused_by_its_place(value: Any, path: str, code: str) -> None:
@@ -337,7 +337,7 @@ def deep(levels: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "schema", [deep(430), {"type": "object", "properties": {"a": {"enum": [*range(100_000)]}}}]
+    "schema", [deep(55), {"type": "object", "properties": {"a": {"enum": [*range(100_000)]}}}]
 )
 def test_a_forced_calls_schema_has_the_limits_of_every_form(schema: dict[str, Any]) -> None:
     function = {"name": "f", "parameters": schema}

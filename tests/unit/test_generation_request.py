@@ -17,10 +17,8 @@ from ovchat_server.api.generation import (
 )
 from ovchat_server.api.generation_request import (
     MAX_BEAMS,
-    MAX_CHOICES,
-    MAX_STOP_STRINGS,
-    MAX_STOP_TOKENS,
 )
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from tests.unit.readers import read_chat, read_text
 
 UINT32 = 2**32 - 1
@@ -76,7 +74,7 @@ def test_what_is_absent_is_left_to_the_model(read: Any) -> None:
         ("max_tokens", 2**32),
         ("min_tokens", -1),
         ("n", 0),
-        ("n", MAX_CHOICES + 1),
+        ("n", DEFAULT_LIMITS.max_choices + 1),
         ("best_of", 0),
         ("best_of", MAX_BEAMS + 1),
         ("truncate_prompt_tokens", -2),
@@ -85,8 +83,8 @@ def test_what_is_absent_is_left_to_the_model(read: Any) -> None:
         ("truncation_side", "middle"),
         ("truncation_side", "LEFT"),
         ("stop", ""),
-        ("stop", ["a"] * (MAX_STOP_STRINGS + 1)),
-        ("stop_token_ids", [1] * (MAX_STOP_TOKENS + 1)),
+        ("stop", ["a"] * (DEFAULT_LIMITS.max_stop_strings + 1)),
+        ("stop_token_ids", [1] * (DEFAULT_LIMITS.max_stop_tokens + 1)),
         ("stream_options", {}),
     ],
 )

@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "rest": {"api", "serving", "telemetry"},
     "telemetry": {"api"},
     "launch": {"settings"},
-    "settings": set(),
+    "settings": {"api"},
     "__init__": set(),
     "__main__": {"cli"},
 }

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from ovchat_server.api.generation import BeamSearch
-from ovchat_server.api.generation_request import MAX_BEAMS, MAX_CHOICES
+from ovchat_server.api.generation_request import MAX_BEAMS
+from ovchat_server.api.limits import DEFAULT_LIMITS
 
 
 @pytest.mark.parametrize(
     ("fields", "n", "expected"),
     [
         ({}, 1, None),
-        ({"n": MAX_CHOICES}, MAX_CHOICES, None),
+        ({"n": DEFAULT_LIMITS.max_choices}, DEFAULT_LIMITS.max_choices, None),
         ({"best_of": 1}, 1, None),
         ({"best_of": 1, "n": 1, "use_beam_search": False}, 1, None),
         ({"use_beam_search": True}, 1, None),

@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from ovchat_server.api.limits import Limits
 from ovchat_server.cli import main
 from ovchat_server.settings import ModelSettings, arguments_of, settings_from, with_options
 
@@ -65,7 +66,10 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "admin_port": ("7", "8", "9"),
         "envoy_path": (str(tmp_path / "x"), str(tmp_path / "y"), str(tmp_path / "z")),
         "drain_timeout": ("1.5", "2.5", "0.0"),
+        "request_timeout": ("1.5", "2.5", "0.0"),
+        "idle_timeout": ("1.5", "2.5", "0.0"),
         "max_request_bytes": ("1024", "2048", "4096"),
+        "max_concurrent_streams": ("1", "2", "3"),
         "log_level": ("debug", "warning", "error"),
     }
 
@@ -123,7 +127,10 @@ def test_without_anything_the_defaults_hold() -> None:
         "admin_port": 0,
         "envoy_path": None,
         "drain_timeout": 30.0,
+        "request_timeout": 3600.0,
+        "idle_timeout": 300.0,
         "max_request_bytes": 8 << 20,
+        "max_concurrent_streams": 1000,
         "strict_parameters": False,
         "log_level": "info",
     }
@@ -330,3 +337,32 @@ def test_a_file_without_keys_does_not_open_the_server(tmp_path: Path, content: b
     keys = tmp_path / "keys"
     keys.write_bytes(content)
     assert "--api-key-file" in complaint(*MODEL, "--api-key-file", str(keys))
+
+
+def test_the_limits_table_moves_bounds_and_keeps_the_others(config: Callable[[str], str]) -> None:
+    path = config("[limits]\nmax_messages = 5\nmax_json_depth = 20\n")
+
+    limits = run(*MODEL, "--config", path).limits
+
+    assert limits == Limits(max_messages=5, max_json_depth=20)
+    assert run(*MODEL).limits == Limits()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("max_message = 5", "max_message"),
+        ("max_messages = 0", "max_messages must be at least 1"),
+        ('max_messages = "many"', "max_messages"),
+        ("max_messages = 1.5", "max_messages"),
+        ("max_json_depth = 257", "max_json_depth must be at most 256"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_named(
+    config: Callable[[str], str], text: str, words: str
+) -> None:
+    assert words in complaint(*MODEL, "--config", config(f"[limits]\n{text}\n"))
+
+
+def test_limits_are_a_table(config: Callable[[str], str]) -> None:
+    assert "limits" in complaint(*MODEL, "--config", config("limits = 5\n"))

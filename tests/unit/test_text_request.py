@@ -8,12 +8,12 @@ import pytest
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.generation import Ending, GenerationParams
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.parameters import TEXT
 from ovchat_server.api.text import TextRequest
 from ovchat_server.api.text_request import (
     DEFAULT_MAX_TOKENS,
     MAX_LOGPROBS,
-    MAX_PROMPTS,
     MAX_TEXT_CHOICES,
     read_text_request,
 )
@@ -58,7 +58,7 @@ def test_what_is_required_is_missed_by_name(field: str, fields: dict[str, Any]) 
         ([0, 2**32 - 1], ((0, 2**32 - 1),)),
         ([[1, 2], [3]], ((1, 2), (3,))),
         (["x", [1, 2]], ("x", (1, 2))),
-        (["x"] * MAX_PROMPTS, ("x",) * MAX_PROMPTS),
+        (["x"] * DEFAULT_LIMITS.max_prompts, ("x",) * DEFAULT_LIMITS.max_prompts),
         ([1] * 1000, ((1,) * 1000,)),
         (" ", (" ",)),
     ],
@@ -86,7 +86,7 @@ def test_a_prompt_is_text_or_tokens_or_several(value: Any, expected: tuple[Any, 
         ([[1, -2]], "prompt[0][1]", "invalid_value"),
         (["x", [1, "2"]], "prompt[1][1]", "invalid_type"),
         (["x", [True]], "prompt[1][0]", "invalid_type"),
-        (["x"] * (MAX_PROMPTS + 1), "prompt", "invalid_value"),
+        (["x"] * (DEFAULT_LIMITS.max_prompts + 1), "prompt", "invalid_value"),
     ],
 )
 def test_a_wrong_prompt_is_refused_by_its_place(value: Any, path: str, code: str) -> None:
@@ -94,10 +94,10 @@ def test_a_wrong_prompt_is_refused_by_its_place(value: Any, path: str, code: str
 
 
 def test_all_prompts_together_make_only_so_many_choices() -> None:
-    assert MAX_TEXT_CHOICES == 8 * MAX_PROMPTS
-    assert read(prompt=["x"] * MAX_PROMPTS, n=8).generation.n == 8
+    assert 8 * DEFAULT_LIMITS.max_prompts == MAX_TEXT_CHOICES
+    assert read(prompt=["x"] * DEFAULT_LIMITS.max_prompts, n=8).generation.n == 8
     assert read(prompt=["x"] * 8, n=128).generation.n == 128
-    assert paths(prompt=["x"] * MAX_PROMPTS, n=9) == [("n", "invalid_value")]
+    assert paths(prompt=["x"] * DEFAULT_LIMITS.max_prompts, n=9) == [("n", "invalid_value")]
     assert str(MAX_TEXT_CHOICES) in refused(prompt=["x"] * 9, n=128)[0].message
 
 

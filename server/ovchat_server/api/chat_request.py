@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import CallTags, ChatRequest, PromptEnding, ToolMode
-from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.generation_request import (
     MAX_TOP_LOGPROBS,
     read_generation,
@@ -14,6 +14,7 @@ from ovchat_server.api.generation_request import (
     refuse_more_logprobs,
     refuse_with_constraint,
 )
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.messages import read_messages
 from ovchat_server.api.parameters import CHAT
 from ovchat_server.api.reader import Reader
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.generation import GenerationParams
     from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.api.limits import Limits
 
-MAX_DOCUMENTS = 1024
 # Those without tags are OpenAI's form by other names.
 AGENT_FORMATS: Mapping[str, CallTags | None] = {
     "openai": None,
@@ -65,18 +66,20 @@ RESERVED_TEMPLATE_ARGUMENTS = frozenset(
 )
 
 
-def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) -> ChatRequest:
+def read_chat_request(
+    fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> ChatRequest:
     """The request that `fields` make.
 
     Args:
         fields: OpenAI's request object, from JSON or from the set fields of a message.
         strict: Refuse unknown fields instead of ignoring them.
+        limits: How much it may hold.
 
     Raises:
         InvalidRequestError: With every fault found.
     """
-    violations: list[Violation] = []
-    reader = Reader(fields, violations)
+    reader = Reader.of_request(fields, limits)
     reader.require("model")
     tools = read_tools(reader)
     request = ChatRequest(
@@ -101,8 +104,8 @@ def read_chat_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         refuse_with_constraint(reader, choice.field, request.generation.beams)
     if choice.mode is not ToolMode.NONE:
         refuse_unenforceable(reader, tools, choice)
-    if violations:
-        raise InvalidRequestError.of(violations)
+    if reader.violations:
+        raise InvalidRequestError.of(reader.violations)
     return request
 
 
@@ -126,7 +129,8 @@ def _read_call_tags(reader: Reader) -> CallTags | None:
 
 def read_documents(reader: Reader) -> tuple[JsonObject, ...]:
     """For templates that know retrieval; what is wrong with them is noted in the reader."""
-    return tuple(dict(item.fields) for item in reader.objects("documents", at_most=MAX_DOCUMENTS))
+    documents = reader.objects("documents", at_most=reader.limits.max_documents)
+    return tuple(dict(item.fields) for item in documents)
 
 
 def read_prompt_ending(reader: Reader) -> PromptEnding:

@@ -177,6 +177,13 @@ class UnavailableError(ApiError):
     code = "service_unavailable"
 
 
+class DeadlineExceededError(ApiError):
+    """The answer was not done in the time that the server gives a request."""
+
+    status = "DEADLINE_EXCEEDED"
+    code = "timeout"
+
+
 class InternalError(ApiError):
     """A fault of ours."""
 

@@ -24,13 +24,8 @@ if TYPE_CHECKING:
 MAX_UINT32 = 2**32 - 1
 MIN_INT32, MAX_INT32 = -(2**31), 2**31 - 1
 STREAM_OPTIONS = frozenset({"include_usage", "continuous_usage_stats", "include_obfuscation"})
-# OpenAI's.
-MAX_CHOICES = 128
 # OVMS's default for best_of_limit.
 MAX_BEAMS = 20
-# OVMS's limit; OpenAI's is 4.
-MAX_STOP_STRINGS = 16
-MAX_STOP_TOKENS = 1024
 # OpenAI's range, of which more than one needs the sampling control that is not served.
 MAX_TOP_LOGPROBS = 20
 # Beyond it nothing changes any more.
@@ -62,7 +57,7 @@ def read_generation(
         if given is not None:
             field, max_tokens = name, given
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
-    n = reader.integer("n", 1, MAX_CHOICES) or 1
+    n = reader.integer("n", 1, reader.limits.max_choices) or 1
     sampling, beams = _read_sampling(reader), _read_beams(reader, n)
     constraint = read_constraint(reader)
     if constraint:
@@ -127,7 +122,9 @@ def _read_ending(reader: Reader, field: str, max_tokens: int | None) -> Ending:
         min_tokens=min_tokens,
         ignore_eos=reader.boolean("ignore_eos") or False,
         stop=_read_stop(reader),
-        stop_token_ids=reader.integers("stop_token_ids", 0, MAX_UINT32, at_most=MAX_STOP_TOKENS),
+        stop_token_ids=reader.integers(
+            "stop_token_ids", 0, MAX_UINT32, at_most=reader.limits.max_stop_tokens
+        ),
         include_stop=reader.boolean("include_stop_str_in_output") or False,
     )
 
@@ -141,8 +138,10 @@ def _read_stop(reader: Reader) -> tuple[str, ...]:
     if not isinstance(value, list):
         reader.refuse("stop", "must be a string or an array of strings", "invalid_type")
         return ()
-    if len(value) > MAX_STOP_STRINGS:
-        reader.refuse("stop", f"must hold at most {MAX_STOP_STRINGS} strings, got {len(value)}")
+    most = reader.limits.max_stop_strings
+    if len(value) > most:
+        reader.refuse("stop", f"must hold at most {most} strings, got {len(value)}")
+        return ()
     strings = []
     for index, item in enumerate(value):
         name = "stop" if isinstance(reader.fields["stop"], str) else f"stop[{index}]"

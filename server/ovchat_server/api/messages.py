@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.api.reader import Reader
 
-# OpenAI's. Some models' templates go through all messages for each (gemma, command-r): 8 s.
-MAX_MESSAGES = 2048
 # Known to the wire formats, but not to a model that only reads text.
 UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
 # Of what SDKs give back, or say to others: annotations and hints about caching change nothing.
@@ -46,7 +44,7 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
         request.refuse("messages", "must hold at least one message")
     return tuple(
         message
-        for reader in request.objects("messages", at_most=MAX_MESSAGES)
+        for reader in request.objects("messages", at_most=request.limits.max_messages)
         if (message := _read_message(reader))
     )
 
@@ -91,7 +89,9 @@ def _read_content(reader: Reader) -> str | None:
         complaint = f"must be a string or an array, not {kind(value)}"
         reader.refuse("content", complaint, "invalid_type")
         return None
-    return "\n".join(_read_part(part) for part in reader.objects("content"))
+    return "\n".join(
+        _read_part(part) for part in reader.objects("content", at_most=reader.limits.max_parts)
+    )
 
 
 def _read_part(part: Reader) -> str:
@@ -113,7 +113,7 @@ def _read_tool_calls(reader: Reader, role: Role) -> tuple[ToolCall, ...]:
         reader.refuse("audio", "is not supported: this model takes text only", "unsupported_value")
     if reader.present("function_call"):
         reader.refuse("function_call", "is not supported; use tool_calls", "unsupported_parameter")
-    calls = reader.objects("tool_calls")
+    calls = reader.objects("tool_calls", at_most=reader.limits.max_parts)
     if calls and role is not Role.ASSISTANT:
         reader.refuse("tool_calls", f"belongs to an assistant's message, not to a {role} one")
         return ()

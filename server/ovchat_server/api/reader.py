@@ -13,11 +13,13 @@ import struct
 from typing import TYPE_CHECKING, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
+from ovchat_server.api.limits import DEFAULT_LIMITS, deeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.api.limits import Limits
 
 T = TypeVar("T")
 
@@ -34,15 +36,34 @@ class Reader:
         violations: list[Violation],
         path: str = "",
         unknown: list[str] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Read `fields`, which stand at `path` in the request ("" at the top).
 
         Unknown fields are noted in `unknown`, as faults are in `violations`.
         """
+        self.limits = limits
         self.fields = fields
         self.violations = violations
         self.unknown = [] if unknown is None else unknown
         self._path = path
+
+    @classmethod
+    def of_request(cls, fields: Mapping[str, JsonValue], limits: Limits) -> Reader:
+        """A reader of a whole request.
+
+        Raises:
+            InvalidRequestError: It is nested so deep that nobody should read on.
+        """
+        reader = cls(fields, [], limits=limits)
+        depth = limits.max_json_depth
+        for name, value in fields.items():
+            if deeper(value, depth):
+                complaint = f"is nested more than {depth} levels deep"
+                reader.refuse(shortened(name), complaint)
+        if reader.violations:
+            raise InvalidRequestError.of(reader.violations)
+        return reader
 
     def note_unknown(self, known: Collection[str]) -> None:
         """Note the paths of all fields but the `known`, in the caller's order."""
@@ -133,7 +154,7 @@ class Reader:
         value = self.json_object(name)
         if value is None:
             return None
-        return Reader(value, self.violations, self.path(name), self.unknown)
+        return self._inner(value, name)
 
     def json_object(self, name: str) -> JsonObject | None:
         """An object as it is, keys in the caller's order."""
@@ -172,10 +193,13 @@ class Reader:
         for index, value in enumerate(values):
             item = f"{name}[{index}]"
             if isinstance(value, dict):
-                readers.append(Reader(value, self.violations, self.path(item), self.unknown))
+                readers.append(self._inner(value, item))
             else:
                 self.refuse(item, f"must be an object, not {kind(value)}", "invalid_type")
         return readers
+
+    def _inner(self, fields: JsonObject, name: str) -> Reader:
+        return Reader(fields, self.violations, self.path(name), self.unknown, self.limits)
 
     def _read(
         self,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.generation_request import (
     MAX_UINT32,
     read_generation,
     read_stream_options,
     refuse_more_logprobs,
 )
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.parameters import TEXT
 from ovchat_server.api.reader import Reader
 from ovchat_server.api.text import TextRequest
@@ -21,29 +22,31 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.generation import GenerationParams
     from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextPrompt
 
 # OpenAI's and vLLM's.
 DEFAULT_MAX_TOKENS = 16
-MAX_PROMPTS = 128
 # All of them are generated at once.
 MAX_TEXT_CHOICES = 1024
 # OpenAI's.
 MAX_LOGPROBS = 5
 
 
-def read_text_request(fields: Mapping[str, JsonValue], *, strict: bool = False) -> TextRequest:
+def read_text_request(
+    fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> TextRequest:
     """The request that `fields` make.
 
     Args:
         fields: OpenAI's request object, from JSON or from the set fields of a message.
         strict: Refuse unknown fields instead of ignoring them.
+        limits: How much it may hold.
 
     Raises:
         InvalidRequestError: With every fault found.
     """
-    violations: list[Violation] = []
-    reader = Reader(fields, violations)
+    reader = Reader.of_request(fields, limits)
     reader.require("model")
     echo = reader.boolean("echo") or False
     prompts = _read_prompts(reader)
@@ -66,8 +69,8 @@ def read_text_request(fields: Mapping[str, JsonValue], *, strict: bool = False) 
         stream=read_stream_options(reader),
         ignored=TEXT.check(reader, strict=strict),
     )
-    if violations:
-        raise InvalidRequestError.of(violations)
+    if reader.violations:
+        raise InvalidRequestError.of(reader.violations)
     return request
 
 
@@ -95,8 +98,9 @@ def _read_prompts(reader: Reader) -> dict[str, TextPrompt]:
     if isinstance(value, list):
         if not value:
             reader.refuse("prompt", "must not be empty")
-        if len(value) > MAX_PROMPTS:
-            reader.refuse("prompt", f"must hold at most {MAX_PROMPTS} prompts, got {len(value)}")
+        most = reader.limits.max_prompts
+        if len(value) > most:
+            reader.refuse("prompt", f"must hold at most {most} prompts, got {len(value)}")
             return {}
         named = {f"prompt[{index}]": item for index, item in enumerate(value)}
         return {name: _read_prompt(reader, name, item) for name, item in named.items()}

@@ -16,6 +16,7 @@ from ovchat_server.api.chat_request import (
 )
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.generation_request import MAX_UINT32
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.messages import read_messages
 from ovchat_server.api.parameters import DETOKENIZE, TOKENIZE
 from ovchat_server.api.reader import Reader
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.api.limits import Limits
 
 # Reading more would keep others waiting.
-MAX_TEXTS = 2048
 MAX_TOKENS = 1 << 20
 
 FORMS = ("text", "prompt", "messages")
@@ -50,19 +51,19 @@ OF_MESSAGES = (
 
 
 def read_tokenize_request(
-    fields: Mapping[str, JsonValue], *, strict: bool = False
+    fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> TokenizeRequest:
     """The request that `fields` make.
 
     Args:
         fields: OVMS's or vLLM's request object, from JSON or from the set fields of a message.
         strict: Refuse unknown fields instead of ignoring them.
+        limits: How much it may hold.
 
     Raises:
         InvalidRequestError: With every fault found.
     """
-    violations: list[Violation] = []
-    reader = Reader(fields, violations)
+    reader = Reader.of_request(fields, limits)
     reader.require("model")
     model = reader.string("model") or ""
     request = TokenizeRequest(
@@ -71,25 +72,25 @@ def read_tokenize_request(
         token_strings=reader.boolean("return_token_strs") or False,
         ignored=TOKENIZE.check(reader, strict=strict),
     )
-    if violations:
-        raise InvalidRequestError.of(violations)
+    if reader.violations:
+        raise InvalidRequestError.of(reader.violations)
     return request
 
 
 def read_detokenize_request(
-    fields: Mapping[str, JsonValue], *, strict: bool = False
+    fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> DetokenizeRequest:
     """The request that `fields` make.
 
     Args:
         fields: vLLM's request object, from JSON or from the fields of a message.
         strict: Refuse unknown fields instead of ignoring them.
+        limits: How much it may hold.
 
     Raises:
         InvalidRequestError: With every fault found.
     """
-    violations: list[Violation] = []
-    reader = Reader(fields, violations)
+    reader = Reader.of_request(fields, limits)
     reader.require("model")
     reader.require("tokens")
     request = DetokenizeRequest(
@@ -97,8 +98,8 @@ def read_detokenize_request(
         tokens=_read_tokens(reader),
         ignored=DETOKENIZE.check(reader, strict=strict),
     )
-    if violations:
-        raise InvalidRequestError.of(violations)
+    if reader.violations:
+        raise InvalidRequestError.of(reader.violations)
     return request
 
 
@@ -140,8 +141,9 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
         return ()
     if not value:
         reader.refuse("text", "must hold at least one string")
-    if len(value) > MAX_TEXTS:
-        reader.refuse("text", f"must hold at most {MAX_TEXTS} strings, got {len(value)}")
+    most = reader.limits.max_texts
+    if len(value) > most:
+        reader.refuse("text", f"must hold at most {most} strings, got {len(value)}")
         return ()
     for index, item in enumerate(value):
         if not isinstance(item, str):

@@ -13,7 +13,6 @@ from ovchat_server.api.schema_support import unenforced
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
 
-MAX_TOOLS = 1024
 TOOL_KEYS = frozenset({"type", "function", "defer_loading", "cache_control"})
 FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
@@ -111,7 +110,7 @@ def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[st
     if allowed.fields.get("tools") == []:
         allowed.refuse("tools", "must hold at least one tool")
     names = []
-    for index, item in enumerate(allowed.objects("tools", at_most=MAX_TOOLS)):
+    for index, item in enumerate(allowed.objects("tools", at_most=choice.limits.max_tools)):
         item.require("function")
         if function := item.object("function"):
             names += _read_name(function, f"allowed_tools.tools[{index}].function.")
@@ -126,7 +125,7 @@ def _read_name(function: Reader, prefix: str) -> list[tuple[str, str]]:
 def _items(request: Reader, name: str) -> list[Reader]:
     if request.fields.get(name) == []:
         request.refuse(name, "must hold at least one tool; leave it out where there are none")
-    return request.objects(name, at_most=MAX_TOOLS)
+    return request.objects(name, at_most=request.limits.max_tools)
 
 
 def _named_once(readers: list[tuple[Reader, Reader]], path: str) -> tuple[Tool, ...]:

@@ -15,16 +15,8 @@ from setproctitle import setproctitle
 from ovchat_server.engine.channel import Channel, leave_ending_to_the_server
 from ovchat_server.engine.compiler import GrammarThread
 from ovchat_server.engine.grammar_gate import GrammarGate
-from ovchat_server.engine.messages import (
-    Command,
-    Failed,
-    Ready,
-    Start,
-    Trial,
-    decode_command,
-    decode_spec,
-    encode,
-)
+from ovchat_server.engine.intake import Intake
+from ovchat_server.engine.messages import Failed, Ready, Trial, decode_spec, encode
 from ovchat_server.engine.scheduler import Scheduler
 
 MAX_SEARCH_WIDTH = 32
@@ -32,23 +24,18 @@ MAX_SEARCH_WIDTH = 32
 
 def serve(channel: Channel, gate: GrammarGate, scheduler: Scheduler) -> None:
     """Run until the server is gone."""
+    intake = Intake(gate, scheduler)
     while True:
         frames = channel.receive(wait=not scheduler.busy)
         if channel.closed:
             return
         for frame in frames:
-            _obey(gate, decode_command(frame))
+            intake.take(frame)
         gate.open()
         if scheduler.busy:
-            channel.send(encode(scheduler.step()))
-
-
-def _obey(gate: GrammarGate, command: Command) -> None:
-    if isinstance(command, Start):
-        for request in command.requests:
-            gate.add(request)
-    else:
-        gate.cancel(command.id)
+            report = scheduler.step()
+            intake.note(report)
+            channel.send(encode(report))
 
 
 def main() -> int:

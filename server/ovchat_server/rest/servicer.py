@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ovchat.v1 import rest_service_pb2
     from ovchat_server.api.errors import ApiError
     from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.rest.rules import RestRules
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
@@ -48,16 +49,17 @@ class RestServices:
 class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
     """ovchat.v1.RestService."""
 
-    def __init__(self, services: RestServices, *, strict_parameters: bool) -> None:
-        """Offer `services`; with `strict_parameters` unknown keys are refused."""
+    def __init__(self, services: RestServices, rules: RestRules) -> None:
+        """Offer `services` to requests that keep to `rules`."""
         self._services = services
-        self._strict = strict_parameters
+        self._rules = rules
 
     async def CreateChatCompletion(
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a chat completion, whole or streamed as the body says."""
-        read = read_chat_request(with_parsed_texts(read_json_object(request)), strict=self._strict)
+        fields = with_parsed_texts(read_json_object(request))
+        read = read_chat_request(fields, strict=self._rules.strict, limits=self._rules.limits)
         answer = await self._services.chat.answer(read)
         bodies = answer_bodies(answer, read.stream, wire.chat_completion, wire.chat_chunk)
         async with contextlib.aclosing(bodies):
@@ -68,7 +70,8 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a text completion, whole or streamed as the body says."""
-        read = read_text_request(with_parsed_texts(read_json_object(request)), strict=self._strict)
+        fields = with_parsed_texts(read_json_object(request))
+        read = read_text_request(fields, strict=self._rules.strict, limits=self._rules.limits)
         answer = await self._services.texts.answer(read)
         bodies = answer_bodies(answer, read.stream, wire.text_completion, wire.text_chunk)
         async with contextlib.aclosing(bodies):
@@ -79,18 +82,14 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST texts or a conversation, get their tokens."""
-        for body in await tokenize(
-            self._services.tokenization, request, context, strict=self._strict
-        ):
+        for body in await tokenize(self._services.tokenization, request, context, self._rules):
             yield body
 
     async def Detokenize(
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST tokens, get their text."""
-        for body in await detokenize(
-            self._services.tokenization, request, context, strict=self._strict
-        ):
+        for body in await detokenize(self._services.tokenization, request, context, self._rules):
             yield body
 
     async def ListModels(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.tokenization import Tokenized
+    from ovchat_server.rest.rules import RestRules
     from ovchat_server.serving.tokenization import Tokenization
 
 
@@ -25,11 +26,12 @@ async def tokenize(
     tokenization: Tokenization,
     body: httpbody_pb2.HttpBody,
     context: grpc.aio.ServicerContext[Any, Any],
-    *,
-    strict: bool,
+    rules: RestRules,
 ) -> Iterator[httpbody_pb2.HttpBody]:
     """The tokens of texts or of a conversation."""
-    request = read_tokenize_request(read_json_object(body), strict=strict)
+    request = read_tokenize_request(
+        read_json_object(body), strict=rules.strict, limits=rules.limits
+    )
     tokenized = await tokenization.tokenize(request)
     await name_ignored(request.ignored, context)
     return json_pieces(_tokenized(tokenized))
@@ -39,11 +41,12 @@ async def detokenize(
     tokenization: Tokenization,
     body: httpbody_pb2.HttpBody,
     context: grpc.aio.ServicerContext[Any, Any],
-    *,
-    strict: bool,
+    rules: RestRules,
 ) -> Iterator[httpbody_pb2.HttpBody]:
     """The text of tokens."""
-    request = read_detokenize_request(read_json_object(body), strict=strict)
+    request = read_detokenize_request(
+        read_json_object(body), strict=rules.strict, limits=rules.limits
+    )
     text = await tokenization.detokenize(request)
     await name_ignored(request.ignored, context)
     return json_pieces({"prompt": text})

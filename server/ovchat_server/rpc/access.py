@@ -61,8 +61,8 @@ async def log_access(
     status = grpc.StatusCode.OK.name
     try:
         yield
-    except asyncio.CancelledError:
-        # The caller went away, its deadline passed, or the server stops.
+    except (asyncio.CancelledError, GeneratorExit):
+        # The caller went away or stopped reading, its deadline passed, or the server stops.
         status = grpc.StatusCode.CANCELLED.name
         raise
     except grpc.aio.AbortError:

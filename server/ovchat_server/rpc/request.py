@@ -23,6 +23,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.api.tokenization_request import read_tokenize_request
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
     from ovchat_server.api.tokenization import TokenizeRequest
 
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
 TOKEN_OF_PROMPT = re.compile(r"\b(prompt\[\d+\])(\[\d+\])")
 
 
-def chat_request(request: chat_pb2.CreateChatCompletionRequest, *, stream: bool) -> ChatRequest:
+def chat_request(
+    request: chat_pb2.CreateChatCompletionRequest, *, stream: bool, limits: Limits = DEFAULT_LIMITS
+) -> ChatRequest:
     """The chat request in a message.
 
     Raises:
@@ -49,10 +53,15 @@ def chat_request(request: chat_pb2.CreateChatCompletionRequest, *, stream: bool)
     """
     fields = _prompt_fields(request)
     with contract_paths(request.DESCRIPTOR):
-        return read_chat_request({**fields, "stream": stream})
+        return read_chat_request({**fields, "stream": stream}, limits=limits)
 
 
-def text_request(request: completion_pb2.CreateCompletionRequest, *, stream: bool) -> TextRequest:
+def text_request(
+    request: completion_pb2.CreateCompletionRequest,
+    *,
+    stream: bool,
+    limits: Limits = DEFAULT_LIMITS,
+) -> TextRequest:
     """The text completion request in a message.
 
     Raises:
@@ -60,10 +69,12 @@ def text_request(request: completion_pb2.CreateCompletionRequest, *, stream: boo
     """
     fields = _fields(request, "")
     with contract_paths(request.DESCRIPTOR):
-        return read_text_request({**fields, "stream": stream})
+        return read_text_request({**fields, "stream": stream}, limits=limits)
 
 
-def tokenize_request(request: tokenizer_service_pb2.TokenizeRequest) -> TokenizeRequest:
+def tokenize_request(
+    request: tokenizer_service_pb2.TokenizeRequest, limits: Limits = DEFAULT_LIMITS
+) -> TokenizeRequest:
     """The tokenize request in a message.
 
     Raises:
@@ -71,7 +82,7 @@ def tokenize_request(request: tokenizer_service_pb2.TokenizeRequest) -> Tokenize
     """
     fields = _prompt_fields(request)
     with contract_paths(request.DESCRIPTOR):
-        return read_tokenize_request(fields)
+        return read_tokenize_request(fields, limits=limits)
 
 
 def _prompt_fields(

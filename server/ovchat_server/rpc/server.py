@@ -27,6 +27,7 @@ from ovchat_server.rpc.access import identify, log_access
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import naming
 from ovchat_server.rpc.errors import error_translation
+from ovchat_server.rpc.idle import IdleInterceptor
 from ovchat_server.rpc.server_servicer import ServerServicer
 from ovchat_server.rpc.servicers import ChatServicer, CompletionServicer, ModelServicer
 from ovchat_server.rpc.tokenizer_servicer import TokenizerServicer
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from ovchat_server.api.errors import ApiError
+    from ovchat_server.api.limits import Limits
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
@@ -52,6 +54,11 @@ SERVER_SERVICE = server_service_pb2.DESCRIPTOR.services_by_name["ServerService"]
 TOKENIZER_SERVICE = tokenizer_service_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
 # They answer whether or not an engine runs.
 ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
+
+# Seconds after which a connection takes no new calls: callers make another without noticing.
+# What is left of it is closed when no call on it can be of any use to anybody, which is the only
+# way that gRPC forgets a message whose reader takes nothing.
+CONNECTION_AGE = 3600.0
 
 # What a REST body may grow by on its way through Envoy, whose own limit is the body's.
 ENVELOPE_BYTES = 64 << 10
@@ -81,10 +88,18 @@ class ServerOptions:
 
     Attributes:
         max_request_bytes: Largest request.
+        request_timeout: Seconds that a call may take; None: any.
+        idle_timeout: Seconds after which a stream whose reader takes nothing ends; None: never.
+        max_concurrent_streams: Calls at once on one connection; more wait for one to end.
+        limits: How much a request may hold.
         api_keys: Of those who may call; none: everybody may.
     """
 
     max_request_bytes: int
+    max_concurrent_streams: int
+    request_timeout: float | None
+    idle_timeout: float | None
+    limits: Limits
     api_keys: Collection[str] = ()
 
 
@@ -95,6 +110,7 @@ def create_server(
     server = grpc.aio.server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
+            *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
             AroundInterceptor(identify),
             AroundInterceptor(log_access),
             AroundInterceptor(error_translation(services.rest_error)),
@@ -104,6 +120,7 @@ def create_server(
         options=[
             ("grpc.max_receive_message_length", options.max_request_bytes + ENVELOPE_BYTES),
             ("grpc.max_send_message_length", -1),
+            ("grpc.max_concurrent_streams", options.max_concurrent_streams),
             # Envoy lets 60 KiB of headers pass; gRPC's default refuses some of them from 8 KiB on.
             ("grpc.max_metadata_size", 128 << 10),
             # Two servers on one port would share its callers without anybody noticing.
@@ -111,17 +128,20 @@ def create_server(
             # Callers ping through a long prefill; without this they would be cut off.
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
             ("grpc.keepalive_permit_without_calls", 1),
+            *_connection_age(options.request_timeout),
         ],
     )
-    chat_service_pb2_grpc.add_ChatServiceServicer_to_server(ChatServicer(services.chat), server)
+    chat_service_pb2_grpc.add_ChatServiceServicer_to_server(
+        ChatServicer(services.chat, options.limits), server
+    )
     completion_service_pb2_grpc.add_CompletionServiceServicer_to_server(
-        CompletionServicer(services.texts), server
+        CompletionServicer(services.texts, options.limits), server
     )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(
         ModelServicer(services.models), server
     )
     tokenizer_service_pb2_grpc.add_TokenizerServiceServicer_to_server(
-        TokenizerServicer(services.tokenization), server
+        TokenizerServicer(services.tokenization, options.limits), server
     )
     server_service_pb2_grpc.add_ServerServiceServicer_to_server(
         ServerServicer(services.versions), server
@@ -137,6 +157,16 @@ def create_server(
     )
     reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
     return server
+
+
+def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...]:
+    if request_timeout is None:
+        return ()
+    return (
+        ("grpc.max_connection_age_ms", int(CONNECTION_AGE * 1000)),
+        # Of calls that began just before; then a second to say how they ended.
+        ("grpc.max_connection_age_grace_ms", int(request_timeout * 1000) + 1000),
+    )
 
 
 async def publish_health(health_servicer: health.aio.HealthServicer, models: ModelRegistry) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from ovchat.v1 import chat_pb2, completion_pb2
+    from ovchat_server.api.limits import Limits
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
@@ -31,22 +32,24 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
     """ovchat.v1.ChatService."""
 
-    def __init__(self, chat: ChatCompletions) -> None:
-        """Answer with `chat`."""
+    def __init__(self, chat: ChatCompletions, limits: Limits) -> None:
+        """Answer with `chat` what keeps to `limits`."""
         self._chat = chat
+        self._limits = limits
 
     async def CreateChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """The whole answer at once."""
-        answer = await self._chat.answer(chat_request(request, stream=False))
+        read = chat_request(request, stream=False, limits=self._limits)
+        answer = await self._chat.answer(read)
         return response.chat_completion(await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """The answer as it is generated."""
-        read = chat_request(request, stream=True)
+        read = chat_request(request, stream=True, limits=self._limits)
         answer = await self._chat.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
@@ -56,15 +59,16 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
 class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
     """ovchat.v1.CompletionService."""
 
-    def __init__(self, texts: TextCompletions) -> None:
-        """Answer with `texts`."""
+    def __init__(self, texts: TextCompletions, limits: Limits) -> None:
+        """Answer with `texts` what keeps to `limits`."""
         self._texts = texts
+        self._limits = limits
 
     async def CreateCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """The whole answer at once."""
-        read = text_request(request, stream=False)
+        read = text_request(request, stream=False, limits=self._limits)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
         return response.completion(await answer.whole())
@@ -73,7 +77,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """The answer as it is generated."""
-        read = text_request(request, stream=True)
+        read = text_request(request, stream=True, limits=self._limits)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:

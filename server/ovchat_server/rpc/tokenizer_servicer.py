@@ -13,6 +13,7 @@ from ovchat_server.rpc.request import tokenize_request
 if TYPE_CHECKING:
     import grpc.aio
 
+    from ovchat_server.api.limits import Limits
     from ovchat_server.serving.tokenization import Tokenization
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -21,15 +22,17 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
     """ovchat.v1.TokenizerService."""
 
-    def __init__(self, tokenization: Tokenization) -> None:
-        """Answer with `tokenization`."""
+    def __init__(self, tokenization: Tokenization, limits: Limits) -> None:
+        """Answer with `tokenization` what keeps to `limits`."""
         self._tokenization = tokenization
+        self._limits = limits
 
     async def Tokenize(
         self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.TokenizeResponse:
         """The tokens of texts or of a conversation."""
-        tokenized = await self._tokenization.tokenize(tokenize_request(request))
+        read = tokenize_request(request, self._limits)
+        tokenized = await self._tokenization.tokenize(read)
         return tokenizer_service_pb2.TokenizeResponse(
             sequences=[
                 tokenizer_service_pb2.TokenSequence(

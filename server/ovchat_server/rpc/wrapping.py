@@ -19,7 +19,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Around: TypeAlias = Callable[[Context, str], AbstractAsyncContextManager[None]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Behavior: TypeAlias = Callable[..., Any]
-Parse: TypeAlias = Callable[[bytes], Any]
+Parse: TypeAlias = Callable[[Any], Any]
 
 FACTORIES = {
     "unary_unary": grpc.unary_unary_rpc_method_handler,
@@ -48,34 +48,33 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
         for kind, factory in FACTORIES.items():
             behavior = getattr(handler, kind)
             if behavior is not None:
-                parse = handler.request_deserializer
-                unary = kind.startswith("unary") and parse is not None
+                parse = _parser(handler.request_deserializer, streamed=handler.request_streaming)
                 return factory(
                     # Inside the surrounding: gRPC's own answer to a malformed message is
-                    # UNKNOWN, and a traceback in the log.
-                    self._surround(behavior, handler_call_details.method, parse if unary else None),
-                    request_deserializer=None if unary else parse,
+                    # UNKNOWN or INTERNAL, and a traceback in the log.
+                    self._surround(behavior, handler_call_details.method, parse),
+                    request_deserializer=None,
                     response_serializer=handler.response_serializer,
                 )
         raise AssertionError("a handler has a behaviour")
 
-    def _surround(self, behavior: Behavior, method: str, parse: Parse | None) -> Behavior:
+    def _surround(self, behavior: Behavior, method: str, parse: Parse) -> Behavior:
         if inspect.isasyncgenfunction(behavior):
             return self._surround_generator(behavior, method, parse)
 
         async def surrounded(request: Any, context: Context) -> Any:  # noqa: ANN401  messages
             async with self._around(context, method):
-                return await behavior(_parsed(request, parse), context)
+                return await behavior(parse(request), context)
 
         return surrounded
 
-    def _surround_generator(self, behavior: Behavior, method: str, parse: Parse | None) -> Behavior:
+    def _surround_generator(self, behavior: Behavior, method: str, parse: Parse) -> Behavior:
         async def surrounded(request: Any, context: Context) -> AsyncIterator[object]:  # noqa: ANN401
             # Closed here, not when the collector finds it: a cancelled RPC must free the
             # engine now.
             async with (
                 self._around(context, method),
-                contextlib.aclosing(behavior(_parsed(request, parse), context)) as responses,
+                contextlib.aclosing(behavior(parse(request), context)) as responses,
             ):
                 async for response in responses:
                     yield response
@@ -83,11 +82,20 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
         return surrounded
 
 
-def _parsed(request: Any, parse: Parse | None) -> Any:  # noqa: ANN401  messages
-    """The request's message; what it is already where there is nothing to parse."""
-    if parse is None:
-        return request
-    try:
-        return parse(request)
-    except DecodeError as error:
-        raise MalformedMessageError("The request is no message of this method.") from error
+def _parser(deserialize: Parse | None, *, streamed: bool) -> Parse:
+    """What makes messages of a request, or of each in a stream of them."""
+
+    def parsed(request: Any) -> Any:  # noqa: ANN401  messages
+        if deserialize is None:
+            # An interceptor further in does it.
+            return request
+        try:
+            return deserialize(request)
+        except DecodeError as error:
+            raise MalformedMessageError("The request is no message of this method.") from error
+
+    async def each_parsed(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield parsed(request)
+
+    return each_parsed if streamed else parsed

@@ -14,6 +14,7 @@ from ovchat_server.chat.assembler import AssemblyOptions
 from ovchat_server.chat.collector import ChoiceCollector
 from ovchat_server.engine.base import Asker
 from ovchat_server.serving.caller import client
+from ovchat_server.serving.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ovchat_server.chat.assembler import ChoiceAssembler
     from ovchat_server.engine.base import GenerationRequest
     from ovchat_server.serving.models import ServedModel
+
+NO_DEADLINE = Deadline(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Answer:
         opening: Chunks that come before the first token's, once it is there.
         call_tags: Write calls into the text as well.
         priority: Of those that wait for the engine, lower goes first.
+        deadline: When it has to be complete.
     """
 
     model: ServedModel
@@ -48,6 +52,7 @@ class Answer:
     opening: Sequence[ChunkChoice]
     call_tags: CallTags | None = None
     priority: int = 0
+    deadline: Deadline = NO_DEADLINE
 
     async def whole(self) -> Completion:
         """The whole answer: what a stream's reader would join.
@@ -89,7 +94,7 @@ class Answer:
         opened = False
         asker = Asker(client.get(), self.priority)
         with self.model.engine.generate(self.requests, asker) as generation:
-            async for piece in generation:
+            async for piece in self.deadline.until(generation):
                 if not opened:
                     # As soon as there is a token: callers measure their TTFT by it. All
                     # choices at once, because the SDKs take them in the order of their index.

@@ -14,6 +14,7 @@ from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.prompt import Conversation
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.answer_form import answer_form, reasoning_before
+from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 class ChatCompletions:
     """Answers chat requests."""
 
-    def __init__(self, models: ModelRegistry) -> None:
-        """Answer with `models`."""
+    def __init__(self, models: ModelRegistry, request_timeout: float | None = None) -> None:
+        """Answer with `models`, each request in `request_timeout` seconds."""
         self._models = models
+        self._request_timeout = request_timeout
 
     async def answer(self, request: ChatRequest) -> Answer:
         """The answer to a request, not begun yet.
@@ -41,6 +43,11 @@ class ChatCompletions:
         Raises:
             ApiError: It cannot be answered; see the subclasses.
         """
+        deadline = Deadline(self._request_timeout)
+        async with deadline.limit():
+            return await self._answer(request, deadline)
+
+    async def _answer(self, request: ChatRequest, deadline: Deadline) -> Answer:
         model = self._models.get(request.model)
         params = request.generation
         # A long conversation takes a while to render and tokenise; others go on meanwhile.
@@ -67,6 +74,7 @@ class ChatCompletions:
             tuple(_opening(request)),
             request.call_tags,
             params.priority,
+            deadline,
         )
 
 

@@ -10,6 +10,7 @@ from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
 from ovchat_server.api.errors import ContextLengthExceededError
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
+from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
     PromptTokens,
     check_prompts,
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 class TextCompletions:
     """Answers text completion requests."""
 
-    def __init__(self, models: ModelRegistry) -> None:
-        """Answer with `models`."""
+    def __init__(self, models: ModelRegistry, request_timeout: float | None = None) -> None:
+        """Answer with `models`, each request in `request_timeout` seconds."""
         self._models = models
+        self._request_timeout = request_timeout
 
     async def answer(self, request: TextRequest) -> Answer:
         """The answer to a request, not begun yet.
@@ -39,6 +41,11 @@ class TextCompletions:
         Raises:
             ApiError: It cannot be answered; see the subclasses.
         """
+        deadline = Deadline(self._request_timeout)
+        async with deadline.limit():
+            return await self._answer(request, deadline)
+
+    async def _answer(self, request: TextRequest, deadline: Deadline) -> Answer:
         model = self._models.get(request.model)
         params = request.generation
         # Much text takes a while to tokenise; others go on meanwhile.
@@ -64,6 +71,7 @@ class TextCompletions:
             ],
             tuple(_opening(request, prompts)),
             priority=params.priority,
+            deadline=deadline,
         )
 
 

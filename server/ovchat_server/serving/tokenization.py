@@ -16,6 +16,7 @@ from ovchat_server.api.tokenization import (
     TokenSequence,
 )
 from ovchat_server.serving.chat import render_prompt
+from ovchat_server.serving.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,9 +37,10 @@ MAX_PADDED_TOKENS = 1 << 20
 class Tokenization:
     """Answers tokenize and detokenize requests."""
 
-    def __init__(self, models: ModelRegistry) -> None:
-        """Answer with the tokenizers of `models`."""
+    def __init__(self, models: ModelRegistry, request_timeout: float | None = None) -> None:
+        """Answer with the tokenizers of `models`, each request in `request_timeout` seconds."""
         self._models = models
+        self._request_timeout = request_timeout
         self._threads = ThreadPoolExecutor(THREADS, "tokenize")
 
     async def tokenize(self, request: TokenizeRequest) -> Tokenized:
@@ -63,7 +65,8 @@ class Tokenization:
 
     async def _in_turn(self, work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, work, *arguments)
+        async with Deadline(self._request_timeout).limit():
+            return await loop.run_in_executor(self._threads, work, *arguments)
 
 
 def _tokenize(model: ServedModel, request: TokenizeRequest) -> Tokenized:

@@ -49,3 +49,13 @@ async def test_a_client_cannot_steer_envoy(gate: Edge) -> None:
     assert answer.status_code == 200
     assert gate.seen.last["x-envoy-original-path"] == CHAT
     assert "x-envoy-retry-on" not in gate.seen.last
+
+
+@pytest.mark.parametrize("name", ["grpc-encoding", "grpc-accept-encoding"])
+@pytest.mark.parametrize("path", [CHAT, "/v3/models"])
+async def test_rest_callers_cannot_say_how_messages_are_encoded(
+    gate: Edge, path: str, name: str
+) -> None:
+    method = "GET" if path == "/v3/models" else "POST"
+    answer = await gate.http.request(method, path, content=b"{}", headers={name: "nobodys"})
+    assert answer.status_code == 200, answer.text

@@ -169,3 +169,15 @@ async def test_http_1_0_is_answered(gate: Edge) -> None:
     assert answer.partition(b"\r\n\r\n")[2] == (
         b"data: 0\n\ndata: 1\n\ndata: 2\n\ndata: [DONE]\n\n"
     )
+
+
+@pytest.mark.parametrize("given", ["x", "", "1", "1h", "123456789S", "-1S", "1.5S"])
+@pytest.mark.parametrize("path", [CHAT, "/ovchat/v1/chat:create", "/v3/models"])
+async def test_a_deadline_that_is_none_is_the_callers_fault(
+    gate: Edge, path: str, given: str
+) -> None:
+    method = "GET" if path == "/v3/models" else "POST"
+    answer = await gate.http.request(method, path, headers={"grpc-timeout": given})
+    error = assert_error(answer, 400, "invalid_value")
+    assert "grpc-timeout" in error["message"]
+    assert answer.headers["access-control-allow-origin"] == "*"

@@ -1,0 +1,80 @@
+"""How much of what a request may hold: bounds that an operator may move.
+
+Those of grammars are not among them: what compiling takes is the compiler's nature.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonValue
+
+# Deeper, and what goes through values recursively may fail: templates, encoders.
+DEEPEST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds; what is beyond is refused, and the error names the field.
+
+    Attributes:
+        max_messages: Of a conversation. OpenAI's; some models' templates go through all
+            messages for each (gemma, command-r), which takes them 8 s.
+        max_parts: Parts of the content of a message, and calls in one, each.
+        max_tools: Tools, or functions.
+        max_documents: Documents.
+        max_stop_strings: OVMS's; OpenAI's is 4.
+        max_stop_tokens: Stop tokens.
+        max_choices: Choices of each prompt. OpenAI's.
+        max_prompts: Prompts of a text completion.
+        max_texts: Texts to tokenise.
+        max_json_depth: Objects and arrays inside each other, in each parameter; up to 256. A
+            schema as deep as a grammar may be fits in.
+    """
+
+    max_messages: int = 2048
+    max_parts: int = 1024
+    max_tools: int = 1024
+    max_documents: int = 1024
+    max_stop_strings: int = 16
+    max_stop_tokens: int = 1024
+    max_choices: int = 128
+    max_prompts: int = 128
+    max_texts: int = 2048
+    max_json_depth: int = 128
+
+    def __post_init__(self) -> None:
+        """Check what types cannot say.
+
+        Raises:
+            ValueError: A bound lets nothing pass, or too much.
+        """
+        for field in dataclasses.fields(self):
+            if getattr(self, field.name) < 1:
+                raise ValueError(f"{field.name} must be at least 1")
+        if self.max_json_depth > DEEPEST:
+            raise ValueError(f"max_json_depth must be at most {DEEPEST}")
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def deeper(value: JsonValue, depth: int) -> bool:
+    """Whether objects and arrays are nested deeper than `depth` levels.
+
+    Not recursive: it is what says whether recursion is safe.
+    """
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(depth):
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True

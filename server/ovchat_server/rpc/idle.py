@@ -1,0 +1,59 @@
+"""Streams whose readers have stopped reading end some day."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from ovchat_server.rpc.wrapping import Behavior, Context, Handler
+
+
+class IdleInterceptor(grpc.aio.ServerInterceptor):
+    """Cancels a stream when its reader takes nothing for too long.
+
+    A message waits when the windows of HTTP/2 are full. What the engine makes meanwhile is
+    merged; but without an end, a reader that is only connected would be remembered for ever.
+    gRPC itself keeps that one message until the connection ends, see server.CONNECTION_AGE.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Wait so long for a reader."""
+        self._seconds = seconds
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """The handler of the RPC; None where there is no such method."""
+        handler = await continuation(handler_call_details)
+        if handler is None or not inspect.isasyncgenfunction(handler.unary_stream):
+            return handler
+        return grpc.unary_stream_rpc_method_handler(
+            self._watched(handler.unary_stream),
+            request_deserializer=handler.request_deserializer,
+            response_serializer=handler.response_serializer,
+        )
+
+    def _watched(self, behavior: Behavior) -> Behavior:
+        async def watched(request: Any, context: Context) -> AsyncIterator[object]:  # noqa: ANN401
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None  # noqa: S101  gRPC runs every call in one
+            async with contextlib.aclosing(behavior(request, context)) as responses:
+                async for response in responses:
+                    # Until the message is with the transport, and the next one is asked for.
+                    timer = loop.call_later(self._seconds, task.cancel)
+                    try:
+                        yield response
+                    finally:
+                        timer.cancel()
+
+        return watched

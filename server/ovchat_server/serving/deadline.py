@@ -1,0 +1,62 @@
+"""How long the server works on one request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, TypeVar
+
+from ovchat_server.api.errors import DeadlineExceededError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+T = TypeVar("T")
+
+
+class Deadline:
+    """When the work on one request ends, whether it is done or not."""
+
+    def __init__(self, seconds: float | None) -> None:
+        """Begin to count; None: it may take as long as it takes."""
+        self._seconds = seconds
+        self._when = None if seconds is None else asyncio.get_running_loop().time() + seconds
+
+    @contextlib.asynccontextmanager
+    async def limit(self) -> AsyncGenerator[None, None]:
+        """Some of the work. Not to be held while others do theirs, as across a yield.
+
+        Raises:
+            DeadlineExceededError: It was not done in time.
+        """
+        # What need not wait is never interrupted, so it has to be asked.
+        self._check()
+        try:
+            async with asyncio.timeout_at(self._when):
+                yield
+        except TimeoutError as error:
+            raise self._exceeded() from error
+
+    async def until(self, items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
+        """The items that come in time.
+
+        Raises:
+            DeadlineExceededError: There would have been more.
+        """
+        while True:
+            try:
+                async with self.limit():
+                    item = await anext(items)
+            except StopAsyncIteration:
+                return
+            yield item
+
+    def _check(self) -> None:
+        if self._when is not None and asyncio.get_running_loop().time() >= self._when:
+            raise self._exceeded()
+
+    def _exceeded(self) -> DeadlineExceededError:
+        return DeadlineExceededError(
+            f"The answer took longer than the {self._seconds:g} seconds that this server gives "
+            "a request. Ask for fewer tokens, or try again when it is less busy."
+        )

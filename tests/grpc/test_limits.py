@@ -1,0 +1,178 @@
+"""Bounds that an operator moved hold on the typed door, and the error names the field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+
+from ovchat.v1 import chat_pb2, message_pb2, tokenizer_service_pb2, tool_pb2
+from ovchat_server.api.limits import Limits
+from ovchat_server.app import Server
+from tests.grpc.conftest import Client
+from tests.grpc.requests import go_on, successor, user
+from tests.grpc.test_errors import details
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from ovchat_server.settings import ModelSettings, Settings
+
+LIMITS = Limits(
+    max_messages=3,
+    max_parts=2,
+    max_tools=2,
+    max_documents=2,
+    max_stop_strings=2,
+    max_stop_tokens=2,
+    max_choices=2,
+    max_prompts=2,
+    max_texts=2,
+    max_json_depth=20,
+)
+
+
+@pytest.fixture(scope="module")
+async def bounded(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> AsyncIterator[Client]:
+    server = Server(make_settings(successor, limits=LIMITS))
+    async with (
+        server.running(),
+        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        client = Client(server, channel)
+        await client.wait_for_health("SERVING")
+        yield client
+
+
+def nested(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+def parts(count: int) -> message_pb2.Message:
+    return message_pb2.Message(
+        role=message_pb2.ROLE_USER, content=[message_pb2.ContentPart(text="a")] * count
+    )
+
+
+def calls(count: int) -> list[message_pb2.Message]:
+    call = message_pb2.ToolCall(id="c", function=message_pb2.FunctionCall(name="f"))
+    asked = message_pb2.Message(role=message_pb2.ROLE_ASSISTANT, tool_calls=[call] * count)
+    return [asked, user("a")]
+
+
+def tools(count: int, parameters: str = "{}") -> list[tool_pb2.Tool]:
+    return [
+        tool_pb2.Tool(
+            function=tool_pb2.FunctionDefinition(name=f"f{number}", parameters=parameters)
+        )
+        for number in range(count)
+    ]
+
+
+def chat(*messages: message_pb2.Message, **fields: Any) -> chat_pb2.CreateChatCompletionRequest:
+    request = successor("a", 2, **fields)
+    if messages:
+        del request.messages[:]
+        request.messages.extend(messages)
+    return request
+
+
+def texts(count: int) -> tokenizer_service_pb2.TokenizeRequest:
+    return tokenizer_service_pb2.TokenizeRequest(model="successor", text=["a"] * count)
+
+
+# The method, what is just within, what is just beyond, the field.
+BOUNDS: dict[str, tuple[str, Any, Any, str]] = {
+    "messages": ("chat", chat(*[user("a")] * 3), chat(*[user("a")] * 4), "messages"),
+    "parts": ("chat", chat(parts(2)), chat(user("a"), parts(3)), "messages[1].content"),
+    "calls": ("chat", chat(*calls(2)), chat(*calls(3)), "messages[0].tool_calls"),
+    "tools": ("chat", chat(tools=tools(2)), chat(tools=tools(3)), "tools"),
+    "documents": ("chat", chat(documents=["{}"] * 2), chat(documents=["{}"] * 3), "documents"),
+    "stop": ("chat", chat(stop=["x"] * 2), chat(stop=["x"] * 3), "stop"),
+    "stop tokens": (
+        "chat",
+        chat(stop_token_ids=[1] * 2),
+        chat(stop_token_ids=[1] * 3),
+        "stop_token_ids",
+    ),
+    "choices": ("chat", chat(n=2), chat(n=3), "n"),
+    "prompts": ("text", go_on(*"ab"), go_on(*"abc"), "prompt"),
+    "texts": ("tokenize", texts(2), texts(3), "text"),
+    "depth of arguments": (
+        "chat",
+        chat(chat_template_kwargs=nested(20)),
+        chat(chat_template_kwargs=nested(21)),
+        "chat_template_kwargs",
+    ),
+    "depth of a document": (
+        "chat",
+        chat(documents=[nested(19)]),
+        chat(documents=[nested(20)]),
+        "documents",
+    ),
+    "depth of a schema": (
+        "chat",
+        chat(tools=tools(1, nested(17))),
+        chat(tools=tools(1, nested(18))),
+        "tools",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+async def test_a_bound_lets_pass_what_is_within_and_names_what_is_not(
+    bounded: Client, name: str
+) -> None:
+    kind, within, beyond, field = BOUNDS[name]
+    method: Any = {
+        "chat": bounded.chat.CreateChatCompletion,
+        "text": bounded.texts.CreateCompletion,
+        "tokenize": bounded.tokenizer.Tokenize,
+    }[kind]
+
+    await method(within)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await method(beyond)
+
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert details(caught.value)[1] == [field]
+    assert field in str(caught.value.details())
+
+
+async def test_more_calls_than_a_connection_may_have_wait_for_their_turn(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    server = Server(make_settings(successor, max_concurrent_streams=2))
+    async with (
+        server.running(),
+        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+        # Another connection, not the same one shared.
+        grpc.aio.insecure_channel(
+            f"127.0.0.1:{server.port}", options=[("grpc.use_local_subchannel_pool", 1)]
+        ) as other_channel,
+    ):
+        client, other = Client(server, channel), Client(server, other_channel)
+        await other.wait_for_health("SERVING")
+        running = [client.chat.StreamChatCompletion(chat()) for _ in range(2)]
+        long = [client.chat.StreamChatCompletion(_long()) for _ in range(2)]
+        for call in running:
+            assert len([chunk async for chunk in call]) > 1
+        for call in long:
+            await call.read()
+
+        waiting = client.chat.CreateChatCompletion(chat())
+        await other.chat.CreateChatCompletion(chat())
+        assert not waiting.done()
+        long[0].cancel()
+
+        assert (await waiting).usage.completion_tokens == 2
+        long[1].cancel()
+
+
+def _long() -> chat_pb2.CreateChatCompletionRequest:
+    request = chat()
+    request.max_tokens = 4000
+    return request

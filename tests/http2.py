@@ -1,0 +1,41 @@
+"""HTTP/2 and gRPC by hand, for clients that do as no library would."""
+
+from __future__ import annotations
+
+import struct
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
+END_STREAM, END_HEADERS = 1, 4
+PATH = b"/ovchat.v1.ChatService/StreamChatCompletion"
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2."""
+    head = struct.pack(">I", len(payload))[1:] + bytes((kind, flags))
+    return head + struct.pack(">I", stream) + payload
+
+
+def field(name: bytes, value: bytes) -> bytes:
+    """A header as HPACK writes it without tables."""
+    return b"\x00" + bytes((len(name),)) + name + bytes((len(value),)) + value
+
+
+def call(data: bytes, *fields: tuple[bytes, bytes], path: bytes = PATH) -> bytes:
+    """The bytes of an RPC."""
+    headers = (
+        (b":method", b"POST"),
+        (b":scheme", b"http"),
+        (b":path", path),
+        (b":authority", b"x"),
+        (b"te", b"trailers"),
+        (b"content-type", b"application/grpc"),
+        *fields,
+    )
+    block = b"".join(field(name, value) for name, value in headers)
+    return frame(HEADERS, END_HEADERS, 1, block) + frame(DATA, END_STREAM, 1, data)
+
+
+def message(body: bytes, *, compressed: int = 0, length: int | None = None) -> bytes:
+    """The prefix of gRPC, and what follows it."""
+    return struct.pack(">BI", compressed, len(body) if length is None else length) + body
