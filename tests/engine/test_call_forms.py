@@ -229,7 +229,7 @@ async def test_an_answer_of_another_form_may_come_instead(
     demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
 ) -> None:
     some = {"first": SWITCH, "second": SWITCH}
-    other = either(form.instead(called(some), parallel=True), laid_out({"const": 1}))
+    other = either(*form.instead(called(some), parallel=True), laid_out({"const": 1}))
 
     ended = await answers(demo, other, 16, temperature=100)
 

@@ -105,7 +105,7 @@ def test_arguments_are_streamed_as_they_are_generated(sdk: openai.OpenAI) -> Non
     deltas = [call for chunk in stream for call in chunk.choices[0].delta.tool_calls or []]
 
     assert [delta.index for delta in deltas if delta.id] == [0, 1]
-    assert len(deltas) > 6
+    assert len(deltas) > 2
     for index, city in ((0, "Paris"), (1, "Rome")):
         fragments = [
             delta.function.arguments or ""
@@ -223,3 +223,62 @@ def unconstrained(
         openai.OpenAI(base_url=f"{stack.url}/v1", api_key="unused", max_retries=0) as client,
     ):
         yield client
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"enum": [1, 2]},
+        {"type": "string"},
+        {"type": "array", "items": {"type": "integer"}},
+        {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
+        {"$ref": "#/$defs/word", "$defs": {"word": {"type": "string"}}},
+        {"type": "object", "properties": {"a": {"type": "strin"}}},
+    ],
+)
+def test_arguments_are_an_object_whatever_the_schema_says(
+    sdk: openai.OpenAI, parameters: dict[str, Any]
+) -> None:
+    tool: dict[str, Any] = {"name": "get_weather", "parameters": parameters}
+    asked: dict[str, Any] = {"messages": PARIS, "seed": 1, "tool_choice": "required"}
+    one = {"parallel_tool_calls": False, "temperature": 1}
+    choice = choices(sdk, **asked, **one, tools=[{"type": "function", "function": tool}])
+    assert [type(arguments) for _, arguments in called(choice)] == [dict]
+
+    strict = {"type": "function", "function": tool | {"strict": True}}
+    with pytest.raises(openai.BadRequestError) as caught:
+        sdk.chat.completions.create(model="demo", **asked, tools=[strict])
+    assert caught.value.param == "tools[0].function.parameters"
+
+
+@pytest.mark.parametrize("city", ["Paris", "Rome", "Berlin"])
+def test_a_format_beside_tools_makes_no_more_calls(sdk: openai.OpenAI, city: str) -> None:
+    asked: list[Any] = [{"role": "user", "content": f"What is the weather in {city}?"}]
+    alone = called(choices(sdk, messages=asked, tools=[WEATHER]))
+    beside = called(choices(sdk, messages=asked, tools=[WEATHER], response_format=ANSWER))
+    assert beside == alone == [("get_weather", {"city": city})]
+
+
+def test_strict_tools_are_held_to_even_where_others_are_not(unconstrained: openai.OpenAI) -> None:
+    strict = {"type": "function", "function": FORECAST["function"] | {"strict": True}}
+    [(_, arguments)] = called(choices(unconstrained, messages=PARIS, tools=[strict]))
+    jsonschema.validate(arguments, FORECAST["function"]["parameters"])
+
+
+@pytest.mark.parametrize("tool_choice", ["auto", "required"])
+def test_nothing_of_a_calls_markup_is_said_wherever_it_is_cut(
+    sdk: openai.OpenAI, tool_choice: str
+) -> None:
+    whole = '{"city": "Paris"}'
+    for most in range(1, 24):
+        choice = sdk.chat.completions.create(
+            model="demo",
+            messages=PARIS,
+            tools=[WEATHER],
+            tool_choice=tool_choice,  # type: ignore[arg-type]
+            temperature=0,
+            max_tokens=most,
+        ).choices[0]
+        if calls := choice.message.tool_calls:
+            assert not choice.message.content
+            assert whole.startswith(calls[0].function.arguments)

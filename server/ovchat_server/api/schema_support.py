@@ -12,7 +12,7 @@ from ovchat_server.api.schema.grammar import schema_grammar
 from ovchat_server.api.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.api.json_value import JsonObject, JsonValue
 
 
 def unenforced(schema: JsonValue) -> str:
@@ -22,3 +22,12 @@ def unenforced(schema: JsonValue) -> str:
     except SchemaError as error:
         return str(error)
     return ""
+
+
+def of_objects(schema: JsonObject) -> JsonObject:
+    """The objects that follow a schema, where none are refused: a call's arguments are one."""
+    kinds = schema.get("type", "object")
+    if kinds == "object" or (isinstance(kinds, list) and "object" in kinds):
+        return {**schema, "type": "object"}
+    # Of another type as well: nothing follows it.
+    return {"allOf": [{"type": kinds}, {"type": "object"}]}

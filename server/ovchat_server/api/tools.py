@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.api.errors import shortened
 from ovchat_server.api.grammar_limits import refuse_beyond_limits
-from ovchat_server.api.schema_support import unenforced
+from ovchat_server.api.schema_support import of_objects, unenforced
 
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
@@ -87,7 +87,7 @@ def refuse_unenforceable(request: Reader, tools: tuple[Tool, ...], choice: ToolC
             continue
         path = form.format(index)
         within = refuse_beyond_limits(request, path, tool.parameters)
-        complaint = unenforced(tool.parameters) if within and tool.strict else ""
+        complaint = unenforced(of_objects(tool.parameters)) if within and tool.strict else ""
         if complaint:
             request.refuse(path, complaint, "unsupported_schema")
 

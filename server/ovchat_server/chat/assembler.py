@@ -87,8 +87,9 @@ class ChoiceAssembler:
         self._stop = StopMatcher(options.stop, include=options.include_stop)
         self._parser = options.parser()
         self._calls = 0
-        # Of the last call.
+        # Of the last call; and whether those before it are whole.
         self._arguments: list[str] = []
+        self._whole_calls = True
         self._logprobs = LogprobQueue()
         # Characters of the answer's text, with what the stop strings hold back and without.
         self._detokenized = 0
@@ -143,7 +144,7 @@ class ChoiceAssembler:
         if finish:
             if self._calls and finish is FinishReason.STOP:
                 # A stop string, or a token that ends answers, may cut a call that is streamed.
-                whole = is_whole("".join(self._arguments))
+                whole = self._whole_calls and is_whole("".join(self._arguments))
                 finish = FinishReason.TOOL_CALLS if whole else FinishReason.LENGTH
             chunks.append(self._chunk(Delta(), finish))
         return chunks
@@ -204,6 +205,8 @@ class ChoiceAssembler:
         deltas: list[ToolCallDelta] = []
         for piece in pieces:
             if piece.name is not None:
+                if self._calls:
+                    self._whole_calls &= is_whole("".join(self._arguments))
                 self._arguments.clear()
             self._arguments.append(piece.arguments)
             if piece.name is not None:

@@ -52,6 +52,8 @@ def form_of(constraint: Constraint, opening: str = "") -> JsonObject:
 
 def either(*forms: JsonValue) -> JsonObject:
     """One of some forms."""
+    if len(forms) == 1 and isinstance(forms[0], dict):
+        return forms[0]
     return {"type": "or", "elements": [*forms]}
 
 

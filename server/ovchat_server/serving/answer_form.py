@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.chat import PromptEnding, ToolMode
 from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
 from ovchat_server.api.grammar_limits import beyond_limits
-from ovchat_server.api.schema_support import unenforced
+from ovchat_server.api.schema_support import of_objects, unenforced
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect, ToolDialect
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.engine.base import Resumption
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ovchat_server.api.chat import ChatRequest, Tool
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.chat.dialects.call_form import CallForm
     from ovchat_server.serving.models import ServedModel
 
@@ -75,12 +75,12 @@ async def answer_form(
         return await _free(model, request, reasoning) if offered else AnswerForm()
     calls = _calls(model, request) if offered else None
     if constraint is None or (calls and choice.forced):
-        form, field, closed = calls or NOTHING, choice.field, False
+        form, field, closed = either(*calls) if calls else NOTHING, choice.field, False
     else:
         opening = "" if _continues(request) else _answer_opening(model)
         form, field, closed = form_of(constraint, opening), constraint.field, constraint.closed
         if calls:
-            form, closed = either(calls, form), False
+            form, closed = either(*calls, form), False
     text = await checked(model, after_reasoning(form, reasoning), field)
     return AnswerForm(
         Grammar(text, closed),
@@ -112,8 +112,8 @@ def reasoning_before(
     return None if closed and not opened else Reasoning(dialect.opening, dialect.closing, opened)
 
 
-def _calls(model: ServedModel, request: ChatRequest) -> JsonObject:
-    """The form of an answer that calls.
+def _calls(model: ServedModel, request: ChatRequest) -> list[JsonValue]:
+    """The forms of an answer that calls.
 
     Raises:
         InvalidRequestError: There is none.
@@ -122,8 +122,9 @@ def _calls(model: ServedModel, request: ChatRequest) -> JsonObject:
     written = _call_form(model)
     if written is not None:
         called = _called(request)
-        form = written.forced if choice.forced else written.instead
-        return form(called, parallel=choice.parallel)
+        if choice.forced:
+            return [written.forced(called, parallel=choice.parallel)]
+        return written.instead(called, parallel=choice.parallel)
     field = choice.field if choice.forced or constraint is None else constraint.field
     complaint = (
         f"{field} cannot be served: calls of this model cannot be forced."
@@ -145,7 +146,8 @@ async def _free(
     choice, params, written = request.tool_choice, request.generation, _call_form(model)
     unruly = params.beams or params.ending.ignore_eos or params.ending.min_tokens
     holds = written is not None and written.trigger and not (unruly or _continues(request))
-    if holds and written and (model.constrains_calls or choice.allowed is not None):
+    asked = choice.allowed is not None or any(tool.strict for tool in request.tools)
+    if holds and written and (model.constrains_calls or asked):
         tools = _called(request)
         plain = written.free(tools, parallel=choice.parallel)
         begun = _reasoned_or_not(plain, reasoning)
@@ -153,7 +155,7 @@ async def _free(
             text = await checked(model, begun, choice.field)
         except ApiError:
             # Nobody asked for a grammar: without one it is answered all the same.
-            if choice.allowed is not None or any(tool.strict for tool in request.tools):
+            if asked:
                 raise
             return AnswerForm()
         places = _resumptions(written, tools, plain, reasoning, parallel=choice.parallel)
@@ -227,6 +229,7 @@ def _with_schema(tool: Tool) -> CalledTool:
     if tool.parameters is None:
         return CalledTool(tool.name, NO_ARGUMENTS, laid_out)
     # Where it was asked for strictly, reading the request has refused it.
-    loose = beyond_limits(tool.parameters) or unenforced(tool.parameters)
-    schema = ANY_ARGUMENTS if loose else tool.parameters
+    schema = of_objects(tool.parameters)
+    if beyond_limits(schema) or unenforced(schema):
+        schema = ANY_ARGUMENTS
     return CalledTool(tool.name, schema, partial(laid_out, root=schema))

@@ -15,7 +15,12 @@ from ovchat_server.chat.prompt import Conversation
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.answer_form import answer_form, reasoning_before
 from ovchat_server.serving.deadline import Deadline
-from ovchat_server.serving.generation import PromptTokens, generation_requests, truncated
+from ovchat_server.serving.generation import (
+    PromptTokens,
+    check_prompts,
+    generation_requests,
+    truncated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,8 +66,10 @@ class ChatCompletions:
         tokens = truncated(model, params, prompt.tokens)
         opened = _inside_reasoning(model.dialects, request, prompt)
         reasoning = reasoning_before(model, request, prompt.text, opened=opened)
-        form = await answer_form(model, request, reasoning)
         prompts = [PromptTokens("messages", tokens)]
+        # Before a grammar is compiled for what does not fit anyway.
+        check_prompts(model, params, prompts)
+        form = await answer_form(model, request, reasoning)
         requests = generation_requests(model, params, prompts, form.grammar)
         options = _assembly(model, request, form, opened=opened)
         return Answer(

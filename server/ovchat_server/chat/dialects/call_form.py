@@ -61,13 +61,20 @@ class CallForm:
         sections: list[JsonValue] = [form.section(tools, parallel=parallel) for form in self._forms]
         return {"type": "or", "elements": sections}
 
-    def instead(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
-        """The same, where the answer may have another form, too."""
+    def instead(self, tools: Sequence[CalledTool], *, parallel: bool) -> list[JsonValue]:
+        """The same as forms among which the answer has one, beside others.
+
+        The compiler chooses between forms only if it knows where each of them ends. So a single
+        call is one of its own: behind several stands a space, which says that there are no more.
+        """
         forced = self.forced(tools, parallel=parallel)
         if all(form.closing for form in self._forms):
-            return forced
-        # The compiler chooses between forms only if it knows where each of them ends.
-        return {"type": "tag", "begin": "", "content": forced, "end": " "}
+            return [forced]
+        single = [form.call(tool) for form in self._forms if not form.opening for tool in tools]
+        ended: list[JsonValue] = [tag for tag in single if tag["end"]]
+        if ended and not parallel and len(ended) == len(single) and not self.also:
+            return ended
+        return [*ended, {"type": "tag", "begin": "", "content": forced, "end": " "}]
 
     def free(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
         """Any text, in which calls are of `tools`; not `parallel`: it ends with the first."""

@@ -161,6 +161,9 @@ class MarkupParser(ABC):
             try:
                 yield from self.read(opening)
             except DamagedError:
+                if self._trusted and self._after_call and self.source.ended:
+                    # Cut off between the parts of a call that is handed out already.
+                    return
                 self.say(self.source.remembered())
 
     def _say_until_opening(self) -> Steps[str | None]:
