@@ -15,7 +15,7 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.engine.grammar import Reasoning, after_reasoning, form_of, grammar_text
-from ovchat_server.engine.grammar_sandbox import DIED, GrammarSandbox
+from ovchat_server.engine.grammar_sandbox import DIED, SLOW_FOR, GrammarSandbox
 from ovchat_server.engine.tokenizer import Tokenizer
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, spec
@@ -252,6 +252,52 @@ async def test_a_compile_that_takes_too_long_is_ended() -> None:
         await sandbox.close()
 
     assert reason == "it takes more than 0.5 seconds to compile"
+
+
+async def test_that_a_compile_takes_too_long_is_believed_for_a_minute_only() -> None:
+    now = 0.0
+    sandbox = GrammarSandbox(demo_spec(grammar_timeout=0.5), lambda: now)
+    slow = bomb("many repetitions")
+    try:
+        reason = await sandbox.check(slow)
+        await sandbox.close()
+        now = SLOW_FOR - 1
+        assert await sandbox.check(slow) == reason
+        assert sandbox._starting is None
+        now = SLOW_FOR
+        assert await sandbox.check(slow) == reason
+        # It was asked again.
+        assert sandbox._starting is not None
+    finally:
+        await sandbox.close()
+
+
+async def test_a_grammar_that_nobody_waits_for_any_more_is_not_checked() -> None:
+    sandbox = GrammarSandbox(demo_spec())
+    asked, shared, after = (grammar("regex", text) for text in ("asked", "shared", "after"))
+    gone = [asyncio.create_task(sandbox.check(text)) for text in (asked, shared, shared, after)]
+    compiled = []
+    asking = asyncio.Event()
+    ask = sandbox._ask
+
+    async def noted(text: str) -> Any:
+        compiled.append(text)
+        asking.set()
+        return await ask(text)
+
+    sandbox._ask = noted  # type: ignore[method-assign]
+    try:
+        await asking.wait()
+        for task in (gone[1], gone[3]):
+            task.cancel()
+        await asyncio.wait([gone[1], gone[3]])
+        # The same again has its turn.
+        assert await sandbox.check(shared) == ""
+        assert await gone[0] == await gone[2] == ""
+    finally:
+        await sandbox.close()
+
+    assert compiled == [asked, shared]
 
 
 async def test_reasons_hold_no_paths_and_no_source() -> None:

@@ -193,7 +193,7 @@ class Run:
         self.trials: list[int] = []
         self.admitted: list[int] = []
         self.patience = 3
-        self.scheduler = Scheduler(self.pipeline, total, BLOCK, self.trials.append)
+        self.scheduler = Scheduler(self.pipeline, total, BLOCK, self.trials.append, lambda _: True)
         self.total = total
         self.requests: dict[int, Add] = {}
         # By the request's id, and for each sequence of a search.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ovchat_server.engine.base import Resumption
 from ovchat_server.engine.compiler import Compiled
-from ovchat_server.engine.grammar_gate import GrammarGate
+from ovchat_server.engine.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.messages import REFUSED, Add
 from ovchat_server.engine.scheduler import Scheduler
 from ovchat_server.engine.steps import Output
@@ -85,8 +85,9 @@ class Engine:
     def __init__(self, total: int = 64) -> None:
         self.compiler = FakeCompiler()
         self.pipeline = FakePipeline(total)
-        self.scheduler = Scheduler(self.pipeline, total, BLOCK, print)
-        self.gate = GrammarGate(self.compiler, self.scheduler)
+        grammars = Grammars(self.compiler)
+        self.scheduler = Scheduler(self.pipeline, total, BLOCK, print, grammars.compiled)
+        self.gate = GrammarGate(grammars, self.scheduler)
         self.tokens: dict[int, int] = {}
         self.finish: dict[int, str] = {}
 
@@ -206,16 +207,85 @@ def test_a_sequence_with_a_grammar_is_never_started_twice(
         assert not constrained or len(starts) == 1
 
 
-def test_a_sequence_waits_for_the_grammars_that_it_may_need_later() -> None:
-    engine = Engine()
-    marks = (Resumption("a", "later"), Resumption("b", ""))
-    engine.gate.add(msgspec.structs.replace(add(1, "now"), resumptions=marks))
-    assert engine.compiler.started == ["now", "later"]
+MARKS = (Resumption("", "later"),)
 
-    for grammar in ("now", "later"):
-        assert not engine.scheduler.busy
-        engine.compiler.done.append(Compiled(grammar))
-        engine.gate.open()
+
+def returning(identifier: int, *, suspect: bool = False) -> Add:
+    """A sequence that said something in another process."""
+    return msgspec.structs.replace(
+        add(identifier, "now"), resumptions=MARKS, said=(1,), suspect=suspect
+    )
+
+
+def compile_now(engine: Engine, grammar: str, error: str = "") -> None:
+    engine.compiler.done.append(Compiled(grammar, error))
+    engine.gate.open()
+
+
+def test_a_grammar_for_later_is_compiled_only_when_a_sequence_needs_it() -> None:
+    engine = Engine(total=9)
+    engine.scheduler.add(add(1, answer=20))
+    request = add(2, "now", answer=16)
+    engine.gate.add(msgspec.structs.replace(request, resumptions=MARKS))
+    compile_now(engine, "now")
+    engine.step()
+    assert engine.scheduler.load().running_requests == 2
+    for _ in range(20):
+        if engine.scheduler.load().preemptions:
+            break
+        assert engine.compiler.started == ["now"]
+        engine.step()
+    assert engine.compiler.started == ["now", "later"]
+    engine.run()
+    assert engine.finish == {1: "length"}
+    compile_now(engine, "later")
+    engine.run()
+
+    assert engine.compiler.started == ["now", "later"]
+    assert engine.finish == {1: "length", 2: "length"}
+
+
+def test_others_step_on_while_the_grammar_of_one_that_comes_back_is_compiled() -> None:
+    engine = Engine()
+    engine.gate.add(returning(1))
+    compile_now(engine, "now")
+    engine.gate.add(add(2))
+    engine.run()
+    assert engine.compiler.started == ["now", "later"]
+    assert engine.finish == {2: "length"}
+
+    compile_now(engine, "later")
+    assert engine.scheduler.busy
+    engine.run()
+
+    assert engine.finish == {1: "length", 2: "length"}
+    assert [request.grammar for request in engine.pipeline.added] == ["", "later"]
+
+
+def test_nothing_steps_while_all_wait_for_a_grammar() -> None:
+    engine = Engine()
+    engine.gate.add(returning(1, suspect=True))
+    compile_now(engine, "now")
+    engine.gate.add(add(2))
+    engine.step()
+    assert not engine.scheduler.busy
+    assert engine.pipeline.added == []
+
+    engine.gate.cancel(1)
+    assert engine.scheduler.busy
+    engine.run()
+
+    assert engine.finish == {2: "length"}
+
+
+def test_who_comes_back_repeats_where_its_grammar_does_not_compile_after_all() -> None:
+    engine = Engine()
+    # What the fake says first.
+    engine.gate.add(msgspec.structs.replace(returning(1), said=(5,)))
+    compile_now(engine, "now")
+    engine.step()
+    compile_now(engine, "later", "no")
     engine.run()
 
     assert engine.finish == {1: "length"}
+    assert [request.grammar for request in engine.pipeline.added] == ["now"]

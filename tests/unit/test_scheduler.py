@@ -231,7 +231,7 @@ def test_a_sequence_that_the_pipeline_refuses_ends_alone() -> None:
                 raise RuntimeError("no thanks")
             return super().add(request)
 
-    scheduler = Scheduler(Picky(64), 64, BLOCK, print)
+    scheduler = Scheduler(Picky(64), 64, BLOCK, print, lambda _: True)
     requests = [Add(id=number, prompt=(number,), max_tokens=6) for number in (1, 2, 3)]
     for request in requests:
         scheduler.add(request)

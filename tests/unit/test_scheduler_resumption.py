@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from ovchat_server.engine.messages import Add
 
 
+@pytest.fixture(autouse=True)
+def _short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that fit into the small pools of these tests."""
+    monkeypatch.setattr("ovchat_server.engine.sequence.CALL_TOKENS", 4)
+
+
 def marked(identifier: int, prompt: int, answer: int, **grammars: int) -> Add:
     """A sequence whose grammar changes with some of its tokens: {grammar: place of the token}."""
     request = sequence(identifier, prompt, answer, grammar="begun")
@@ -24,6 +30,25 @@ def marked(identifier: int, prompt: int, answer: int, **grammars: int) -> Add:
         for grammar, place in grammars.items()
     )
     return msgspec.structs.replace(request, resumptions=resumptions)
+
+
+CALLS, ENDS = ("<call>",), ("</call>",)
+PLAIN = (
+    Resumption("", "rest", CALLS),
+    Resumption("<call>", "", ENDS),
+    Resumption("</call>", "rest", CALLS),
+)
+# The prompt opened the reasoning, or the answer may.
+INSIDE = (
+    Resumption("", "thinking", ("</think>",)),
+    *PLAIN[1:],
+    Resumption("</think>", "rest", CALLS),
+)
+BEFORE = (
+    *PLAIN,
+    Resumption("<think>", "thinking", ("</think>",)),
+    Resumption("</think>", "rest", CALLS),
+)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +64,42 @@ def marked(identifier: int, prompt: int, answer: int, **grammars: int) -> Add:
 def test_the_last_mark_says_how_the_answer_goes_on(text: str, grammar: str) -> None:
     marks = (Resumption("<call>", ""), Resumption("</call>", "rest"))
     assert resumed("begun", marks, text) == grammar
+
+
+@pytest.mark.parametrize(
+    ("marks", "text", "grammar"),
+    [
+        (PLAIN, "Hello", "rest"),
+        (PLAIN, "<call>{'a': '<call>'}</call> well", "rest"),
+        (BEFORE, "<call>{'a': '<think>", ""),
+        (BEFORE, "<call>{'a': '</think>", ""),
+        (BEFORE, "<call>1</call> <think> <call>{'a': '", ""),
+        (BEFORE, "<think>I may <call>", "thinking"),
+        (BEFORE, "<think>I may <call>1</call>, or <think>", "thinking"),
+        (BEFORE, "<think>I may <call></think>well", "rest"),
+        (BEFORE, "<think>I may</think>well <call>{'a': '</think>", ""),
+        (BEFORE, "<think>I may</think>Write <think> and <call>", ""),
+        (BEFORE, "Write <think> and <call>", ""),
+        (INSIDE, "I may <call>", "thinking"),
+        (INSIDE, "I may <call>1</call>, or", "thinking"),
+        (INSIDE, "I may <call></think>well", "rest"),
+        (INSIDE, "I may</think><call>{'a': '</think>", ""),
+    ],
+)
+def test_marks_count_only_where_they_mean_something(
+    marks: tuple[Resumption, ...], text: str, grammar: str
+) -> None:
+    assert resumed("begun", marks, text) == grammar
+
+
+def test_of_marks_at_one_place_the_longest_counts() -> None:
+    marks = (Resumption("]", "short"), Resumption("]]", "long"))
+    assert resumed("begun", marks, "a]]") == resumed("begun", marks[::-1], "a]]") == "long"
+
+
+@pytest.mark.parametrize("text", ["Hello <ca", "<call>1</call> <", "<think>so</thi"])
+def test_where_a_mark_may_have_begun_no_grammar_can(text: str) -> None:
+    assert resumed("begun", BEFORE, text) == ""
 
 
 def test_without_marks_the_grammar_begins_anew() -> None:
@@ -81,25 +142,54 @@ def test_where_all_are_inside_of_calls_the_youngest_begins_again_where_it_began(
     assert set(run.pipeline.requests[2]) == {requests[1]}
 
 
-def test_what_cannot_be_repeated_goes_on_without_a_grammar() -> None:
+def test_what_cannot_be_repeated_ends_with_what_it_said() -> None:
     run = Run(8)
     requests = [marked(1, 4, 22, call=1), marked(2, 4, 22, call=1)]
     run.add(*requests)
     while len(run.pipeline.requests.get(2, [])) < 2:
         run.step()
     [repeating] = run.pipeline.inside[-1].beams
-    said = run.tokens[2]
+    said = [*run.tokens[2]]
     repeating.tokens.append(END + 1 if said[0] != END + 1 else END + 2)
     run.finish_all()
 
-    assert run.tokens[2] == alone(requests[1])[0]
-    assert [request.grammar for request in run.pipeline.requests[2]][:3] == ["begun", "begun", ""]
+    assert run.tokens[2] == said
+    assert run.finish[2] == "length"
+    assert {request.grammar for request in run.pipeline.requests[2]} == {"begun"}
+    run.right(requests[0])
 
 
 def test_sequences_that_can_come_back_need_no_place_to_their_end() -> None:
-    run = Run(8)
+    # Tokens of three prompts and calls, and a block that the last needs besides.
+    run = Run(3 * 3 + 1)
     run.add(*(marked(identifier, 4, 22, rest=1) for identifier in (1, 2, 3)))
 
     run.step()
 
     assert len(run.pipeline.inside) == 3
+
+
+@pytest.mark.parametrize(("total", "together"), [(7, 2), (6, 1)])
+def test_newcomers_leave_room_for_a_call(total: int, together: int) -> None:
+    run = Run(total)
+    run.add(marked(1, 4, 14, rest=1), marked(2, 4, 14, rest=1))
+    run.step()
+
+    assert len(run.pipeline.inside) == together
+
+
+def test_an_answer_shorter_than_a_call_needs_no_room_for_one() -> None:
+    run = Run(5)
+    run.add(marked(1, 4, 2, rest=1), marked(2, 4, 2, rest=1))
+    run.step()
+
+    assert len(run.pipeline.inside) == 2
+
+
+def test_room_for_a_call_does_not_keep_a_sequence_from_running_alone() -> None:
+    run = Run(6)
+    request = marked(1, 4, 14, rest=1)
+    run.add(sequence(2, 4, 14), request)
+    run.finish_all()
+
+    run.right(request)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.messages import Add
-from ovchat_server.engine.scheduler import LOOK_AHEAD_TOKENS, MAX_DROPS
+from ovchat_server.engine.scheduler import MAX_DROPS
 from tests.unit.scheduler_tools import BLOCK, END, Run, alone, found_alone, search, sequence
 
 if TYPE_CHECKING:

@@ -62,13 +62,16 @@ class Resumption:
     """What form the rest of an answer has, should its sequence lose its place and come back.
 
     Attributes:
-        mark: A text: the last mark in the answer so far says how it goes on.
+        mark: A text: the last mark in the answer so far says how it goes on. "": the place
+            where the answer begins.
         grammar: What follows then, as of engine.grammar. "": none could begin in the middle of
             what the mark begins. Such a sequence repeats what it said.
+        until: The only marks that count behind this one; none: all do.
     """
 
     mark: str
     grammar: str
+    until: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

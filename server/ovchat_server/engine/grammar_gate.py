@@ -1,4 +1,4 @@
-"""Sequences that wait for their grammar, before the scheduler sees them."""
+"""Grammars that are compiled, and sequences that wait for theirs before the scheduler sees them."""
 
 from __future__ import annotations
 
@@ -39,28 +39,56 @@ class Admission(Protocol):
         ...
 
 
-class GrammarGate:
-    """Lets a sequence pass when its grammars are compiled: others step on meanwhile."""
+class Grammars:
+    """Knows what is compiled, and has compiled what somebody asks for."""
 
-    def __init__(self, compiler: Compiler, admission: Admission) -> None:
-        """Compile with `compiler`, pass on to `admission`."""
+    def __init__(self, compiler: Compiler) -> None:
+        """Nothing is compiled."""
         self._compiler = compiler
+        # By digests: a grammar may be as long as a request.
+        self._known: dict[bytes, bool | None] = {}
+
+    def compiled(self, grammar: str) -> bool | None:
+        """Whether a grammar is compiled; None: it does not compile.
+
+        One that nobody asked for before is, from now on.
+        """
+        key = _digest(grammar)
+        if key not in self._known:
+            self._known[key] = False
+            self._compiler.start(grammar)
+        return self._known[key]
+
+    def take(self) -> list[str]:
+        """What was done with since the last time."""
+        done = self._compiler.take()
+        for item in done:
+            self._known[_digest(item.grammar)] = None if item.error else True
+            if item.error:
+                # It was checked before it came here.
+                sys.stderr.write(f"a grammar did not compile: {item.error}\n")
+        return [item.grammar for item in done]
+
+
+class GrammarGate:
+    """Lets a sequence pass when its grammar is compiled: others step on meanwhile."""
+
+    def __init__(self, grammars: Grammars, admission: Admission) -> None:
+        """Pass on to `admission`."""
+        self._grammars = grammars
         self._admission = admission
-        # Digests: a grammar may be as long as a request.
-        self._compiled: set[bytes] = set()
         self._waiting: dict[str, list[Add]] = {}
 
     def add(self, request: Add) -> None:
         """Take a sequence."""
-        missing = [item for item in request.grammars if _digest(item) not in self._compiled]
-        if not missing:
+        grammar = request.grammar
+        compiled = self._grammars.compiled(grammar) if grammar else True
+        if compiled:
             self._admission.add(request)
-            return
-        for grammar in missing:
-            if grammar not in self._waiting:
-                self._compiler.start(grammar)
-                self._waiting[grammar] = []
-        self._waiting[missing[0]].append(request)
+        elif compiled is None:
+            self._admission.refuse(request.id)
+        else:
+            self._waiting.setdefault(grammar, []).append(request)
 
     def cancel(self, identifier: int) -> None:
         """Give a sequence up, wherever it is; its grammar is compiled all the same."""
@@ -70,16 +98,9 @@ class GrammarGate:
 
     def open(self) -> None:
         """Let those pass whose grammars are compiled by now."""
-        for compiled in self._compiler.take():
-            if not compiled.error:
-                self._compiled.add(_digest(compiled.grammar))
-            for request in self._waiting.pop(compiled.grammar, []):
-                if compiled.error:
-                    # It was checked before it came here.
-                    sys.stderr.write(f"a grammar did not compile: {compiled.error}\n")
-                    self._admission.refuse(request.id)
-                else:
-                    self.add(request)
+        for grammar in self._grammars.take():
+            for request in self._waiting.pop(grammar, []):
+                self.add(request)
 
 
 def _digest(grammar: str) -> bytes:

@@ -10,7 +10,10 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import math
+import time
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +24,7 @@ from ovchat_server.engine.messages import FrameReader, framed
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
     from ovchat_server.engine.spec import EngineSpec
 
@@ -28,6 +32,8 @@ READ_SIZE = 1 << 16
 CACHED_VERDICTS = 4096
 # Grammars that wait for others to be checked.
 MAX_WAITING = 64
+# Seconds that one is believed to take too long: the machine may have been busy.
+SLOW_FOR = 60.0
 # Loading the library and the tokenizer takes one, on a busy machine some.
 START_TIMEOUT = 60.0
 DIED = "compiling it crashes the compiler"
@@ -63,14 +69,32 @@ class _DiedError(Exception):
     """The process ended."""
 
 
-class GrammarSandbox:
-    """Checks grammars for one model. Verdicts are kept, good and bad."""
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Why a grammar cannot be followed; "" where it can. It is believed until a time."""
 
-    def __init__(self, spec: EngineSpec) -> None:
-        """Check for the model of `spec`; starts nothing."""
+    reason: str
+    until: float = math.inf
+
+
+@dataclass(slots=True)
+class _Check:
+    """A grammar that is checked, or will be when it has its turn."""
+
+    task: asyncio.Task[str] = field(init=False)
+    waiters: int = 0
+    begun: bool = False
+
+
+class GrammarSandbox:
+    """Checks grammars for one model. Verdicts are kept, good and bad; that it is slow, a while."""
+
+    def __init__(self, spec: EngineSpec, clock: Callable[[], float] = time.monotonic) -> None:
+        """Check for the model of `spec`; starts nothing. `clock` tells seconds."""
         self._spec = spec
-        self._verdicts: OrderedDict[bytes, str] = OrderedDict()
-        self._checks: dict[bytes, asyncio.Task[str]] = {}
+        self._clock = clock
+        self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()
+        self._checks: dict[bytes, _Check] = {}
         self._turn = asyncio.Lock()
         self._starting: asyncio.Task[_Process] | None = None
 
@@ -82,7 +106,7 @@ class GrammarSandbox:
 
     async def close(self) -> None:
         """End the process, and whoever waits for it."""
-        checks = list(self._checks.values())
+        checks = [check.task for check in self._checks.values()]
         for check in checks:
             check.cancel()
         if checks:
@@ -96,45 +120,62 @@ class GrammarSandbox:
             UnavailableError: Too many wait, or there is no process.
         """
         key = hashlib.sha256(grammar.encode()).digest()
-        if key in self._verdicts:
+        verdict = self._verdicts.get(key)
+        if verdict and self._clock() < verdict.until:
             self._verdicts.move_to_end(key)
-            return self._verdicts[key]
+            return verdict.reason
         if key not in self._checks:
             if len(self._checks) >= MAX_WAITING:
                 message = "Too many new grammars wait to be compiled. Try again shortly."
                 raise UnavailableError(message, retry_after=1)
-            self._checks[key] = asyncio.create_task(self._check(key, grammar))
-            self._checks[key].add_done_callback(_look_at)
-        task = self._checks[key]
-        # A caller that goes away takes nothing from others who asked for the same.
-        await asyncio.wait([task])
-        if task.cancelled():
+            self._checks[key] = check = _Check()
+            check.task = asyncio.create_task(self._check(check, key, grammar))
+            check.task.add_done_callback(_look_at)
+        check = self._checks[key]
+        check.waiters += 1
+        try:
+            # A caller that goes away takes nothing from others who asked for the same.
+            await asyncio.wait([check.task])
+        finally:
+            check.waiters -= 1
+            if not (check.waiters or check.begun):
+                # Nobody wants to know any more.
+                check.task.cancel()
+                self._forget(key, check)
+        if check.task.cancelled():
             raise UnavailableError("The server is stopping.", retry_after=1)
-        return task.result()
+        return check.task.result()
 
-    async def _check(self, key: bytes, grammar: str) -> str:
+    async def _check(self, check: _Check, key: bytes, grammar: str) -> str:
         try:
             async with self._turn:
+                check.begun = True
                 verdict = await self._ask(grammar)
-                if verdict == DIED:
+                if verdict.reason == DIED:
                     # It may have died before, of something else: once is no proof.
                     verdict = await self._ask(grammar)
         finally:
-            del self._checks[key]
+            self._forget(key, check)
         self._verdicts[key] = verdict
         if len(self._verdicts) > CACHED_VERDICTS:
             self._verdicts.popitem(last=False)
-        return verdict
+        return verdict.reason
 
-    async def _ask(self, grammar: str) -> str:
+    def _forget(self, key: bytes, check: _Check) -> None:
+        # Another may have come in its place.
+        if self._checks.get(key) is check:
+            del self._checks[key]
+
+    async def _ask(self, grammar: str) -> _Verdict:
         process = await self._process()
-        checked = Checked(DIED, last=True)
+        checked, until = Checked(DIED, last=True), math.inf
         try:
             async with asyncio.timeout(self._spec.grammar_timeout):
                 checked = await process.ask(grammar)
         except TimeoutError:
             seconds = f"{self._spec.grammar_timeout:g}"
             checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
+            until = self._clock() + SLOW_FOR
         except _DiedError:
             logger.warning("the grammar sandbox died", extra={"model": self._spec.name})
         finally:
@@ -144,7 +185,7 @@ class GrammarSandbox:
         if checked.last:
             # The next one need not wait for it.
             self.start()
-        return checked.reason
+        return _Verdict(checked.reason, until)
 
     async def _process(self) -> _Process:
         self.start()

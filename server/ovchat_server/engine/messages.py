@@ -17,7 +17,7 @@ from ovchat_server.engine.spec import EngineSpec
 LENGTH = struct.Struct(">I")
 # The finish of a sequence that the pipeline would not take in.
 REFUSED = "refused"
-# That of one that made the pipeline fail, or cannot go on after another's fault.
+# That of one that made the pipeline fail, or that it kept dropping.
 BROKEN = "broken"
 
 
@@ -58,12 +58,6 @@ class Add(msgspec.Struct, frozen=True):
     suspect: bool = False
     client: str = ""
     priority: int = 0
-
-    @property
-    def grammars(self) -> tuple[str, ...]:
-        """All that it may need, each once."""
-        needed = (self.grammar, *(item.grammar for item in self.resumptions))
-        return tuple(dict.fromkeys(grammar for grammar in needed if grammar))
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):

@@ -14,7 +14,7 @@ from setproctitle import setproctitle
 
 from ovchat_server.engine.channel import Channel, leave_ending_to_the_server
 from ovchat_server.engine.compiler import GrammarThread
-from ovchat_server.engine.grammar_gate import GrammarGate
+from ovchat_server.engine.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.intake import Intake
 from ovchat_server.engine.messages import Failed, Ready, Trial, decode_spec, encode
 from ovchat_server.engine.scheduler import Scheduler
@@ -52,14 +52,16 @@ def main() -> int:
         from ovchat_server.engine.pipeline import GenaiPipeline  # noqa: PLC0415
 
         pipeline = GenaiPipeline(spec)
+        grammars = Grammars(GrammarThread(pipeline.compile, channel.wake))
         scheduler = Scheduler(
             pipeline,
             pipeline.total_blocks,
             pipeline.block_size,
             # Before the step, which may be the last thing that this process does.
             on_trial=lambda identifier: channel.send(encode(Trial(identifier))),
+            compiled=grammars.compiled,
         )
-        gate = GrammarGate(GrammarThread(pipeline.compile, channel.wake), scheduler)
+        gate = GrammarGate(grammars, scheduler)
         context_length = min(spec.context_length, scheduler.context_length)
         search_lengths = tuple(
             min(spec.context_length, scheduler.search_length(width))

@@ -9,8 +9,9 @@ comes back later as prompt + tokens so far; its caller sees a pause.
 A sequence whose whole answer follows a grammar cannot come back: the grammar would start anew.
 It keeps its place, so those that run together may at most need the whole pool. What they do not
 use yet is free to others, which give it up when it is needed. One that may call tools in free
-text comes back with a grammar for the rest. Inside a call there is none: those give up their
-place last, and begin again where they began before.
+text comes back with a grammar for the rest, once that is compiled. Inside a call there is none:
+those give up their place last, and begin again where they began before. Newcomers leave them room
+for a call, so that it seldom comes to that.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ovchat_server.engine.kv_pool import KvPool
 from ovchat_server.engine.messages import BROKEN, REFUSED, Add, Load, News, Report
-from ovchat_server.engine.resumption import resumed
+from ovchat_server.engine.rest_grammars import RestGrammars
 from ovchat_server.engine.sequence import ScheduledSequence
 from ovchat_server.engine.waiting import WaitingLine
 
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.steps import Pipeline
 
-# A sequence may grow by one token in a step, and the one after it must have a place too.
-LOOK_AHEAD_TOKENS = 2
 # Times that a sequence the engine dropped without cause is offered again.
 MAX_DROPS = 3
 # A search tells nothing before its end: it did no wrong if it ran for so long.
@@ -47,14 +47,19 @@ class Scheduler:
         total_blocks: int,
         block_size: int,
         on_trial: Callable[[int], None],
+        compiled: Callable[[str], bool | None],
     ) -> None:
         """Schedule over `total_blocks` KV blocks of `block_size` tokens.
 
-        `on_trial` is told the id of a suspect before the first step that it takes part in.
+        Args:
+            pipeline: Is stepped.
+            total_blocks: Of its pool.
+            block_size: Tokens.
+            on_trial: Told the id of a suspect before the first step that it takes part in.
+            compiled: As RestGrammars'.
         """
         self._pipeline = pipeline
-        self._total = total_blocks
-        self._block_size = block_size
+        self._pool = KvPool(total_blocks, block_size)
         # Oldest first: the youngest is at the end.
         self._running: list[ScheduledSequence] = []
         self._waiting = WaitingLine()
@@ -63,6 +68,7 @@ class Scheduler:
         self._refused: list[News] = []
         self._admitted: list[int] = []
         self._on_trial = on_trial
+        self._rest_grammars = RestGrammars(pipeline.text, compiled)
         self._peak_batch_size = 0
         self._generated_tokens = 0
         self._preemptions = 0
@@ -74,19 +80,23 @@ class Scheduler:
 
     def search_length(self, width: int) -> int:
         """The same for each of the `width` beams of a search, should they share nothing."""
-        return max((self._total - 1) // width * self._block_size - LOOK_AHEAD_TOKENS, 0)
+        return self._pool.longest(width)
 
     @property
     def busy(self) -> bool:
         """Whether a step would do something."""
-        return bool(self._running or len(self._waiting) or self._leaving or self._refused)
+        if self._running or self._leaving or self._refused:
+            return True
+        return len(self._waiting) > 0 and not self._rest_grammars.missing
 
     def add(self, request: Add) -> None:
         """Take a sequence; it runs when there is room and it is its turn."""
         self._waiting.add(ScheduledSequence(request))
+        self._rest_grammars.look_again()
 
     def cancel(self, identifier: int) -> None:
         """Give a sequence up. One that is not here any more is no error."""
+        self._rest_grammars.look_again()
         for sequence in self._running:
             if sequence.request.id == identifier:
                 self._stop(sequence)
@@ -130,26 +140,19 @@ class Scheduler:
             running_requests=len(self._running),
             waiting_requests=len(self._waiting),
             # The next step preempts where the look-ahead does not fit.
-            used_kv_blocks=min(self._held(), self._total),
-            total_kv_blocks=self._total,
+            used_kv_blocks=min(self._held(), self._pool.total),
+            total_kv_blocks=self._pool.total,
             peak_batch_size=self._peak_batch_size,
             generated_tokens=self._generated_tokens,
             preemptions=self._preemptions,
         )
 
-    def _blocks(self, sequence: ScheduledSequence) -> int:
-        """Blocks that a sequence has or may take in the next step."""
-        return self._blocks_of(sequence.length) * sequence.request.beams
-
-    def _blocks_of(self, length: int) -> int:
-        return -(-(length + LOOK_AHEAD_TOKENS) // self._block_size)
-
     def _held(self) -> int:
         """Blocks that the running and leaving sequences have or may take in the next step."""
-        return sum(map(self._blocks, self._running)) + self._leaving
+        return sum(map(self._pool.held, self._running)) + self._leaving
 
     def _preempt(self) -> None:
-        while len(self._running) > 1 and self._held() - self._leaving > self._total:
+        while len(self._running) > 1 and self._held() - self._leaving > self._pool.total:
             self._preempt_one(self._preemptible())
 
     def _preempt_one(self, sequence: ScheduledSequence) -> None:
@@ -161,20 +164,11 @@ class Scheduler:
         """The youngest of those that can go on where they are, or else of those that cannot."""
         youngest = self._running[::-1]
         free = [item for item in youngest if not item.constrained] or youngest
-        return next((item for item in free if self._grammar(item) is not None), free[0])
-
-    def _grammar(self, sequence: ScheduledSequence) -> str | None:
-        """What the rest of a sequence follows; None where no grammar could begin."""
-        request = sequence.request
-        if not (sequence.tokens and request.grammar):
-            return request.grammar
-        if sequence.constrained:
-            return None
-        text = self._pipeline.text(sequence.tokens)
-        return resumed(request.grammar, request.resumptions, text) or None
+        return next((item for item in free if self._rest_grammars.of(item) is not None), free[0])
 
     def _admit(self) -> None:
         skipped: list[ScheduledSequence] = []
+        self._rest_grammars.look_again()
         clients = Counter(item.request.client for item in self._running)
         while (sequence := self._waiting.next(clients, skipped)) is not None:
             if not self._may_run(sequence, skipped):
@@ -182,11 +176,16 @@ class Scheduler:
                 skipped.append(sequence)
                 continue
             # One block more than needed now, or the newcomer is the next to be preempted.
-            needed = self._blocks(sequence) + 1
-            if self._running and self._held() + needed > self._total:
+            needed = self._pool.expected(sequence) + 1
+            taken = sum(map(self._pool.expected, self._running))
+            if self._running and taken + needed > self._pool.total:
                 break
+            grammar = self._rest_grammars.of(sequence)
+            if self._rest_grammars.waits(sequence, grammar):
+                skipped.append(sequence)
+                continue
             self._waiting.take(sequence)
-            self._run(sequence)
+            self._run(sequence, grammar)
             clients[sequence.request.client] += 1
 
     def _may_run(self, sequence: ScheduledSequence, skipped: list[ScheduledSequence]) -> bool:
@@ -200,10 +199,10 @@ class Scheduler:
         before = any(item.constrained for item in skipped)
         return not before and self._has_place_to_the_end(sequence)
 
-    def _run(self, sequence: ScheduledSequence) -> None:
+    def _run(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
         try:
-            sequence.handle = self._pipeline.add(sequence.next(self._grammar(sequence)))
+            sequence.handle = self._pipeline.add(sequence.next(grammar))
         except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
             sys.stderr.write(f"the pipeline refused sequence {request.id}: {error}\n")
             self.refuse(request.id)
@@ -236,8 +235,8 @@ class Scheduler:
     def _has_place_to_the_end(self, newcomer: ScheduledSequence) -> bool:
         """Whether the running sequences with grammars leave room for another's whole length."""
         constrained = [*filter(lambda item: item.constrained, self._running), newcomer]
-        needed = sum(self._blocks_of(sequence.longest) for sequence in constrained)
-        return len(constrained) == 1 or needed <= self._total
+        needed = sum(self._pool.blocks(sequence.longest) for sequence in constrained)
+        return len(constrained) == 1 or needed <= self._pool.total
 
     def _stop(self, sequence: ScheduledSequence) -> None:
         """Take a running sequence out; its blocks are free after the next step."""
@@ -245,7 +244,7 @@ class Scheduler:
             sequence.handle.cancel()
             sequence.handle = None
         self._running.remove(sequence)
-        self._leaving += self._blocks(sequence)
+        self._leaving += self._pool.held(sequence)
         sequence.steps = 0
 
     def _collect(self, sequence: ScheduledSequence) -> list[News]:
@@ -258,7 +257,9 @@ class Scheduler:
             [output] = outputs
             count = sequence.repeats(output.tokens, ended=output.finish is not None)
             if count < 0:
-                return self._give_up_repeating(sequence)
+                # What it said stays, and is told to be cut.
+                self._stop(sequence)
+                return [News(sequence.request.id, 0, [], [], "length")]
             outputs = [output.without(count)] if count < len(output.tokens) else []
         for output in outputs:
             self._generated_tokens += len(output.tokens)
@@ -280,13 +281,6 @@ class Scheduler:
             )
             for index, output in enumerate(outputs)
         ]
-
-    def _give_up_repeating(self, sequence: ScheduledSequence) -> list[News]:
-        if not sequence.constrained:
-            self._preempt_one(sequence)
-            return []
-        self._stop(sequence)
-        return [News(sequence.request.id, 0, [], [], BROKEN)]
 
     def _offer_again(self, sequence: ScheduledSequence) -> None:
         sequence.drops += 1

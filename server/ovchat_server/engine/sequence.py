@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from ovchat_server.engine.steps import Handle
 
 
+# What most calls take, with what is said before them.
+CALL_TOKENS = 128
+
+
 @dataclass(slots=True)
 class ScheduledSequence:
     """One sequence, or the beams of a search, which run and are given up together.
@@ -40,7 +44,6 @@ class ScheduledSequence:
     repeated: list[int] = field(default_factory=list)
     begun: bool = False
     suspect: bool = field(init=False)
-    _repeatable: bool = True
 
     def __post_init__(self) -> None:
         """Begin where another process was."""
@@ -64,18 +67,30 @@ class ScheduledSequence:
         """Tokens of prompt and answer at the most."""
         return len(self.request.prompt) + self.request.max_tokens
 
+    @property
+    def expected(self) -> int:
+        """Tokens of prompt and answer that it should have room for from the start.
+
+        One that may call at any time needs some for a call: it had better not lose its place
+        inside of it.
+        """
+        if not self.request.resumptions:
+            return self.length
+        return min(self.longest, max(self.length, len(self.request.prompt) + CALL_TOKENS))
+
     def next(self, grammar: str | None) -> Add:
         """What to add to the pipeline now.
 
-        With what there is as a prompt, and `grammar` for the rest. Where no grammar could go
-        on, None, as it was added before: its own seed makes the tokens that it has already once
-        more, which is how it comes to their end with its grammar. A search starts anew, too.
+        With what there is as a prompt, and `grammar` for the rest ("": anything). Where no
+        grammar could begin, None, as it was added before: its own seed makes the tokens that it
+        has already once more, which is how it comes to their end with its grammar. A search
+        starts anew, too.
         """
         done = len(self.tokens)
         self.repeated = []
         if done == 0:
             self.added = self.request
-        elif grammar is None and self._repeatable:
+        elif grammar is None:
             self.added = self.added or self.request
             begun = len(self.added.prompt) - len(self.request.prompt)
             self.repeated = self.tokens[begun:]
@@ -87,7 +102,7 @@ class ScheduledSequence:
                 min_tokens=max(self.request.min_tokens - done, 0),
                 # It must not draw the same random numbers again.
                 seed=(self.request.seed + done) % 2**32,
-                grammar=grammar or "",
+                grammar=grammar,
             )
         return self.added
 
@@ -95,12 +110,11 @@ class ScheduledSequence:
         """How many of the tokens that came now came before.
 
         Beside other sequences numbers round in another way, which may make other tokens. Then
-        this is negative, and the sequence can only go on without its grammar.
+        this is negative, and the sequence cannot go on: it would do so without its grammar.
         """
         count = min(len(tokens), len(self.repeated))
         same = self.repeated[:count] == [*tokens[:count]]
         if not same or (ended and count < len(self.repeated)):
-            self._repeatable = False
             self.repeated = []
             return -1
         del self.repeated[:count]

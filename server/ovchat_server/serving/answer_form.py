@@ -187,15 +187,26 @@ def _resumptions(
     *,
     parallel: bool,
 ) -> Iterator[Resumption]:
+    """How an answer of `_free` goes on, wherever its sequence lost its place.
+
+    Reasoning is only at the beginning, and what looks like a mark inside of it, or inside of a
+    call, is none.
+    """
     rest = grammar_text(plain)
+    # What arguments may hold, too, does not tell that a call has ended.
+    ends = tuple(end for end in written.ends(tools) if len(end) > 1)
+    if reasoning is None or not reasoning.opened:
+        yield Resumption("", rest, written.triggers)
     for trigger in written.triggers:
-        yield Resumption(trigger, "")
-    for end in written.ends(tools):
-        yield Resumption(end, rest if parallel else grammar_text(NOTHING))
+        yield Resumption(trigger, "", ends or written.triggers)
+    for end in ends:
+        yield Resumption(end, rest if parallel else grammar_text(NOTHING), written.triggers)
     if reasoning is not None:
         inside = Reasoning(reasoning.opens, reasoning.closes, opened=True)
-        yield Resumption(reasoning.opens, grammar_text(_reasoned_or_not(plain, inside)))
-        yield Resumption(reasoning.closes, rest)
+        thinking = grammar_text(_reasoned_or_not(plain, inside))
+        begins = "" if reasoning.opened else reasoning.opens
+        yield Resumption(begins, thinking, (reasoning.closes,))
+        yield Resumption(reasoning.closes, rest, written.triggers)
 
 
 def _call_form(model: ServedModel) -> CallForm | None:
