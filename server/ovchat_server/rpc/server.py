@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from ovchat_server.api.errors import ApiError
+    from ovchat_server.rpc.calls import Calls
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
@@ -88,7 +89,10 @@ class ServerOptions:
 
 
 def create_server(
-    services: Services, health_servicer: health.aio.HealthServicer, options: ServerOptions
+    services: Services,
+    health_servicer: health.aio.HealthServicer,
+    calls: Calls,
+    options: ServerOptions,
 ) -> grpc.aio.Server:
     """A server that is not started and listens nowhere yet."""
     server = grpc.aio.server(
@@ -97,6 +101,7 @@ def create_server(
             AroundInterceptor(identify),
             AroundInterceptor(log_access),
             AroundInterceptor(error_translation(services.rest_error)),
+            AroundInterceptor(calls.admit),
             AroundInterceptor(authentication(options.api_keys)),
         ],
         options=[
