@@ -24,6 +24,7 @@ from ovchat.v1 import completion_service_pb2_grpc
 from ovchat_server.api.models import ModelState
 from ovchat_server.app import Server
 from ovchat_server.settings import ModelSettings, Settings
+from tests.conftest import settings_of
 from tests.storm import Storm, dying_engines
 
 SUCCESSOR = Path(__file__).resolve().parent.parent / "models/successor"
@@ -33,7 +34,7 @@ async def storm(options: argparse.Namespace) -> bool:
     """Whether all went well."""
     server = Server(_settings(options.blocks))
     async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        await server.started()
+        await _ready(server)
         storm = Storm(completion_service_pb2_grpc.CompletionServiceStub(channel))
         start = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
@@ -55,29 +56,23 @@ async def storm(options: argparse.Namespace) -> bool:
 async def _held(server: Server) -> int:
     """Blocks that are still held a second after the last request."""
     engine = server._engines["successor"]  # noqa: SLF001  see above
-    while engine.status.state is not ModelState.READY:  # noqa: ASYNC110  it may just have died
-        await asyncio.sleep(0.1)
+    await _ready(server)
     await asyncio.sleep(1)
     load = engine.status.load
     return load.used_kv_blocks if load else -1
 
 
+async def _ready(server: Server) -> None:
+    """Until the engine is there; it may just have died."""
+    engine = server._engines["successor"]  # noqa: SLF001  see above
+    while engine.status.state is not ModelState.READY:  # noqa: ASYNC110  it has no event
+        await asyncio.sleep(0.1)
+
+
 def _settings(blocks: int) -> Settings:
     exact = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
     model = ModelSettings(name="successor", path=SUCCESSOR, kv_blocks=blocks, properties=exact)
-    return Settings(
-        models=(model,),
-        host="127.0.0.1",
-        grpc_port=0,
-        rest_port=0,
-        admin_port=0,
-        envoy_path=None,
-        drain_timeout=5.0,
-        max_request_bytes=8 << 20,
-        strict_parameters=False,
-        api_keys=(),
-        log_level="error",
-    )
+    return settings_of(model, log_level="error")
 
 
 def main() -> int:

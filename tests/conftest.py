@@ -32,26 +32,30 @@ def successor() -> ModelSettings:
     return ModelSettings(name="successor", path=ROOT / "models/successor", properties=EXACT)
 
 
+def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
+    """Those of a server on ports of its own choice."""
+    settings = Settings(
+        models=models,
+        host="127.0.0.1",
+        grpc_port=0,
+        grpc_socket=None,
+        rest_port=0,
+        admin_port=0,
+        envoy_path=None,
+        replicas=1,
+        drain_timeout=5.0,
+        request_timeout=0,
+        idle_timeout=0,
+        max_request_bytes=8 << 20,
+        max_concurrent_streams=1000,
+        limits=DEFAULT_LIMITS,
+        strict_parameters=False,
+        api_keys=(),
+        log_level="info",
+    )
+    return dataclasses.replace(settings, **changes)
+
+
 @pytest.fixture(scope="session")
 def make_settings() -> Callable[..., Settings]:
-    def make(*models: ModelSettings, **changes: Any) -> Settings:
-        settings = Settings(
-            models=models,
-            host="127.0.0.1",
-            grpc_port=0,
-            rest_port=0,
-            admin_port=0,
-            envoy_path=None,
-            drain_timeout=5.0,
-            request_timeout=0,
-            idle_timeout=0,
-            max_request_bytes=8 << 20,
-            max_concurrent_streams=1000,
-            limits=DEFAULT_LIMITS,
-            strict_parameters=False,
-            api_keys=(),
-            log_level="info",
-        )
-        return dataclasses.replace(settings, **changes)
-
-    return make
+    return settings_of

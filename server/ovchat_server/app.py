@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
-from ovchat_server.engine.client import EngineDiedError
 from ovchat_server.engine.spec import EngineSpec
 from ovchat_server.engine.supervisor import EngineSupervisor
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.rest.rules import RestRules
 from ovchat_server.rest.servicer import RestServicer, RestServices, rest_error
+from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import ServerOptions, Services, create_server, publish_health
 from ovchat_server.serving.chat import ChatCompletions
@@ -26,13 +26,22 @@ from ovchat_server.serving.models import ModelRegistry, ServedModel
 from ovchat_server.serving.text import TextCompletions
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
-from ovchat_server.settings import DEFAULT_KV_BLOCKS
+from ovchat_server.settings import DEFAULT_KV_BLOCKS, socket_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.settings import ModelSettings, Settings
+
+# Seconds for which a server that stops still refuses calls in its own words, so that who asks for
+# its health looks elsewhere first: once it takes no more connections, gRPC cancels what arrives.
+NOTICE = 0.5
+# Seconds that calls get to say how they ended, once their engines are gone. A caller that does
+# not read cannot be told.
+END_TIMEOUT = 2.0
+# And then their last bytes to leave.
+FLUSH_TIMEOUT = 0.5
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +65,8 @@ class Server:
         self._engines: dict[str, EngineSupervisor] = {}
         self._models = ModelRegistry([self._served(model) for model in settings.models])
         self._health = HealthServicer()
+        self._calls = Calls()
+        self._at_once = asyncio.Event()
         timeout = settings.request_timeout or None
         chat = ChatCompletions(self._models, timeout)
         texts = TextCompletions(self._models, timeout)
@@ -68,6 +79,7 @@ class Server:
         self._server = create_server(
             Services(chat, texts, self._models, tokenization, versions, rest, rest_error),
             self._health,
+            self._calls,
             ServerOptions(
                 max_request_bytes=settings.max_request_bytes,
                 max_concurrent_streams=settings.max_concurrent_streams,
@@ -98,30 +110,48 @@ class Server:
             yield
         finally:
             publisher.cancel()
-            # First say so, then finish what runs, then take the engines away under it.
-            await self._health.enter_graceful_shutdown()
-            await self._server.stop(self._settings.drain_timeout)
-            await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+            await self._drain()
 
-    async def started(self) -> None:
-        """Wait until every model was loaded.
+    def stop_now(self) -> None:
+        """Cut the draining short: running requests are ended."""
+        self._at_once.set()
 
-        Raises:
-            StartError: One cannot be.
-        """
-        for name, engine in self._engines.items():
-            try:
-                await engine.started()
-            except EngineDiedError as error:
-                raise StartError(f"the model {name!r} cannot be loaded: {error}") from error
+    async def _drain(self) -> None:
+        """Take no new calls, finish those that run or end them, end the engines."""
+        self._calls.close()
+        with contextlib.suppress(TimeoutError):
+            # A watcher whose connection is stuck must not hold it up.
+            async with asyncio.timeout(END_TIMEOUT):
+                await self._health.enter_graceful_shutdown()
+        finished = asyncio.create_task(self._finish())
+        at_once = asyncio.create_task(self._at_once.wait())
+        first = asyncio.FIRST_COMPLETED
+        await asyncio.wait(
+            [finished, at_once], timeout=self._settings.drain_timeout, return_when=first
+        )
+        # What still waits for tokens fails with its engine: each stream gets the end that its
+        # door has for errors. Only then are calls cut off, those of watchers among them.
+        closing = asyncio.create_task(self._close_engines())
+        await asyncio.wait([finished], timeout=END_TIMEOUT)
+        self._calls.end()
+        await self._server.stop(FLUSH_TIMEOUT)
+        # An engine may hang; it ends with this process at the latest.
+        await asyncio.wait([closing, at_once], return_when=first)
+        for task in (finished, at_once, closing):
+            task.cancel()
 
-    async def stop_now(self) -> None:
-        """Cut the draining short: running requests are cancelled."""
-        await self._server.stop(None)
+    async def _finish(self) -> None:
+        await asyncio.sleep(NOTICE)
+        await self._calls.finished()
+
+    async def _close_engines(self) -> None:
+        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
 
     def _listen(self) -> int:
-        port = self._settings.grpc_port
+        port, socket = self._settings.grpc_port, self._settings.grpc_socket
         try:
+            if socket is not None:
+                return self._server.add_insecure_port(socket_target(socket))
             host = numeric_host(self._settings.host)
             # gRPC's own words for a port that is taken help nobody.
             check_free(host, port, "--grpc-port")
@@ -153,8 +183,11 @@ class Server:
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends at once.
 
+    A model whose engine dies at its start is not served, for the reason that its state gives,
+    and tried again; the others are served meanwhile.
+
     Raises:
-        StartError: The port is taken, or a model cannot be loaded, or its settings do not fit.
+        StartError: The port is taken, or a model's settings do not fit.
         ModelFilesError: A model's folder cannot be served.
     """
     signals: asyncio.Queue[int] = asyncio.Queue()
@@ -163,30 +196,16 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, signals.put_nowait, number)
     server = Server(settings)
     async with server.running():
-        received = await _signal_or_failed_start(signals, server)
+        received = await signals.get()
         logger.info("stopping", extra={"signal": signal.Signals(received).name})
         impatience = asyncio.create_task(_stop_at_next(signals, server))
     impatience.cancel()
 
 
-async def _signal_or_failed_start(signals: asyncio.Queue[int], server: Server) -> int:
-    """Wait for a signal. A model that cannot be loaded at all is no reason to wait."""
-    received = asyncio.create_task(signals.get())
-    started = asyncio.create_task(server.started())
-    try:
-        await asyncio.wait([received, started], return_when=asyncio.FIRST_COMPLETED)
-        if started.done():
-            started.result()
-        return await received
-    finally:
-        received.cancel()
-        started.cancel()
-
-
 async def _stop_at_next(signals: asyncio.Queue[int], server: Server) -> None:
     await signals.get()
     logger.warning("stopping at once")
-    await server.stop_now()
+    server.stop_now()
 
 
 def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:

@@ -8,6 +8,7 @@ of the file of the same name.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import tomllib
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ ENVIRONMENT_PREFIX = "OVCHAT_"
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,127}")
 DEFAULT_KV_BLOCKS = 512
 MIB = 1 << 20
+MAX_REPLICAS = 32
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -99,10 +101,12 @@ class Settings:
     Attributes:
         models: At least one.
         host: Address that both ports listen on.
-        grpc_port: Of the gRPC server; 0 picks a free one.
+        grpc_port: Of the gRPC server, or of Envoy before several; 0 picks a free one.
+        grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
         rest_port: Of Envoy (`ovchat up` only).
         admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
         envoy_path: Envoy's binary; None finds it.
+        replicas: Servers to start (`ovchat up` only).
         drain_timeout: Seconds that running requests get to finish when the server stops.
         request_timeout: Seconds that the work on a request may take; 0: any.
         idle_timeout: Seconds after which a stream whose reader takes nothing ends; 0: never.
@@ -117,9 +121,11 @@ class Settings:
     models: tuple[ModelSettings, ...]
     host: str
     grpc_port: int
+    grpc_socket: str | None
     rest_port: int
     admin_port: int
     envoy_path: Path | None
+    replicas: int
     drain_timeout: float
     request_timeout: float
     idle_timeout: float
@@ -129,6 +135,23 @@ class Settings:
     strict_parameters: bool
     api_keys: tuple[str, ...]
     log_level: str
+
+
+class _Seconds(click.FloatRange):
+    """A number of seconds: not "nan", which compares with nothing, nor "inf"."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        seconds: float = super().convert(value, param, ctx)  # type: ignore[arg-type]
+        if not math.isfinite(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
 
 
 class _NamedPath(click.ParamType[ModelSettings]):
@@ -148,6 +171,13 @@ class _NamedPath(click.ParamType[ModelSettings]):
             return ModelSettings(name=name, path=Path(path))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+def socket_target(socket: str) -> str:
+    """What gRPC calls a Unix socket: `socket` is its path, or "@" and an abstract name."""
+    if socket.startswith("@"):
+        return f"unix-abstract:{socket.removeprefix('@')}"
+    return f"unix:{socket}"
 
 
 def with_options(command: F) -> F:
@@ -215,6 +245,12 @@ def _options() -> list[Callable[[F], F]]:
             "--host", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all networks."
         ),
         _option("--grpc-port", type=port, default=9000, help="Port of the gRPC server."),
+        _option(
+            "--grpc-socket",
+            metavar="PATH",
+            help="Unix socket to listen on instead of that port; @NAME for one without a file. "
+            "For `ovchat serve`.",
+        ),
         _option("--rest-port", type=port, default=8000, help="Port of Envoy: REST and gRPC."),
         _option(
             "--admin-port",
@@ -228,8 +264,14 @@ def _options() -> list[Callable[[F], F]]:
             help="Envoy's binary; by default the installed package's, then PATH's.",
         ),
         _option(
+            "--replicas",
+            type=click.IntRange(1, MAX_REPLICAS),
+            default=1,
+            help="Servers that `ovchat up` starts behind Envoy, each with all models.",
+        ),
+        _option(
             "--drain-timeout",
-            type=click.FloatRange(0),
+            type=_Seconds(),
             default=30.0,
             help="Seconds that running requests get to finish on shutdown.",
         ),

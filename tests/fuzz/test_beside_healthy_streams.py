@@ -11,6 +11,7 @@ import grpc.aio
 import pytest
 
 from ovchat.v1 import completion_pb2, completion_service_pb2_grpc, format_pb2
+from ovchat_server.api.models import ModelState
 from ovchat_server.engine.base import TokenFinish
 from ovchat_server.engine.messages import LENGTH, Add, Cancel, Start, encode
 from tests.engine.conftest import Watched, collect, request, spec
@@ -32,23 +33,23 @@ PROMPTS = [chr(ord("A") + number) for number in range(STREAMS)]
 async def engine() -> AsyncIterator[Watched]:
     watched = Watched(spec(kv_blocks=256))
     watched.engine.start()
-    await watched.engine.started()
+    await watched.until(ModelState.READY)
     yield watched
     await watched.engine.close()
 
 
 def _add_again(client: EngineClient) -> None:
     """Every id that is in use, for other sequences."""
-    client._send(Start(tuple(Add(number, (ord("a"),), 50) for number in range(STREAMS + 2))))
+    client.send(Start(tuple(Add(number, (ord("a"),), 50) for number in range(STREAMS + 2))))
 
 
 def _add_tokens(*tokens: int) -> Callable[[EngineClient], None]:
-    return lambda client: client._send(Start((Add(10**6, tokens, 50),)))
+    return lambda client: client.send(Start((Add(10**6, tokens, 50),)))
 
 
 def _cancel_strangers(client: EngineClient) -> None:
     for number in (0, -1, 10**9, 2**63 - 1):
-        client._send(Cancel(number))
+        client.send(Cancel(number))
 
 
 def _frames(*bodies: bytes) -> Callable[[EngineClient], None]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import msgspec
 import pytest
+from grpc_health.v1 import health_pb2
 
 from ovchat_server.app import Server
 from ovchat_server.rpc import server as rpc_server
@@ -36,9 +37,12 @@ async def serving(settings: Settings) -> AsyncIterator[Client]:
         server.running(),
         grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
     ):
+        client = Client(server, channel)
         # Not by watching its health: connections do not live long here.
-        await server.started()
-        yield Client(server, channel)
+        asked = health_pb2.HealthCheckRequest()
+        while (await client.health.Check(asked)).status != health_pb2.HealthCheckResponse.SERVING:
+            pass
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from ovchat.v1 import model_service_pb2, tokenizer_service_pb2
-from ovchat_server.app import Server, StartError, serve
+from ovchat_server.app import Server, StartError
 from ovchat_server.serving.model_files import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from tests.grpc.conftest import Client
@@ -137,15 +137,23 @@ async def test_a_port_that_is_taken_is_named(
                 pass
 
 
-async def test_a_model_that_cannot_be_loaded_fails_the_start(
+async def test_a_model_that_cannot_be_loaded_says_why_and_the_others_are_served(
     make_settings: Callable[..., Settings], successor: ModelSettings, tmp_path: Path
 ) -> None:
     shutil.copytree(successor.path, tmp_path / "broken")
     (tmp_path / "broken/openvino_model.bin").write_bytes(b"too short")
-    settings = make_settings(ModelSettings(name="broken", path=tmp_path / "broken"))
+    broken = ModelSettings(name="broken", path=tmp_path / "broken")
 
-    with pytest.raises(StartError, match="broken"):
-        await serve(settings)
+    async with serving(make_settings(broken, successor)) as client:
+        await client.wait_for_health("SERVING", "ovchat.v1.ChatService/successor")
+        answer = await client.chat.CreateChatCompletion(ask_successor("a", 5))
+        assert text_of(answer) == "bcdef"
+        while "engine failed" not in (model := await client.model("broken")).state_reason:
+            pass
+        assert model.state != model_service_pb2.MODEL_STATE_READY
+        for service in ("", "ovchat.v1.ChatService/broken"):
+            check = await client.health.Check(health_pb2.HealthCheckRequest(service=service))
+            assert check.status == health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 async def test_a_missing_model_is_named(

@@ -36,7 +36,9 @@ from google.api import httpbody_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from ovchat.v1 import rest_service_pb2_grpc
 
-target, mode = sys.argv[1:]
+target, mode, *socket = sys.argv[1:]
+if socket:
+    target = "unix-abstract:" + socket[0].removeprefix("--grpc-socket=@")
 asked = asyncio.Event()
 loaded = asyncio.Event()
 
@@ -167,6 +169,8 @@ class Launcher:
             "host": host,
             "rest_port": free_port(),
             "grpc_port": free_port(),
+            "grpc_socket": None,
+            "replicas": 1,
             "admin_port": 0,
             "models": ["it's-a-model"],
             "drain_timeout": 30.0,
@@ -373,16 +377,53 @@ async def test_a_server_that_cannot_start_ends_everything_without_a_banner(
 
 
 @pytest.mark.parametrize(("dead", "name"), [("server", "the server"), ("envoy", "Envoy")])
-async def test_the_death_of_either_ends_the_other(launch: Launcher, dead: str, name: str) -> None:
+async def test_what_dies_is_started_again_on_the_same_ports(
+    launch: Launcher, dead: str, name: str
+) -> None:
     up = await launch()
     await up.ready()
-    children = up.children()
-    os.kill(children[dead], signal.SIGKILL)
+    before = up.children()
+    os.kill(before[dead], signal.SIGKILL)
+    await up.says(f"ovchat up: {name} ended by itself (signal SIGKILL)", err=True)
+    await up.says(f"ovchat up: {name} serves again", err=True)
+    after = up.children()
+    assert {kind for kind in before if before[kind] != after[kind]} == {dead}
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"{up.rest}/health")).status_code == 200
+    up.process.send_signal(signal.SIGTERM)
     code, _, err = await up.ends()
-    assert code == 1
-    assert f"ovchat up: {name} ended by itself (signal SIGKILL)" in err
+    assert code == 0
     assert "Traceback" not in err
-    await gone(*children.values())
+    await gone(*before.values(), *after.values())
+
+
+async def test_a_server_asked_to_end_is_started_again(launch: Launcher) -> None:
+    up = await launch()
+    await up.ready()
+    os.kill(up.children()["server"], signal.SIGTERM)
+    await up.says("ovchat up: the server ended by itself (exit code 0)", err=True)
+    await up.says("ovchat up: the server serves again", err=True)
+
+
+async def test_a_server_killed_while_it_starts_is_started_again(launch: Launcher) -> None:
+    up = await launch("never ready")
+    await up.says("own words", err=True)
+    os.kill(up.children()["server"], signal.SIGKILL)
+    await up.says("ovchat up: the server ended by itself (signal SIGKILL)", err=True)
+    await up.says("own words", err=True)
+    up.process.send_signal(signal.SIGTERM)
+    assert (await up.ends())[0] == 0
+
+
+async def test_what_is_asked_while_the_only_server_is_away_is_told_so(launch: Launcher) -> None:
+    up = await launch()
+    await up.ready()
+    os.kill(up.children()["server"], signal.SIGKILL)
+    await up.says("ended by itself", err=True)
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(f"{up.rest}/health")
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"]
 
 
 async def test_children_do_not_outlive_a_killed_parent(launch: Launcher) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -17,7 +17,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from ovchat_server.launch import envoy_config as module
 from ovchat_server.launch.envoy_config import (
+    Address,
     EnvoyFiles,
+    Listening,
+    Socket,
     connect_host,
     envoy_config,
     locate_envoy,
@@ -25,16 +28,26 @@ from ovchat_server.launch.envoy_config import (
 from ovchat_server.launch.errors import LaunchError
 from tests.conftest import ROOT
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def configured(**changes: Any) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "host": "127.0.0.1",
-        "rest_port": 8000,
-        "grpc_port": 9000,
-        "admin_port": 9901,
-        "max_request_bytes": 8 << 20,
-    }
-    return envoy_config(EnvoyFiles.locate(), **(values | changes))
+    from ovchat_server.launch.envoy_config import Upstream
+
+
+def configured(
+    host: str = "127.0.0.1",
+    ports: Sequence[int] = (8000,),
+    upstreams: Sequence[Upstream] = (Address("127.0.0.1", 9000),),
+    *,
+    max_request_bytes: int = 8 << 20,
+    files: EnvoyFiles | None = None,
+) -> dict[str, Any]:
+    return envoy_config(
+        files or EnvoyFiles.locate(),
+        Listening(host, ports, 9901),
+        upstreams,
+        max_request_bytes=max_request_bytes,
+    )
 
 
 def shipped() -> dict[str, Any]:
@@ -92,13 +105,13 @@ def test_envoy_takes_the_shipped_file_as_it_is() -> None:
 
 
 def test_addresses_and_ports_are_put_in() -> None:
-    config = configured(host="127.0.0.2", rest_port=81, grpc_port=82, admin_port=83)
+    config = configured("127.0.0.2", [81], [Address("127.0.0.3", 82)])
     assert listener(config)["address"]["socket_address"] == {
         "address": "127.0.0.2",
         "port_value": 81,
     }
-    assert upstream(config) == {"address": "127.0.0.2", "port_value": 82}
-    assert config["admin"]["address"]["socket_address"]["port_value"] == 83
+    assert upstream(config) == {"address": "127.0.0.3", "port_value": 82}
+    assert config["admin"]["address"]["socket_address"]["port_value"] == 9901
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
@@ -113,8 +126,29 @@ def test_admin_is_reached_from_this_machine_alone(host: str) -> None:
 )
 def test_a_server_on_all_addresses_is_reached_on_loopback(host: str, reached: str) -> None:
     assert connect_host(host) == reached
-    assert upstream(configured(host=host))["address"] == reached
     assert listener(configured(host=host))["address"]["socket_address"]["address"] == host
+
+
+def test_several_servers_are_watched_and_tried_in_turn() -> None:
+    servers = [Socket("@one"), Address("192.0.2.1", 9000)]
+    config = configured(upstreams=servers)
+    endpoints = cluster(config)["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert [endpoint["endpoint"]["address"] for endpoint in endpoints] == [
+        {"pipe": {"path": "@one"}},
+        {"socket_address": {"address": "192.0.2.1", "port_value": 9000}},
+    ]
+    assert cluster(config)["health_checks"]
+    manager = listener(config)["filter_chains"][0]["filters"][0]["typed_config"]
+    routes = manager["route_config"]["virtual_hosts"][0]["routes"]
+    policies = [route["route"].get("retry_policy") for route in routes if "route" in route]
+    assert len([policy for policy in policies if policy and "reset" in policy["retry_on"]]) == 3
+
+
+def test_a_further_port_has_the_same_doors() -> None:
+    first, second = configured(ports=[81, 82])["static_resources"]["listeners"]
+    assert second["address"]["socket_address"] == {"address": "127.0.0.1", "port_value": 82}
+    changed = differences(first, second)
+    assert {path.split("/")[1] for path in changed} == {"name", "address"}
 
 
 @pytest.mark.parametrize("size", [1 << 20, 64 << 20])
@@ -160,10 +194,8 @@ def test_parts_are_found_by_name_not_position(tmp_path: Path) -> None:
     config["static_resources"]["clusters"].insert(0, {"name": "other"})
     path = tmp_path / "envoy.yaml"
     path.write_text(yaml.safe_dump(config))
-    files = EnvoyFiles(path, Path("errors.lua"), Path("ovchat.binpb"))
-    result = envoy_config(
-        files, host="127.0.0.1", rest_port=81, grpc_port=82, admin_port=83, max_request_bytes=1
-    )
+    files = EnvoyFiles(path, Path("replicas.yaml"), Path("errors.lua"), Path("ovchat.binpb"))
+    result = configured(ports=[81], files=files)
     resources = result["static_resources"]
     assert resources["listeners"][0] == {"name": "other"}
     assert resources["clusters"][0] == {"name": "other"}
@@ -180,13 +212,12 @@ def test_the_tokens_of_many_slow_readers_are_no_flood_of_frames() -> None:
 def test_a_renamed_part_is_named(tmp_path: Path) -> None:
     path = tmp_path / "envoy.yaml"
     path.write_text(EnvoyFiles.locate().config.read_text().replace("name: rest", "name: tser"))
-    files = EnvoyFiles(path, path, path)
     with pytest.raises(LaunchError, match="has no 'rest'"):
-        envoy_config(files, host="::1", rest_port=1, grpc_port=1, admin_port=1, max_request_bytes=1)
+        configured(files=EnvoyFiles(path, path, path, path))
 
 
 def resources(root: Path) -> None:
-    for name in ("envoy/envoy.yaml", "envoy/errors.lua", "gen/ovchat.binpb"):
+    for name in ("envoy/envoy.yaml", "envoy/replicas.yaml", "envoy/errors.lua", "gen/ovchat.binpb"):
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

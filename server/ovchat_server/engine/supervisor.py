@@ -52,15 +52,6 @@ class EngineSupervisor:
         self._live = LiveRequests(self._send, spec.max_queue, spec.max_queue_wait)
         # Starts in a row that came to nothing.
         self._failures = 0
-        self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    async def started(self) -> None:
-        """Wait until the model was loaded for the first time.
-
-        Raises:
-            EngineDiedError: The first attempt failed. There will be others.
-        """
-        await asyncio.shield(self._started)
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -102,10 +93,6 @@ class EngineSupervisor:
                 logger.exception("engine lost", extra={"model": self._spec.name})
                 reason = "its engine failed; the server's log says why"
             logger.error("engine died", extra={"model": self._spec.name, "reason": reason})
-            if not self._started.done():
-                self._started.set_exception(EngineDiedError(reason))
-                # Nobody may be waiting for it.
-                self._started.exception()
             self._change(ModelState.UNAVAILABLE, reason)
             self._failures += 1
             if self._failures == MAX_FAILED_STARTS:
@@ -122,8 +109,6 @@ class EngineSupervisor:
             ready = await client.ready()
             self._context_length = ready.context_length
             self._search_lengths = ready.search_lengths
-            if not self._started.done():
-                self._started.set_result(None)
             self._delay = FIRST_DELAY
             self._failures = 0
             self._live.resume()
@@ -156,6 +141,8 @@ class EngineSupervisor:
             self._client.send(command)
 
     def _unavailable(self) -> UnavailableError:
+        if self._closing:
+            return UnavailableError("The server is stopping. Try again shortly.", retry_after=1)
         return UnavailableError(
             f"The model {self._spec.name!r} does not answer now: {self._state}. Try again shortly.",
             retry_after=1,

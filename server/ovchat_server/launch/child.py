@@ -73,6 +73,11 @@ class Child:
         """Whether it has not ended yet."""
         return self._process.returncode is None
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether it ended with an exit code that tells of a failure, and not by a signal."""
+        return (self._process.returncode or 0) > 0
+
     async def wait(self) -> int:
         """Wait for the end; the exit code, negative for a signal."""
         return await self._process.wait()

@@ -8,11 +8,14 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import yaml
 
 from ovchat_server.launch.errors import LaunchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LISTENER = "rest"
 CLUSTER = "ovchat"
@@ -36,6 +39,8 @@ class EnvoyFiles:
 
     config: Path
     """envoy.yaml."""
+    replicas: Path
+    """replicas.yaml: what it has besides where there are several servers."""
     lua: Path
     """errors.lua."""
     descriptor: Path
@@ -49,13 +54,15 @@ class EnvoyFiles:
         for root in roots:
             files = cls(
                 config=root / "envoy" / "envoy.yaml",
+                replicas=root / "envoy" / "replicas.yaml",
                 lua=root / "envoy" / "errors.lua",
                 descriptor=root / "gen" / "ovchat.binpb",
             )
-            if all(path.is_file() for path in (files.config, files.lua, files.descriptor)):
+            paths = (files.config, files.replicas, files.lua, files.descriptor)
+            if all(path.is_file() for path in paths):
                 return files
         places = " or ".join(str(root) for root in roots)
-        msg = f"envoy/envoy.yaml, envoy/errors.lua and gen/ovchat.binpb are not in {places}"
+        msg = f"envoy.yaml, replicas.yaml, errors.lua or ovchat.binpb is not in {places}"
         raise LaunchError(msg)
 
 
@@ -85,32 +92,75 @@ def _packaged_envoy() -> str | None:
         return None
 
 
-def envoy_config(  # noqa: PLR0913 - named, and each is an option of its own
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A port of a numeric address."""
+
+    host: str
+    port: int
+
+    @property
+    def config(self) -> Config:
+        """As Envoy has it."""
+        return {"socket_address": {"address": self.host, "port_value": self.port}}
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """A Unix socket of this machine."""
+
+    name: str
+    """Its path, or "@" and an abstract name."""
+
+    @property
+    def config(self) -> Config:
+        """As Envoy has it."""
+        return {"pipe": {"path": self.name}}
+
+
+Upstream: TypeAlias = Address | Socket
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where Envoy listens."""
+
+    host: str
+    """Numeric address of both doors."""
+    ports: Sequence[int]
+    """REST and gRPC on each of them."""
+    admin_port: int
+    """On loopback whatever the host: who reaches it may end Envoy."""
+
+
+def envoy_config(
     files: EnvoyFiles,
+    listening: Listening,
+    upstreams: Sequence[Upstream],
     *,
-    host: str,
-    rest_port: int,
-    grpc_port: int,
-    admin_port: int,
     max_request_bytes: int,
 ) -> Config:
     """Read envoy.yaml and put in what the launch decides; everything else stays as it is.
 
-    `host` is the numeric address that both Envoy and the gRPC server listen on.
+    Of several `upstreams` each may be away: replicas.yaml comes in.
     """
     config: Config = yaml.safe_load(files.config.read_text(encoding="utf-8"))
-    listener = _named(config["static_resources"]["listeners"], LISTENER)
+    listeners = config["static_resources"]["listeners"]
+    listener = _named(listeners, LISTENER)
     cluster = _named(config["static_resources"]["clusters"], CLUSTER)
     manager = _named(listener["filter_chains"][0]["filters"], CONNECTION_MANAGER)["typed_config"]
     buffer = _named(manager["http_filters"], BUFFER)["typed_config"]
     lua = _named(manager["http_filters"], LUA)["typed_config"]
     transcoder = _named(manager["http_filters"], TRANSCODER)["typed_config"]
-    endpoint = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]
 
-    listener["address"] = _address(host, rest_port)
-    endpoint["address"] = _address(connect_host(host), grpc_port)
-    # Whatever the host: who reaches the admin port may end Envoy.
-    config["admin"]["address"] = _address("127.0.0.1", admin_port)
+    config["admin"]["address"] = Address("127.0.0.1", listening.admin_port).config
+    cluster["load_assignment"]["endpoints"][0]["lb_endpoints"] = [
+        {"endpoint": {"address": upstream.config}} for upstream in upstreams
+    ]
+    if len(upstreams) > 1:
+        several = yaml.safe_load(files.replicas.read_text(encoding="utf-8"))
+        cluster |= several["cluster"]
+        _set_retries(manager["route_config"], several["retry_policy"])
 
     lua["default_source_code"] = {"filename": str(files.lua)}
     transcoder["proto_descriptor"] = str(files.descriptor)
@@ -123,6 +173,12 @@ def envoy_config(  # noqa: PLR0913 - named, and each is an option of its own
     listener["per_connection_buffer_limit_bytes"] = roomy
     cluster["per_connection_buffer_limit_bytes"] = roomy
     transcoder["max_request_body_size"] = roomy
+
+    first, *others = listening.ports
+    listener["address"] = Address(listening.host, first).config
+    for number, port in enumerate(others, start=2):
+        name, address = f"{LISTENER}-{number}", Address(listening.host, port).config
+        listeners.append({**listener, "name": name, "address": address})
     return config
 
 
@@ -142,5 +198,9 @@ def _named(items: list[Config], name: str) -> Config:
     raise LaunchError(msg)
 
 
-def _address(host: str, port: int) -> Config:
-    return {"socket_address": {"address": host, "port_value": port}}
+def _set_retries(routes: Config, policy: Config) -> None:
+    """Give every route that leads to a server this policy."""
+    for host in routes["virtual_hosts"]:
+        for route in host["routes"]:
+            if "retry_policy" in route.get("route", {}):
+                route["route"]["retry_policy"] = policy

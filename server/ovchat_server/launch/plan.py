@@ -3,24 +3,47 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from ovchat_server.launch.banner import banner
 from ovchat_server.launch.envoy_config import (
+    Address,
     EnvoyFiles,
+    Listening,
+    Socket,
     connect_host,
     envoy_config,
     locate_envoy,
 )
 from ovchat_server.launch.errors import LaunchError
-from ovchat_server.launch.ports import check_free, free_port, numeric_host
+from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
+from ovchat_server.settings import socket_target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.launch.envoy_config import Upstream
     from ovchat_server.settings import Settings
 
 # More workers would serve no more: one carries tens of thousands of events a second.
 _ENVOY_WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One server."""
+
+    name: str
+    """For messages."""
+    target: str
+    """Where it is reached, as gRPC says it."""
+    upstream: Upstream
+    """The same, as Envoy does."""
+    arguments: Sequence[str] = ()
+    """What `ovchat serve` is told besides what all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +57,7 @@ class Plan:
     admin_port: int
     model: str
     drain_timeout: float
+    replicas: Sequence[Replica]
     envoy_config: str
     """Envoy's configuration, which it reads from standard input."""
     envoy_command: tuple[str, ...]
@@ -47,6 +71,9 @@ class Plan:
         if not settings.grpc_port:
             msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
             raise LaunchError(msg)
+        if settings.grpc_socket is not None:
+            msg = "--grpc-socket is for `ovchat serve`: here --grpc-port is listened to"
+            raise LaunchError(msg)
         for port, option in ((settings.grpc_port, "--grpc-port"), (admin_port, "--admin-port")):
             if port == rest_port:
                 msg = f"port {port} cannot be both: choose another with {option}"
@@ -54,12 +81,13 @@ class Plan:
         check_free(host, rest_port, "--rest-port")
         check_free(host, settings.grpc_port, "--grpc-port")
         check_free("127.0.0.1", admin_port, "--admin-port")
+        replicas = _replicas(settings, connect_host(host))
+        # Several servers share the gRPC port, with Envoy before them; one has it for itself.
+        ports = (rest_port,) if len(replicas) == 1 else (rest_port, settings.grpc_port)
         config = envoy_config(
             EnvoyFiles.locate(),
-            host=host,
-            rest_port=rest_port,
-            grpc_port=settings.grpc_port,
-            admin_port=admin_port,
+            Listening(host, ports, admin_port),
+            [replica.upstream for replica in replicas],
             max_request_bytes=settings.max_request_bytes,
         )
         return cls(
@@ -69,6 +97,7 @@ class Plan:
             admin_port=admin_port,
             model=settings.models[0].name if settings.models else "MODEL",
             drain_timeout=settings.drain_timeout,
+            replicas=replicas,
             envoy_config=json.dumps(config),
             envoy_command=(
                 str(locate_envoy(settings.envoy_path)),
@@ -96,3 +125,19 @@ class Plan:
         return banner(
             self.host, rest_port=self.rest_port, grpc_port=self.grpc_port, model=self.model
         )
+
+
+def _replicas(settings: Settings, host: str) -> tuple[Replica, ...]:
+    if settings.replicas == 1:
+        port = settings.grpc_port
+        return (Replica("the server", authority(host, port), Address(host, port)),)
+    # Abstract sockets: a free port may be another's by the time a server is started again, and
+    # a file would outlive a server that is killed. Nobody can guess the name and be first.
+    prefix = f"@ovchat-{os.getpid()}-{secrets.token_hex(8)}"
+    sockets = [f"{prefix}-{number}" for number in range(1, settings.replicas + 1)]
+    return tuple(
+        Replica(
+            f"server {number}", socket_target(socket), Socket(socket), (f"--grpc-socket={socket}",)
+        )
+        for number, socket in enumerate(sockets, start=1)
+    )

@@ -1,19 +1,24 @@
-"""Waiting until the service answers through both doors."""
+"""Waiting until what was started answers."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+from typing import TYPE_CHECKING
 
 import grpc
 from grpc_health.v1 import health_pb2
 
 from ovchat_server.launch.http import request
-from ovchat_server.launch.ports import authority
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 _HTTP_OK = 200
 _INTERVAL = 0.05
 _HTTP_INTERVAL = 0.5
+_REASON_INTERVAL = 2.0
 # The server binds its port seconds after its start; gRPC would wait ever longer in between.
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -24,13 +29,8 @@ _CHANNEL_OPTIONS = (
 )
 
 
-async def wait_until_ready(host: str, *, grpc_port: int, rest_port: int) -> None:
-    """Return once the server says SERVING and REST requests get through to it."""
-    await _grpc_serving(authority(host, grpc_port))
-    await _rest_healthy(host, rest_port)
-
-
-async def _grpc_serving(target: str) -> None:
+async def grpc_serving(target: str) -> None:
+    """Return once the server at `target` says SERVING."""
     async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
@@ -46,7 +46,8 @@ async def _grpc_serving(target: str) -> None:
             await asyncio.sleep(_INTERVAL)
 
 
-async def _rest_healthy(host: str, port: int) -> None:
+async def rest_healthy(host: str, port: int) -> None:
+    """Return once REST requests get through to a server that serves."""
     # Envoy has nothing to watch; it is up some 100 ms after its start, well before the model.
     while True:
         with contextlib.suppress(OSError):
@@ -56,3 +57,37 @@ async def _rest_healthy(host: str, port: int) -> None:
             # Every answer is a line in the access log.
             await asyncio.sleep(_HTTP_INTERVAL)
         await asyncio.sleep(_INTERVAL)
+
+
+async def envoy_running(admin_port: int) -> None:
+    """Return once Envoy listens."""
+    while True:
+        with contextlib.suppress(OSError):
+            status, _ = await request("GET", "127.0.0.1", admin_port, "/ready")
+            if status == _HTTP_OK:
+                return
+        await asyncio.sleep(_INTERVAL)
+
+
+async def in_rotation(admin_port: int, socket: str) -> None:
+    """Return once Envoy takes the server at `socket` for healthy."""
+    healthy = f"::{socket}::health_flags::healthy\n".encode()
+    while True:
+        with contextlib.suppress(OSError):
+            _, clusters = await request("GET", "127.0.0.1", admin_port, "/clusters")
+            if healthy in clusters:
+                return
+        await asyncio.sleep(_INTERVAL)
+
+
+async def unready_reasons(host: str, port: int) -> AsyncIterator[str]:
+    """In the server's words why it does not serve, whenever that changes; never ends."""
+    told = ""
+    while True:
+        await asyncio.sleep(_REASON_INTERVAL)
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            status, body = await request("GET", host, port, "/health")
+            reason = "" if status == _HTTP_OK else str(json.loads(body)["error"]["message"])
+            if reason not in ("", told):
+                yield reason
+            told = reason

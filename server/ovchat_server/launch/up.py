@@ -1,4 +1,4 @@
-"""`ovchat up`: start the gRPC server and Envoy, wait, end them in the right order."""
+"""`ovchat up`: keep the gRPC servers and Envoy running, end them in the right order."""
 
 from __future__ import annotations
 
@@ -6,44 +6,55 @@ import asyncio
 import contextlib
 import re
 import signal
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import click
 
-from ovchat_server.launch.child import Child
+from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.http import request
 from ovchat_server.launch.plan import Plan
-from ovchat_server.launch.ready import wait_until_ready
+from ovchat_server.launch.ready import (
+    envoy_running,
+    grpc_serving,
+    in_rotation,
+    rest_healthy,
+    unready_reasons,
+)
+from ovchat_server.launch.service import Service, first, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
+    from ovchat_server.launch.plan import Replica
     from ovchat_server.settings import Settings
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Envoy has no long work of its own: what it gets after the server's end is for the last bytes
-# to clients that read slowly.
+# Envoy has no long work of its own: what it gets after the servers' end is for the last bytes
+# to clients that read slowly. So many seconds without a byte, and nobody reads.
 _FLUSH_TIMEOUT = 5.0
 _CLOSE_TIMEOUT = 1.0
 _INTERVAL = 0.02
 _ENVOY_PATIENCE = 2.0
-# On top of the drain timeout, which the server keeps itself: it ends its engines after it.
-_SERVER_PATIENCE = 3.0
+# On top of the drain timeout, which a server keeps itself: it ends its streams and its engines
+# after it, and those get 5 seconds.
+_SERVER_PATIENCE = 8.0
 # A request counts as done when its last byte is in the connection's buffer, not when it is sent.
 _PENDING = "/stats?filter=^http.rest.downstream_(rq_active|cx_tx_bytes_buffered)$"
 
 
 async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
-    """Run the server (`serve_command`) and Envoy until a signal or the end of either.
+    """Run the servers (each `serve_command`) and Envoy until a signal.
 
-    Returns the exit code: 0 after a signal, 1 when something could not start or died.
+    What dies is started again. Returns the exit code: 0 after a signal, 1 when something could
+    not start at all.
     """
     try:
         plan = Plan.make(settings)
     except LaunchError as error:
-        _complain(error)
+        tell(str(error))
         return 1
     with Signals() as signals:
         return await _run(plan, serve_command, signals)
@@ -82,79 +93,79 @@ class Signals:
 
 
 async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> int:
-    async with (
-        await Child.spawn("the server", serve_command) as server,
-        await Child.spawn("Envoy", plan.envoy_command, "ovchat-envoy", plan.envoy_config) as envoy,
-    ):
+    servers = [
+        Service(
+            replica.name,
+            [*serve_command, *replica.arguments],
+            partial(_serving, plan, replica),
+        )
+        for replica in plan.replicas
+    ]
+    envoy = Service(
+        "Envoy",
+        plan.envoy_command,
+        partial(envoy_running, plan.admin_port),
+        ps_name="ovchat-envoy",
+        text=plan.envoy_config,
+    )
+    services = [*servers, envoy]
+    for service in services:
+        service.start()
+    ends = [service.ended() for service in services]
+    try:
         try:
-            if await _unless_ended(_ready(plan), server, envoy, signals):
-                click.echo(plan.banner())
-                await _unless_ended(_forever(), server, envoy, signals)
+            await first(_serve(plan, services), signals.first.wait(), *ends)
             insist = signals.second
             code = 0
         except LaunchError as error:
-            _complain(error)
+            tell(str(error))
             insist = signals.first
             code = 1
-        # Leaving the context kills what `insist` left alive.
-        await _first(_stop(plan, server, envoy), insist.wait())
+        # Closing kills what `insist` left alive.
+        await first(_stop(plan, servers, envoy), insist.wait())
+    finally:
+        await asyncio.gather(*(service.close() for service in services))
     return code
 
 
-async def _ready(plan: Plan) -> None:
-    await wait_until_ready(plan.host, grpc_port=plan.grpc_port, rest_port=plan.rest_port)
+async def _serving(plan: Plan, replica: Replica) -> None:
+    """Return once a server gets requests and answers them."""
+    await grpc_serving(replica.target)
+    if isinstance(replica.upstream, Socket):
+        await in_rotation(plan.admin_port, replica.upstream.name)
 
 
-async def _forever() -> None:
+async def _serve(plan: Plan, services: Sequence[Service]) -> None:
+    """Say when everything is ready; goes on for ever."""
+    await first(_ready(plan, services), _tell_reasons(plan))
+    click.echo(plan.banner())
     await asyncio.Event().wait()
 
 
-async def _unless_ended(
-    work: Coroutine[object, object, None], server: Child, envoy: Child, signals: Signals
-) -> bool:
-    """Do `work` unless a signal comes first; whether it was done.
-
-    Raises LaunchError when a child ends first.
-    """
-    await _first(work, signals.first.wait(), server.wait(), envoy.wait())
-    # The signal first: what asked us to end may have reached a child too.
-    if signals.first.is_set():
-        return False
-    for child in (server, envoy):
-        if not child.running:
-            msg = f"{child.name} ended by itself ({child.describe_end()})"
-            raise LaunchError(msg)
-    return True
+async def _ready(plan: Plan, services: Sequence[Service]) -> None:
+    for service in services:
+        await service.served.wait()
+    await rest_healthy(plan.host, plan.rest_port)
 
 
-async def _first(*works: Coroutine[object, object, object]) -> None:
-    """Do `works` at once until the first is done or fails, and cancel the others."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        # What they do last, such as closing a channel, comes before what we do next.
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in done:
-        task.result()
+async def _tell_reasons(plan: Plan) -> None:
+    """Tell why it is not ready, for as long as that lasts."""
+    async for reason in unready_reasons(plan.host, plan.rest_port):
+        tell(reason)
 
 
-async def _stop(plan: Plan, server: Child, envoy: Child) -> None:
-    """End both, losing no answer that is under way."""
-    # First no new requests, or there is always one more to wait for; then the server, which
-    # waits for its answers; Envoy last, because they go through it.
+async def _stop(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
+    """End all, losing no answer that is under way."""
+    # First no new requests, or there is always one more to wait for; then the servers, which
+    # wait for their answers; Envoy last, because they go through it.
     await _stop_accepting(plan)
-    await server.terminate(plan.drain_timeout + _SERVER_PATIENCE)
+    patience = plan.drain_timeout + _SERVER_PATIENCE
+    await asyncio.gather(*(server.stop(patience) for server in servers))
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_FLUSH_TIMEOUT):
+        # However slowly they read, no longer than an answer gets.
+        async with asyncio.timeout(plan.drain_timeout + _FLUSH_TIMEOUT):
             await _flushed(plan)
-    await envoy.terminate(_ENVOY_PATIENCE)
-
-
-def _complain(error: LaunchError) -> None:
-    click.echo(f"ovchat up: {error}", err=True)
+    await envoy.stop(_ENVOY_PATIENCE)
 
 
 async def _stop_accepting(plan: Plan) -> None:
@@ -178,10 +189,14 @@ async def _refused(plan: Plan) -> None:
 
 
 async def _flushed(plan: Plan) -> None:
-    """Return once Envoy has no request under way and nothing left to send."""
+    """Return once Envoy has no request under way and nothing left to send, or nobody reads it."""
+    loop = asyncio.get_running_loop()
+    last, since = b"", loop.time()
     with contextlib.suppress(OSError):
-        while True:
+        while loop.time() - since < _FLUSH_TIMEOUT:
             _, stats = await request("GET", "127.0.0.1", plan.admin_port, _PENDING)
             if not re.search(rb": [1-9]", stats):
                 return
+            if stats != last:
+                last, since = stats, loop.time()
             await asyncio.sleep(_INTERVAL)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.errors import ApiError
     from ovchat_server.api.limits import Limits
+    from ovchat_server.rpc.calls import Calls
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
@@ -104,7 +105,10 @@ class ServerOptions:
 
 
 def create_server(
-    services: Services, health_servicer: health.aio.HealthServicer, options: ServerOptions
+    services: Services,
+    health_servicer: health.aio.HealthServicer,
+    calls: Calls,
+    options: ServerOptions,
 ) -> grpc.aio.Server:
     """A server that is not started and listens nowhere yet."""
     server = grpc.aio.server(
@@ -114,6 +118,7 @@ def create_server(
             AroundInterceptor(identify),
             AroundInterceptor(log_access),
             AroundInterceptor(error_translation(services.rest_error)),
+            AroundInterceptor(calls.admit),
             AroundInterceptor(authentication(options.api_keys)),
             AroundInterceptor(naming(by_key=bool(options.api_keys))),
         ],

@@ -15,15 +15,23 @@ import pytest
 
 from ovchat.v1 import chat_pb2, chat_service_pb2_grpc
 from ovchat_server.launch.child import Child
-from ovchat_server.launch.envoy_config import EnvoyFiles, envoy_config, locate_envoy
+from ovchat_server.launch.envoy_config import (
+    Address,
+    EnvoyFiles,
+    Listening,
+    envoy_config,
+    locate_envoy,
+)
 from ovchat_server.launch.http import request as plain_request
 from ovchat_server.launch.ports import free_port
 from tests.rest.envoy.paths import CHAT
 from tests.rest.envoy.scripted import MAX_BYTES, Rest, Seen, scripted_server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
+
+    from ovchat_server.launch.envoy_config import Upstream
 
 
 @dataclass
@@ -66,7 +74,9 @@ async def edge(
     change: Callable[[dict[str, Any]], None] = unchanged,
     *,
     server_runs: bool = True,
+    others: Sequence[Upstream] = (),
 ) -> AsyncIterator[Edge]:
+    """Envoy before one scripted server, and `others` beside it."""
     seen = Seen()
     rest = Rest(seen)
     rest_port, admin_port = free_port(), free_port()
@@ -74,10 +84,8 @@ async def edge(
     grpc_port = server.add_insecure_port("127.0.0.1:0") if server_runs else free_port()
     config = envoy_config(
         EnvoyFiles.locate(),
-        host="127.0.0.1",
-        rest_port=rest_port,
-        grpc_port=grpc_port,
-        admin_port=admin_port,
+        Listening("127.0.0.1", [rest_port], admin_port),
+        [Address("127.0.0.1", grpc_port), *others],
         max_request_bytes=MAX_BYTES,
     )
     access_log = directory / f"access-{rest_port}.log"

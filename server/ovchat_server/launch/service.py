@@ -1,0 +1,135 @@
+"""A child process that is kept running."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from ovchat_server.launch.child import Child
+from ovchat_server.launch.errors import LaunchError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+# Seconds between an end and the next start: doubled every time, back to the first once it served.
+FIRST_DELAY = 0.25
+LONGEST_DELAY = 30.0
+
+
+class Service:
+    """A child that is started again when it ends by itself.
+
+    Runs from `start` to `stop`; leave with `close`, which kills what is left.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        serves: Callable[[], Awaitable[None]],
+        *,
+        ps_name: str = "",
+        text: str = "",
+    ) -> None:
+        """Keep `command` running.
+
+        Args:
+            name: For messages.
+            command: See `Child.spawn`; so `ps_name` and `text`.
+            serves: Returns once it serves.
+            ps_name: Its name in ps.
+            text: What it finds on standard input.
+        """
+        self.name = name
+        self.served = asyncio.Event()
+        self._command, self._ps_name, self._text = command, ps_name, text
+        self._serves = serves
+        self._delay = FIRST_DELAY
+        self._stopping = asyncio.Event()
+        self._patience = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._keep(), name=self.name)
+
+    async def ended(self) -> None:
+        """Wait until it runs no more, which only `stop` brings about.
+
+        Raises:
+            LaunchError: It cannot start at all.
+        """
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def stop(self, patience: float) -> None:
+        """Ask it to end, and after `patience` seconds make it."""
+        self._patience = patience
+        self._stopping.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """Kill what is left of it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _keep(self) -> None:
+        while not self._stopping.is_set():
+            child = await self._run()
+            if self._stopping.is_set():
+                return
+            how = child.describe_end()
+            if not self.served.is_set() and child.gave_up:
+                # It said why; another attempt would say the same.
+                raise LaunchError(f"{self.name} ended by itself ({how})")
+            delay = self._delay
+            self._delay = min(delay * 2, LONGEST_DELAY)
+            tell(f"{self.name} ended by itself ({how}); it is started again in {delay:g} s")
+            await self._unless_stopping(asyncio.sleep(delay))
+
+    async def _run(self) -> Child:
+        """Run it once, to its end."""
+        async with await Child.spawn(self.name, self._command, self._ps_name, self._text) as child:
+            watch = asyncio.create_task(self._watch())
+            try:
+                await self._unless_stopping(child.wait())
+                if self._stopping.is_set():
+                    await child.terminate(self._patience)
+            finally:
+                watch.cancel()
+                await asyncio.wait([watch])
+        return child
+
+    async def _watch(self) -> None:
+        await self._serves()
+        self._delay = FIRST_DELAY
+        if self.served.is_set():
+            tell(f"{self.name} serves again")
+        self.served.set()
+
+    async def _unless_stopping(self, work: Awaitable[object]) -> None:
+        """Wait for `work`, or until it is to stop."""
+        await first(work, self._stopping.wait())
+
+
+async def first(*works: Awaitable[object]) -> None:
+    """Do `works` at once until the first is done or fails, and cancel the others."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        # What they do last, such as closing a channel, comes before what we do next.
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def tell(text: str) -> None:
+    """Tell the person who started it."""
+    click.echo(f"ovchat up: {text}", err=True)

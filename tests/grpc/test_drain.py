@@ -1,0 +1,193 @@
+"""How a server ends: what it tells, whom it lets finish, and how it cuts off the others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import grpc.aio
+import pytest
+from google.api import httpbody_pb2
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2
+from grpc_status import rpc_status
+
+from ovchat.v1 import rest_service_pb2, rest_service_pb2_grpc, tokenizer_service_pb2
+from ovchat_server.app import Server
+from tests.grpc.conftest import Client
+from tests.grpc.requests import joined
+from tests.grpc.requests import successor as ask_successor
+from tests.successor import successor_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from ovchat_server.settings import ModelSettings, Settings
+
+    End = Callable[[], asyncio.Task[None]]
+
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+LONG = 4000
+
+
+@contextlib.asynccontextmanager
+async def ending(settings: Settings) -> AsyncIterator[tuple[Client, End]]:
+    """A server that serves, and what makes it end."""
+    stack = contextlib.AsyncExitStack()
+    server = Server(settings)
+    await stack.enter_async_context(server.running())
+
+    def end() -> asyncio.Task[None]:
+        return asyncio.create_task(stack.aclose())
+
+    async with (
+        stack,
+        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        client = Client(server, channel)
+        await client.wait_for_health("SERVING")
+        yield client, end
+
+
+async def until_health_is_gone(client: Client) -> None:
+    watch = client.health.Watch(health_pb2.HealthCheckRequest())
+    async for update in watch:
+        if update.status == NOT_SERVING:
+            watch.cancel()
+            return
+
+
+def rest_body(**fields: Any) -> httpbody_pb2.HttpBody:
+    messages = [{"role": "user", "content": "a"}]
+    body = {"model": "successor", "messages": messages, "temperature": 0, "max_tokens": LONG}
+    return httpbody_pb2.HttpBody(
+        content_type="application/json", data=json.dumps(body | fields).encode()
+    )
+
+
+def rest_stub(client: Client) -> Any:
+    return rest_service_pb2_grpc.RestServiceStub(client.channel)
+
+
+async def begun(client: Client) -> Any:
+    """A stream of which the first chunk has come."""
+    chunks = aiter(client.chat.StreamChatCompletion(ask_successor("a", LONG)))
+    await anext(chunks)
+    return chunks
+
+
+async def to_the_end(stream: Any) -> None:
+    async for _ in stream:
+        pass
+
+
+def assert_unavailable(error: grpc.aio.AioRpcError) -> None:
+    """A status that says when to come back."""
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    status = rpc_status.from_call(error)
+    assert status is not None
+    retry = error_details_pb2.RetryInfo()
+    assert any(detail.Unpack(retry) for detail in status.details), status
+    assert retry.retry_delay.seconds >= 1
+
+
+async def test_while_it_drains_new_calls_are_refused_and_running_ones_finish(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with ending(make_settings(successor, drain_timeout=60)) as (client, end):
+        running = aiter(client.chat.StreamChatCompletion(ask_successor("a", LONG)))
+        chunks = [await anext(running)]
+
+        stopped = end()
+        await until_health_is_gone(client)
+
+        check = await client.health.Check(health_pb2.HealthCheckRequest())
+        assert check.status == NOT_SERVING
+        calls = [
+            client.chat.CreateChatCompletion(ask_successor("a", 5)),
+            client.chat.StreamChatCompletion(ask_successor("a", 5)).read(),
+            client.tokenizer.Tokenize(
+                tokenizer_service_pb2.TokenizeRequest(model="successor", prompt="a")
+            ),
+            client.model("successor"),
+            rest_stub(client).GetReadiness(rest_service_pb2.RestServiceGetReadinessRequest()),
+        ]
+        for call in calls:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call
+            assert_unavailable(caught.value)
+        alive = rest_service_pb2.RestServiceGetLivenessRequest()
+        assert b"ok" in (await rest_stub(client).GetLiveness(alive)).data
+
+        assert not stopped.done()
+        chunks += [chunk async for chunk in running]
+        assert joined(chunks) == successor_text("a", LONG)
+        await stopped
+
+
+async def test_what_outlives_the_drain_timeout_gets_a_clear_end(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with ending(make_settings(successor, drain_timeout=0.1)) as (client, end):
+        typed = await begun(client)
+        events = rest_stub(client).CreateChatCompletion(rest_body(stream=True))
+        unary = client.chat.CreateChatCompletion(ask_successor("a", LONG))
+        whole = rest_stub(client).CreateChatCompletion(rest_body())
+        while (await client.model("successor")).load.running_requests < 4:
+            pass
+
+        await end()
+
+        text = b"".join([body.data async for body in events])
+        *_, error, done, rest = text.decode().split("\n\n")
+        assert (done, rest) == ("data: [DONE]", "")
+        assert json.loads(error.removeprefix("data: "))["error"]["code"] == "service_unavailable"
+        for call in (to_the_end(typed), unary, to_the_end(whole)):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call
+            assert_unavailable(caught.value)
+
+
+async def test_a_watcher_of_health_does_not_hold_the_end_up(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with ending(make_settings(successor, drain_timeout=300)) as (client, end):
+        watch = client.health.Watch(health_pb2.HealthCheckRequest())
+        await watch.read()
+
+        await end()
+
+        assert (await watch.read()).status == NOT_SERVING
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await watch.read()
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with ending(make_settings(successor, drain_timeout=0.1)) as (client, end):
+        streams = [client.chat.StreamChatCompletion(ask_successor("a", LONG)) for _ in range(4)]
+        for stream in streams:
+            await stream.read()
+        await end()
+        for stream in streams:
+            stream.cancel()
+
+
+async def test_told_twice_it_ends_at_once(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with ending(make_settings(successor, drain_timeout=300)) as (client, end):
+        running = await begun(client)
+        stopped = end()
+        await until_health_is_gone(client)
+
+        client.server.stop_now()
+
+        await stopped
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await to_the_end(running)
+        assert_unavailable(caught.value)

@@ -1,0 +1,116 @@
+"""Every process of `ovchat up` and every signal: service comes back, and at the end all is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.launch.load import load
+from tests.launch.stack import CHILDREN, gone, running, send, started
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.launch.stack import Stack
+
+pytestmark = pytest.mark.timeout(180)
+
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
+# Ctrl-C in a terminal, and a service manager, reach these too: their server ends them.
+DEAF = {(kind, number) for kind in ("engine", "sandbox") for number in SIGNALS[:2]}
+
+
+@contextlib.asynccontextmanager
+async def doing(stack: Stack, what: str) -> AsyncIterator[None]:
+    if what == "idle":
+        yield
+        return
+    async with load(stack):
+        yield
+
+
+@pytest.mark.parametrize("what", ["idle", "under load"])
+@pytest.mark.parametrize("number", SIGNALS)
+async def test_service_comes_back_whichever_child_is_signalled(
+    tmp_path: Path, number: signal.Signals, what: str
+) -> None:
+    async with running(tmp_path, "--drain-timeout", "1") as stack:
+        async with doing(stack, what):
+            for kind in CHILDREN:
+                child = await stack.one(kind)
+                send(child, number)
+                if (kind, number) not in DEAF:
+                    await gone(child)
+                    # A sandbox comes with the next grammar.
+                    if kind != "sandbox":
+                        await stack.one(kind, other_than=child)
+                await stack.answers()
+        stack.process.send_signal(signal.SIGTERM)
+        assert await stack.ends() == 0
+
+
+@pytest.mark.parametrize("what", ["idle", "under load"])
+@pytest.mark.parametrize("number", SIGNALS)
+async def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals, what: str) -> None:
+    async with running(tmp_path, "--drain-timeout", "1") as stack, doing(stack, what):
+        stack.process.send_signal(number)
+        assert await stack.ends() == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+async def test_service_comes_whichever_child_is_signalled_as_it_starts(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    async with started(tmp_path) as stack:
+        for kind in ("envoy", "server", "engine"):
+            send(await stack.one(kind), number)
+        await stack.answers()
+        stack.process.send_signal(signal.SIGTERM)
+        assert await stack.ends() == 0
+
+
+@pytest.mark.parametrize("kind", ["up", "envoy", "server", "engine"])
+@pytest.mark.parametrize("number", SIGNALS)
+async def test_a_signal_at_the_start_leaves_nothing_behind(
+    tmp_path: Path, number: signal.Signals, kind: str
+) -> None:
+    async with started(tmp_path) as stack:
+        # At the moment when this is the newest of its processes.
+        await stack.one(kind)
+        stack.process.send_signal(number)
+        code = await stack.ends()
+        if kind == "up":
+            # It may not have taken the signals over yet; there is nothing to end then, either.
+            assert code in (0, -number)
+        else:
+            assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+
+
+async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nobody_else(
+    tmp_path: Path,
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(ROOT / "models/successor", broken)
+    (broken / "openvino_model.bin").write_bytes(b"too short")
+    async with started(tmp_path, "--model", f"broken={broken}") as stack:
+        await stack.says("ovchat up: Not ready: broken: ")
+        await stack.answers()
+        assert not stack.banner.is_set()
+        stack.process.send_signal(signal.SIGTERM)
+        assert await stack.ends() == 0
+
+
+async def test_settings_that_cannot_work_end_it_with_a_message(tmp_path: Path) -> None:
+    async with started(tmp_path, "--replicas", "2", "--model", "gone=/no/such/folder") as stack:
+        assert await stack.process.wait() == 1
+        assert await stack.ends() == 1
+        log = stack.log.read_text()
+    assert "there is no folder /no/such/folder" in log
+    assert "ended by itself (exit code 1)" in log
+    assert "Traceback" not in log

@@ -1,0 +1,65 @@
+"""How much one client may take: connections, streams of a connection, time to say its request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+from typing import TYPE_CHECKING, Any
+
+from tests.rest.envoy.edge import Edge, edge, manager
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS, MAX_CONCURRENT_STREAMS = 4, 3
+# Length (24 bits), type, flags, stream.
+EMPTY_SETTINGS = b"\0\0\0" + struct.pack(">BBI", SETTINGS, 0, 0)
+
+
+async def test_the_streams_of_one_connection_are_limited(gate: Edge) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", gate.port)
+    writer.write(HTTP2_PREFACE + EMPTY_SETTINGS)
+    header = await reader.readexactly(9)
+    length, kind = int.from_bytes(header[:3]), header[3]
+    assert kind == SETTINGS
+    payload = await reader.readexactly(length)
+    writer.close()
+    settings = dict(struct.iter_unpack(">HI", payload))
+    # A client that keeps to it, as every library does, waits for a stream to end.
+    assert settings[MAX_CONCURRENT_STREAMS] == 1000
+
+
+async def test_a_connection_too_many_is_closed_and_the_others_live_on(tmp_path: Path) -> None:
+    def one_connection(config: dict[str, Any]) -> None:
+        monitor = config["overload_manager"]["resource_monitors"][0]["typed_config"]
+        monitor["max_active_downstream_connections"] = 1
+
+    async with edge(tmp_path, one_connection) as gate:
+        assert (await gate.post({})).status_code == 200
+        # It is told nothing: HTTP has no answer before a request.
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            answer = await gate.raw(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert answer == b""
+        assert (await gate.post({})).status_code == 200
+
+
+async def test_a_body_that_arrives_byte_by_byte_gets_no_more_time(tmp_path: Path) -> None:
+    def impatient(config: dict[str, Any]) -> None:
+        manager(config)["request_timeout"] = "0.5s"
+
+    async with edge(tmp_path, impatient) as gate:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gate.port)
+        writer.write(
+            b"POST /v3/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n"
+            b"content-type: application/json\r\nconnection: close\r\n\r\n"
+        )
+        answer = asyncio.create_task(reader.readuntil(b"}"))
+        while not answer.done():
+            writer.write(b"{")
+            await asyncio.wait([answer], timeout=0.02)
+        writer.close()
+    assert answer.result().startswith(b"HTTP/1.1 408 ")
+    assert b'"code":"timeout"' in answer.result()
