@@ -162,13 +162,13 @@ TOGETHER: list[Bound] = [
     Bound("text", "max_tokens", (0,), (), {**SHORT["text"], "echo": True}),
     # All prompts together make 1,024 choices.
     Bound("text", "n", (8,), (9,), {**SHORT["text"], "prompt": ["a"] * 128, "max_tokens": 1}),
-    # Bound to a form, the model could call none of them.
+    # Bound to a form, the answer has it or calls.
     Bound(
         "chat",
         "tools",
-        (),
         ([WEATHER],),
-        {**SHORT["chat"], "structured_outputs": {"regex": "a"}},
+        (),
+        {**SHORT["chat"], "model": "demo", "structured_outputs": {"regex": "a"}},
     ),
     Bound(
         "chat",
