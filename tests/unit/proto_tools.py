@@ -169,6 +169,7 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
             {"n": 2, "best_of": 4, "use_beam_search": True, "length_penalty": -0.5},
             {"n": 2, "best_of": 4, "use_beam_search": True, "length_penalty": -0.5},
         ),
+        "a priority": ({"priority": -5}, {"priority": -5}),
         "several parts": (
             message(role=ROLES["user"], content=text("a", "", "b"), name="Ann"),
             {

@@ -80,6 +80,7 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
         ("best_of", ["1", 1.5, True], "an integer"),
         ("use_beam_search", [1, "true"], "true or false"),
         ("length_penalty", ["1", True], "a number"),
+        ("priority", ["1", 1.5, True], "an integer"),
         ("logprobs", [1, "true"], "true or false"),
         ("top_logprobs", ["1", 1.5, True], "an integer"),
         ("echo", [1, "true"], "true or false"),

@@ -12,6 +12,8 @@ from ovchat_server.engine.base import GeneratedTokens, TokenFinish
 from ovchat_server.engine.generation import EngineGeneration
 from ovchat_server.engine.messages import REFUSED, News
 
+GONE = UnavailableError("There is no engine.", retry_after=1)
+
 
 @dataclass
 class Engine:
@@ -192,7 +194,7 @@ async def test_a_dead_engine_is_unavailable_after_all_that_it_said() -> None:
     engine = three()
     engine.say(11, 1)
     engine.say(12, 2, finish="stop")
-    engine.generation.fail()
+    engine.generation.fail(GONE)
     assert await anext(engine.generation) == piece(0, 1)
     assert await anext(engine.generation) == piece(1, 2, finish=TokenFinish.STOP)
     for _ in range(2):
@@ -205,7 +207,7 @@ async def test_a_dead_engine_wakes_who_waits() -> None:
     engine = three()
     reading = asyncio.ensure_future(anext(engine.generation))
     await asyncio.sleep(0)
-    engine.generation.fail()
+    engine.generation.fail(GONE)
     with pytest.raises(UnavailableError):
         await reading
 
@@ -213,7 +215,7 @@ async def test_a_dead_engine_wakes_who_waits() -> None:
 async def test_a_dead_engine_takes_nothing_from_an_answer_that_is_whole() -> None:
     engine = Engine({11: range(1)})
     engine.say(11, 1, finish="length")
-    engine.generation.fail()
+    engine.generation.fail(GONE)
     assert await taken(engine.generation) == [piece(0, 1, finish=TokenFinish.LENGTH)]
 
 

@@ -89,6 +89,8 @@ class MarkupParser(ABC):
         self._after_call = False
         self._line_begins = True
         self._said = False
+        # In the markup that is being read.
+        self._handed_out = False
         self._opening = _opening_pattern(self.tags, self.bare)
         self._bare_opening = re.compile(rf"[ \t]*([{re.escape(self.bare)}])") if self.bare else None
         self._steps = self._run()
@@ -131,6 +133,7 @@ class MarkupParser(ABC):
     def hand_out(self, piece: CallPiece) -> None:
         """A part of a call is certain, and so is what was read for it."""
         self._calls.append(piece)
+        self._handed_out = True
         self._gap.clear()
         self._after_call = self._line_begins = True
         self.source.forget()
@@ -158,10 +161,11 @@ class MarkupParser(ABC):
             if opening is None:
                 self._content += self._gap
                 return
+            self._handed_out = False
             try:
                 yield from self.read(opening)
             except DamagedError:
-                if self._trusted and self._after_call and self.source.ended:
+                if self._trusted and self._handed_out and self.source.ended:
                     # Cut off between the parts of a call that is handed out already.
                     return
                 self.say(self.source.remembered())
