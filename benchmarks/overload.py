@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 SUCCESSOR = Path(__file__).resolve().parent.parent / "models/successor"
-PROMPT_TOKENS, ANSWER_TOKENS = 120, 60
+PROMPT_TOKENS, ANSWER_TOKENS = 120, 600
 # Of 32 tokens, for prompt and answer, and the one more that a newcomer needs.
-BLOCKS_EACH = 7
+BLOCKS_EACH = 24
 CONFIG = """
 [server]
 grpc_port = {port}
