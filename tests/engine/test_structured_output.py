@@ -19,6 +19,7 @@ from ovchat_server.engine.grammar_sandbox import DIED, SLOW_FOR, GrammarSandbox
 from ovchat_server.engine.tokenizer import Tokenizer
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, spec
+from tests.structured_output import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,16 +28,6 @@ DEMO = "models/demo"
 TOKENIZER = Tokenizer.load(ROOT / DEMO)
 END = TOKENIZER.token("<|im_end|>")
 PROMPT = "<|im_start|>user\nTell me about Anna.<|im_end|>\n<|im_start|>assistant\n"
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 12},
-        "age": {"type": "integer", "minimum": 0, "maximum": 120},
-        "city": {"enum": ["Paris", "Rome"]},
-    },
-    "required": ["name", "age", "city"],
-    "additionalProperties": False,
-}
 BOMBS = {
     "nested parentheses": ("regex", "(" * 20_000 + "a" + ")" * 20_000),
     "nested repetition": ("regex", "((a{1000}){1000}){1000}"),

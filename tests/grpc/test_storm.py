@@ -5,18 +5,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import grpc.aio
 import msgspec
+import pytest
 
 from ovchat_server.app import Server
 from tests.grpc.conftest import Client
+from tests.grpc.test_chat import until_idle
 from tests.storm import Storm, dying_engines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from ovchat_server.settings import ModelSettings, Settings
 
@@ -25,27 +26,24 @@ BLOCKS = 40
 AT_ONCE = 24
 
 
-async def until_idle(server: Server) -> None:
-    """Until nothing holds a block; a test's own timeout is the limit."""
-    engine = server._engines["successor"]
-    while (load := engine.status.load) is None or load.used_kv_blocks or load.running_requests:  # noqa: ASYNC110  the loop's next turn is the event
-        await asyncio.sleep(0)
-
-
-async def test_a_storm_in_a_cache_that_is_far_too_small(
+@pytest.fixture
+async def crowded(
     make_settings: Callable[..., Settings], successor: ModelSettings
-) -> None:
-    model = msgspec.structs.replace(successor, kv_blocks=BLOCKS)
-    server = Server(make_settings(model))
+) -> AsyncIterator[Client]:
+    server = Server(make_settings(msgspec.structs.replace(successor, kv_blocks=BLOCKS)))
     async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         client = Client(server, channel)
         await client.wait_for_health("SERVING")
-        storm = Storm(client.texts)
+        yield client
 
-        await storm.run(300, AT_ONCE)
 
-        await until_idle(server)
-        load = server._engines["successor"].status.load
+async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client) -> None:
+    storm = Storm(crowded.texts)
+
+    await storm.run(300, AT_ONCE)
+
+    await until_idle(crowded, "successor")
+    load = crowded.server._engines["successor"].status.load
     assert load is not None
     assert load.preemptions > 0
     assert storm.wrong == []
@@ -53,20 +51,13 @@ async def test_a_storm_in_a_cache_that_is_far_too_small(
     assert storm.outcomes["whole"] + storm.outcomes["cancelled"] == 300
 
 
-async def test_a_storm_in_which_the_engine_dies_again_and_again(
-    make_settings: Callable[..., Settings], successor: ModelSettings
-) -> None:
-    model = msgspec.structs.replace(successor, kv_blocks=BLOCKS)
-    server = Server(make_settings(model))
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
-        storm = Storm(client.texts)
-        async with dying_engines(server, "successor", 2) as deaths:
-            while len(deaths) < 3:
-                await storm.run(60, AT_ONCE, seed=1000 * len(deaths))
-        await client.wait_for_health("SERVING")
-        await until_idle(server)
+async def test_a_storm_in_which_the_engine_dies_again_and_again(crowded: Client) -> None:
+    storm = Storm(crowded.texts)
+    async with dying_engines(crowded.server, "successor", 2) as deaths:
+        while len(deaths) < 3:
+            await storm.run(60, AT_ONCE, seed=1000 * len(deaths))
+    await crowded.wait_for_health("SERVING")
+    await until_idle(crowded, "successor")
 
     assert storm.wrong == []
     assert not storm.lost

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import re
-import select
 import shlex
 import signal
 import socket
@@ -22,6 +21,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ovchat_server.launch.ports import authority, free_port
+from tests.launch.stack import gone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -200,20 +200,6 @@ async def launch(tmp_path: Path) -> AsyncIterator[Launcher]:
         if up.process.returncode is None:
             up.process.kill()
         await up.process.communicate()
-
-
-async def gone(*pids: int) -> None:
-    """Wait until none of the processes is left."""
-    for pid in pids:
-        try:
-            descriptor = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            ready, _, _ = await asyncio.to_thread(select.select, [descriptor], [], [], 10)
-            assert ready, f"process {pid} is still there"
-        finally:
-            os.close(descriptor)
 
 
 async def test_both_doors_are_open_when_the_banner_comes(launch: Launcher) -> None:

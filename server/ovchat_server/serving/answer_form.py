@@ -73,9 +73,10 @@ async def answer_form(
     offered = choice.mode is not ToolMode.NONE and bool(request.tools)
     if constraint is None and not choice.forced:
         return await _free(model, request, reasoning) if offered else AnswerForm()
-    calls = _calls(model, request) if offered else None
-    if constraint is None or (calls and choice.forced):
-        form, field, closed = either(*calls) if calls else NOTHING, choice.field, False
+    # Without tools no call is forced: reading the request has refused that.
+    calls = _calls(model, request) if offered else []
+    if constraint is None or choice.forced:
+        form, field, closed = either(*calls), choice.field, False
     else:
         opening = "" if _continues(request) else _answer_opening(model)
         form, field, closed = form_of(constraint, opening), constraint.field, constraint.closed

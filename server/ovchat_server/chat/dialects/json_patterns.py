@@ -49,11 +49,6 @@ def json_pattern(pattern: str) -> str:
     return f"^({''.join(map(_safe, TOKEN.findall(body)))})$"
 
 
-def length_pattern(shortest: int, longest: int | None) -> str:
-    """A pattern of strings of so many characters."""
-    return f"^[{ANY}]{{{shortest},{'' if longest is None else longest}}}$"
-
-
 def literal(text: str) -> str:
     """A pattern of one text."""
     return SPECIAL.sub(r"\\\g<0>", text)

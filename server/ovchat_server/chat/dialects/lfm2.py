@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_form import CallForm
 from ovchat_server.chat.dialects.markup import MarkupParser
-from ovchat_server.chat.dialects.python_calls import read_python_calls
+from ovchat_server.chat.dialects.python_calls import read_tagged_calls
 from ovchat_server.chat.dialects.python_form import python_call
-from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -24,13 +23,7 @@ class Lfm2Parser(MarkupParser):
 
     def read(self, opening: str) -> Steps[None]:  # noqa: ARG002  there is one
         """Read a list of calls."""
-        source = self.source
-        yield from source.skip_space()
-        yield from source.literal("[")
-        yield from read_python_calls(self)
-        yield from source.skip_space()
-        if not (yield from source.close(CLOSE)):
-            raise DamagedError
+        yield from read_tagged_calls(self, CLOSE)
 
 
 DIALECT = ToolDialect(

@@ -14,7 +14,7 @@ from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.notation import PYTHON_WORDS, python_notation
 from ovchat_server.chat.dialects.source import DamagedError
 from ovchat_server.chat.dialects.text_values import TextValues
-from ovchat_server.chat.dialects.values import Arguments
+from ovchat_server.chat.dialects.values import Arguments, read_parameters
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
@@ -39,17 +39,8 @@ class MiniCpmParser(MarkupParser):
         name = yield from read_name(source)
         yield from source.literal('">')
         arguments = Arguments(self.begin(name), self.tools, name)
-        while True:
-            yield from source.skip_space()
-            tag = yield from source.first_of(PARAMETER, FUNCTION_END)
-            if tag == FUNCTION_END:
-                break
-            if tag is None:
-                raise DamagedError
-            key = yield from source.run(_KEY)
-            yield from source.literal('">')
-            arguments.write(key, (yield from self._read_value()))
-        arguments.end()
+        tags = (PARAMETER, '">', FUNCTION_END)
+        yield from read_parameters(source, arguments, tags, _KEY, self._read_value)
 
     def _read_value(self) -> Steps[str]:
         source = self.source

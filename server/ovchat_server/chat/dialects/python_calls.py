@@ -24,6 +24,21 @@ _ESCAPED |= {char: char for char in "\\'\""}
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
+def read_tagged_calls(parser: MarkupParser, closing: str) -> Steps[None]:
+    """Read a list of calls behind an opening tag, and the closing one.
+
+    Raises:
+        DamagedError: It is none, from here on.
+    """
+    source = parser.source
+    yield from source.skip_space()
+    yield from source.literal("[")
+    yield from read_python_calls(parser)
+    yield from source.skip_space()
+    if not (yield from source.close(closing)):
+        raise DamagedError
+
+
 def read_python_calls(parser: MarkupParser, *, bare: bool = False) -> Steps[None]:
     """Read a list of calls behind its bracket. They are certain once it closes.
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_form import CallForm
 from ovchat_server.chat.dialects.markup import MarkupParser
-from ovchat_server.chat.dialects.python_calls import read_python_calls
+from ovchat_server.chat.dialects.python_calls import read_python_calls, read_tagged_calls
 from ovchat_server.chat.dialects.python_form import python_call
-from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -25,16 +24,10 @@ class PythonicParser(MarkupParser):
 
     def read(self, opening: str) -> Steps[None]:
         """Read a list of calls."""
-        source = self.source
         if opening == self.bare:
             yield from read_python_calls(self, bare=True)
-            return
-        yield from source.skip_space()
-        yield from source.literal("[")
-        yield from read_python_calls(self)
-        yield from source.skip_space()
-        if not (yield from source.close(TAG_END)):
-            raise DamagedError
+        else:
+            yield from read_tagged_calls(self, TAG_END)
 
 
 DIALECT = ToolDialect(

@@ -13,7 +13,7 @@ from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.notation import PYTHON_WORDS, json_notation
 from ovchat_server.chat.dialects.source import DamagedError
 from ovchat_server.chat.dialects.text_values import tagged
-from ovchat_server.chat.dialects.values import Arguments, text_of
+from ovchat_server.chat.dialects.values import Arguments, read_parameters, text_of
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
@@ -45,20 +45,14 @@ class Qwen3CoderParser(MarkupParser):
         name = yield from read_name(source)
         yield from source.literal(">")
         arguments = Arguments(self.begin(name), self.tools, name)
-        while True:
-            yield from source.skip_space()
-            tag = yield from source.first_of(PARAMETER, FUNCTION_END)
-            if tag == FUNCTION_END:
-                break
-            if tag is None:
-                raise DamagedError
-            key = yield from source.run(_KEY)
-            yield from source.literal(">")
-            value: list[str] = []
-            if (yield from source.until(PARAMETER_END, write=value.append)) is None:
-                raise DamagedError
-            arguments.write(key, text_of("".join(value)))
-        arguments.end()
+        tags = (PARAMETER, ">", FUNCTION_END)
+        yield from read_parameters(source, arguments, tags, _KEY, self._read_value)
+
+    def _read_value(self) -> Steps[str]:
+        value: list[str] = []
+        if (yield from self.source.until(PARAMETER_END, write=value.append)) is None:
+            raise DamagedError
+        return text_of("".join(value))
 
 
 _ARGUMENTS = ArgumentForm(

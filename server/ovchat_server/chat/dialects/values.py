@@ -9,7 +9,8 @@ from ovchat_server.chat.dialects.python_calls import read_python
 from ovchat_server.chat.dialects.source import DamagedError, Source, Steps, finished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    import re
+    from collections.abc import Callable, Iterable, Iterator
 
     from ovchat_server.api.chat import Tool
     from ovchat_server.api.json_value import JsonObject, JsonValue
@@ -48,6 +49,39 @@ class Arguments:
         """
         self._call.write("{}" if self._separator == "{" else "}")
         self._call.end()
+
+
+def read_parameters(
+    source: Source,
+    arguments: Arguments,
+    tags: tuple[str, str, str],
+    key: re.Pattern[str],
+    value: Callable[[], Steps[str]],
+) -> Steps[None]:
+    """Read the arguments of a call that stand in tags, up to its end.
+
+    Args:
+        source: Stands behind the call's name.
+        arguments: Where they are written.
+        tags: What stands before a name, what behind it, and what ends the call.
+        key: A repeated set of the characters of a name.
+        value: Reads a value, and what ends it.
+
+    Raises:
+        DamagedError: They are none.
+    """
+    opening, named, ending = tags
+    while True:
+        yield from source.skip_space()
+        tag = yield from source.first_of(opening, ending)
+        if tag == ending:
+            break
+        if tag is None:
+            raise DamagedError
+        name = yield from source.run(key)
+        yield from source.literal(named)
+        arguments.write(name, (yield from value()))
+    arguments.end()
 
 
 def typed(text: str, types: frozenset[str], *, unique: bool = True) -> str:
