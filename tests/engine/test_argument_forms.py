@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -156,7 +155,7 @@ def is_schema(schema: dict[str, Any]) -> bool:
 async def called(watched: Watched, dialect: Dialect, schema: dict[str, Any], count: int) -> Any:
     """The arguments of forced calls, as a parser that trusts reads them."""
     assert dialect.form is not None
-    tool = CalledTool(NAME, schema, partial(laid_out, root=schema))
+    tool = CalledTool(NAME, schema, laid_out(schema))
     form = dialect.form.forced([tool], parallel=False)
     text = grammar_text(form)
     assert await watched.engine.check_grammar(text) == ""

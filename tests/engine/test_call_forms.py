@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import json
 import random
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -93,9 +92,7 @@ every_form = pytest.mark.parametrize(
 
 
 def called(schemas: dict[str, Any]) -> list[CalledTool]:
-    return [
-        CalledTool(name, schema, partial(laid_out, root=schema)) for name, schema in schemas.items()
-    ]
+    return [CalledTool(name, schema, laid_out(schema)) for name, schema in schemas.items()]
 
 
 def offered(schemas: dict[str, Any]) -> tuple[Tool, ...]:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -67,7 +66,7 @@ def request(temperature: float, seed: int) -> GenerationRequest:
     """The weather is asked for; the answer is free to call."""
     form = hermes.DIALECT.form
     assert form is not None
-    tool = CalledTool(NAME, SCHEMA, partial(laid_out, root=SCHEMA))
+    tool = CalledTool(NAME, SCHEMA, laid_out(SCHEMA))
     free = grammar_text(form.free([tool], parallel=True))
     files = read_model_files(ROOT / DEMO)
     conversation = Conversation(

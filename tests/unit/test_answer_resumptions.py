@@ -16,7 +16,7 @@ from ovchat_server.serving.answer_form import NOTHING, _resumptions
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.base import ToolDialect
 
-TOOL = CalledTool("f", {"type": "object"}, laid_out)
+TOOL = CalledTool("f", {"type": "object"}, laid_out({"type": "object"}))
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": "'
 BEFORE, INSIDE = (Reasoning("<think>", "</think>", opened) for opened in (False, True))
 REPEAT = ""

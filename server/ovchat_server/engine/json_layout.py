@@ -10,11 +10,10 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
 
 
-def laid_out(schema: JsonValue, root: JsonValue = None) -> JsonObject:
-    """A format of the JSON that follows `schema`, of which all can be enforced.
+def laid_out(schema: JsonValue) -> JsonObject:
+    """A format of the JSON that follows `schema`.
 
-    Args:
-        schema: What to follow.
-        root: Where its definitions stand, if not in itself.
+    Raises:
+        SchemaError: It cannot be enforced.
     """
-    return {"type": "grammar", "grammar": schema_grammar(schema, root)}
+    return {"type": "grammar", "grammar": schema_grammar(schema)}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding, ToolMode
 from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
 from ovchat_server.api.grammar_limits import beyond_limits
-from ovchat_server.api.schema_support import of_objects, unenforced
+from ovchat_server.api.schema.shapes import SchemaError
+from ovchat_server.api.schema_support import of_objects
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect, ToolDialect
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.engine.base import Resumption
@@ -238,10 +239,9 @@ def _called(request: ChatRequest) -> list[CalledTool]:
 
 
 def _with_schema(tool: Tool) -> CalledTool:
-    if tool.parameters is None:
-        return CalledTool(tool.name, NO_ARGUMENTS, laid_out)
+    schema = NO_ARGUMENTS if tool.parameters is None else of_objects(tool.parameters)
     # Where it was asked for strictly, reading the request has refused it.
-    schema = of_objects(tool.parameters)
-    if beyond_limits(schema) or unenforced(schema):
-        schema = ANY_ARGUMENTS
-    return CalledTool(tool.name, schema, partial(laid_out, root=schema))
+    if not beyond_limits(schema):
+        with contextlib.suppress(SchemaError):
+            return CalledTool(tool.name, schema, laid_out(schema))
+    return CalledTool(tool.name, ANY_ARGUMENTS, laid_out(ANY_ARGUMENTS))

@@ -28,7 +28,7 @@ def start(name: str, schema: dict[str, Any]) -> str:
     """What the grammar of a call's arguments begins with."""
     form = DIALECTS[name].form
     assert form is not None
-    content = form.call(CalledTool("f", schema, lambda _: {}))["content"]
+    content = form.call(CalledTool("f", schema, {}))["content"]
     assert isinstance(content, dict)
     return str(content["grammar"]).split("\n", maxsplit=1)[0]
 

@@ -6,7 +6,6 @@ Whether the compiler takes them, and a model keeps to them, is tested with the e
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,10 +26,7 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {"f": '{"city": "Paris"}', "f-2.x": '{"days": [1, 2]}'}
 # The grammar of the arguments is the engine's.
-TOOLS = [
-    CalledTool(name, {}, partial(lambda text, _: regex_format(re.escape(text)), text))
-    for name, text in ARGUMENTS.items()
-]
+TOOLS = [CalledTool(name, {}, regex_format(re.escape(text))) for name, text in ARGUMENTS.items()]
 OFFERED = tuple(Tool(name, "A tool.", {"type": "object", "properties": {}}) for name in ARGUMENTS)
 FORMS = {
     dialect.name: (dialect, dialect.form)

@@ -46,17 +46,13 @@ ANNOTATIONS = frozenset({"title", "description", "default", "examples", "$commen
 DEFINITIONS = frozenset({"$defs", "definitions"})
 
 
-def schema_grammar(schema: JsonValue, root: JsonValue = None) -> str:
+def schema_grammar(schema: JsonValue) -> str:
     """The EBNF of the JSON that follows `schema`, its root rule called "root".
-
-    Args:
-        schema: What to follow.
-        root: What its $refs refer into, if not to itself.
 
     Raises:
         SchemaError: It cannot be enforced.
     """
-    return _Writer(schema if root is None else root).write(schema)
+    return _Writer(schema).write(schema)
 
 
 def parameters_grammar(schema: JsonValue) -> str:

@@ -17,18 +17,12 @@ class CalledTool:
 
     Attributes:
         schema: The JSON Schema of its arguments.
-        json: The format of the JSON that follows a schema, which may refer to the definitions
-            of `schema`.
+        arguments: The format of its arguments as JSON.
     """
 
     name: str
     schema: JsonObject
-    json: Callable[[JsonValue], JsonObject]
-
-    @property
-    def arguments(self) -> JsonObject:
-        """The format of its arguments as JSON."""
-        return self.json(self.schema)
+    arguments: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
