@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 SUCCESSOR = Path(__file__).resolve().parent.parent / "models/successor"
 PROMPT_TOKENS, ANSWER_TOKENS = 120, 600
-# Of 32 tokens, for prompt and answer, and the one more that a newcomer needs.
-BLOCKS_EACH = 24
+# Of 32 tokens, for prompt and answer.
+BLOCKS_EACH = 23
 CONFIG = """
 [server]
 grpc_port = {port}
@@ -75,7 +75,7 @@ async def ask(
         if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
             outcome.refused.append(time.perf_counter() - start)
         else:
-            outcome.others[error.code().name] += 1
+            outcome.others[f"{error.code().name} {error.details()}"] += 1
     else:
         outcome.answered.append(time.perf_counter() - start)
 

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import grpc.aio
 
-from ovchat.v1 import completion_service_pb2_grpc
 from ovchat_server.api.models import ModelState
 from ovchat_server.app import Server
 from ovchat_server.settings import ModelSettings, Settings
@@ -35,7 +34,8 @@ async def storm(options: argparse.Namespace) -> bool:
     server = Server(_settings(options.blocks))
     async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         await _ready(server)
-        storm = Storm(completion_service_pb2_grpc.CompletionServiceStub(channel))
+        context_length = server._engines["successor"].status.context_length  # noqa: SLF001
+        storm = Storm(channel, context_length)
         start = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             deaths: list[float] = []

@@ -12,18 +12,61 @@ from typing import TYPE_CHECKING
 import grpc
 import grpc.aio
 
-from ovchat.v1 import completion_pb2, completion_service_pb2_grpc
+from ovchat.v1 import (
+    chat_pb2,
+    chat_service_pb2_grpc,
+    completion_pb2,
+    completion_service_pb2_grpc,
+)
+from tests.grpc.requests import user
 from tests.successor import FIRST, LAST, successor_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from ovchat_server.app import Server
 
 LONGEST_PROMPT, LONGEST_ANSWER, MOST_CHOICES = 200, 150, 3
-CANCELLED_SHARE = 0.2
+# All characters that the model knows, less the one that a prompt ends with.
+LONGEST_UNTIL_STOP = LAST - FIRST
+CANCELLED_SHARE, UNLIMITED_SHARE, ENDLESS_SHARE = 0.2, 0.5, 0.02
 # Between a refusal because the engine restarts and the next attempt.
 PATIENCE = 0.2
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request and what the model answers each of its choices.
+
+    Attributes:
+        patience: Pieces of the answer after which it is cancelled; None: it is not.
+    """
+
+    prompt: str
+    answer: str
+    choices: int
+    stop: str | None = None
+    limited: bool = True
+    patience: int | None = None
+
+
+def drawn(rng: random.Random, context_length: int) -> Question:
+    """A request of any length: of so many tokens, until a text comes, or until there is no room.
+
+    Only those of the first kind say how long the answer may become.
+    """
+    # Many share a beginning, which the prefix cache keeps.
+    prompt = "#" * rng.randint(0, LONGEST_PROMPT - 1) + chr(rng.randint(FIRST, LAST))
+    choices = rng.randint(1, MOST_CHOICES)
+    patience = rng.randint(0, 40) if rng.random() < CANCELLED_SHARE else None
+    if rng.random() >= UNLIMITED_SHARE:
+        answer = successor_text(prompt, rng.randint(1, LONGEST_ANSWER))
+        return Question(prompt, answer, choices, patience=patience)
+    if rng.random() < ENDLESS_SHARE:
+        answer = successor_text(prompt, context_length - len(prompt))
+        return Question(prompt, answer, choices, limited=False, patience=patience)
+    said = successor_text(prompt, rng.randint(1, LONGEST_UNTIL_STOP))
+    return Question(prompt, said[:-1], choices, said[-1], limited=False, patience=patience)
 
 
 @dataclass
@@ -31,12 +74,14 @@ class Storm:
     """Requests of mixed length, some of them cancelled half way.
 
     Attributes:
+        context_length: Of the model.
         outcomes: How requests ended: "whole", "cancelled", "again" (refused and repeated), or
             the status of those that were lost.
         wrong: Texts that are not what the model says.
     """
 
-    stub: completion_service_pb2_grpc.CompletionServiceStub
+    channel: grpc.aio.Channel
+    context_length: int
     model: str = "successor"
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -47,7 +92,7 @@ class Storm:
 
         async def worker() -> None:
             for number in seeds:
-                await self._ask(random.Random(number))
+                await self._ask(drawn(random.Random(number), self.context_length))
 
         await asyncio.gather(*(worker() for _ in range(at_once)))
 
@@ -57,22 +102,10 @@ class Storm:
         known = ("whole", "cancelled", "again")
         return Counter({how: n for how, n in self.outcomes.items() if how not in known})
 
-    async def _ask(self, rng: random.Random) -> None:
-        length = rng.randint(1, LONGEST_PROMPT)
-        # Many share a beginning, which the prefix cache keeps.
-        prompt = "#" * (length - 1) + chr(rng.randint(FIRST, LAST))
-        request = completion_pb2.CreateCompletionRequest(
-            model=self.model,
-            prompt=[completion_pb2.Prompt(text=prompt)],
-            max_tokens=rng.randint(1, LONGEST_ANSWER),
-            n=rng.randint(1, MOST_CHOICES),
-            temperature=0,
-        )
-        whole = successor_text(prompt, request.max_tokens)
-        patience = rng.randint(0, 40) if rng.random() < CANCELLED_SHARE else None
+    async def _ask(self, question: Question) -> None:
         while True:
             try:
-                self.outcomes[await self._read(request, whole, patience)] += 1
+                self.outcomes[await self._read(question)] += 1
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.UNAVAILABLE:
                     # Told so before it began.
@@ -82,30 +115,61 @@ class Storm:
                 self.outcomes[error.code().name] += 1
             return
 
-    async def _read(
-        self, request: completion_pb2.CreateCompletionRequest, whole: str, patience: int | None
-    ) -> str:
-        texts = [""] * request.n
-        call = self.stub.StreamCompletion(request)
+    async def _read(self, question: Question) -> str:
+        texts = [""] * question.choices
+        pieces = self._limited(question) if question.limited else self._unlimited(question)
         count = 0
         try:
-            async for chunk in call:
-                for choice in chunk.choices:
-                    texts[choice.index] += choice.text
-                    if not whole.startswith(texts[choice.index]):
-                        self.wrong.append(texts[choice.index])
-                if count == patience:
-                    return "cancelled"
-                count += 1
+            async with contextlib.aclosing(pieces):
+                async for index, text in pieces:
+                    texts[index] += text
+                    if not question.answer.startswith(texts[index]):
+                        self.wrong.append(texts[index])
+                    if count == question.patience:
+                        return "cancelled"
+                    count += 1
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE and any(texts):
                 return "LOST"
             raise
-        finally:
-            call.cancel()
-        if any(text != whole for text in texts):
+        if any(text != question.answer for text in texts):
             self.wrong.append(repr(texts))
         return "whole"
+
+    async def _limited(self, question: Question) -> AsyncGenerator[tuple[int, str], None]:
+        """The pieces of the answers and whose they are, from the service that wants a limit."""
+        call = completion_service_pb2_grpc.CompletionServiceStub(self.channel).StreamCompletion(
+            completion_pb2.CreateCompletionRequest(
+                model=self.model,
+                prompt=[completion_pb2.Prompt(text=question.prompt)],
+                max_tokens=len(question.answer),
+                n=question.choices,
+                temperature=0,
+            )
+        )
+        try:
+            async for chunk in call:
+                for choice in chunk.choices:
+                    yield choice.index, choice.text
+        finally:
+            call.cancel()
+
+    async def _unlimited(self, question: Question) -> AsyncGenerator[tuple[int, str], None]:
+        call = chat_service_pb2_grpc.ChatServiceStub(self.channel).StreamChatCompletion(
+            chat_pb2.CreateChatCompletionRequest(
+                model=self.model,
+                messages=[user(question.prompt)],
+                stop=[question.stop] if question.stop else [],
+                n=question.choices,
+                temperature=0,
+            )
+        )
+        try:
+            async for chunk in call:
+                for choice in chunk.choices:
+                    yield choice.index, choice.delta.content
+        finally:
+            call.cancel()
 
 
 @contextlib.asynccontextmanager

@@ -165,16 +165,20 @@ async def test_a_stream_among_thirty_two_equals_itself_alone(client: Client) -> 
 
 
 async def test_streams_without_a_limit_share_a_cache_too_small_for_all(client: Client) -> None:
-    # 16 answers of up to 4,096 tokens each ask for four times the blocks there are.
-    before = (await client.model("successor")).load.preemptions
+    # 16 answers of as many tokens as the context holds ask for four times the blocks there are.
+    model = await client.model("successor")
+    before, length = model.load.preemptions, model.context_length - 1
     prompts = [chr(ord("a") + number) for number in range(16)]
 
     answers = await asyncio.gather(
-        *(client.chat.CreateChatCompletion(successor(prompt, 3000)) for prompt in prompts)
+        *(
+            client.chat.CreateChatCompletion(ask(prompt, "successor", temperature=0))
+            for prompt in prompts
+        )
     )
 
     for prompt, answer in zip(prompts, answers, strict=True):
-        assert text_of(answer) == successor_text(prompt, 3000)
+        assert text_of(answer) == successor_text(prompt, length)
     load = (await client.model("successor")).load
     assert load.preemptions > before
     assert (load.running_requests, load.waiting_requests, load.used_kv_blocks) == (0, 0, 0)

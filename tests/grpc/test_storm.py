@@ -37,8 +37,12 @@ async def crowded(
         yield client
 
 
+async def storm_of(client: Client) -> Storm:
+    return Storm(client.channel, (await client.model("successor")).context_length)
+
+
 async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client) -> None:
-    storm = Storm(crowded.texts)
+    storm = await storm_of(crowded)
 
     await storm.run(300, AT_ONCE)
 
@@ -52,7 +56,7 @@ async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client) -> None
 
 
 async def test_a_storm_in_which_the_engine_dies_again_and_again(crowded: Client) -> None:
-    storm = Storm(crowded.texts)
+    storm = await storm_of(crowded)
     async with dying_engines(crowded.server, "successor", 2) as deaths:
         while len(deaths) < 3:
             await storm.run(60, AT_ONCE, seed=1000 * len(deaths))

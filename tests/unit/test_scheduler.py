@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.messages import BROKEN, REFUSED, Add
 from ovchat_server.engine.scheduler import MAX_DROPS, Scheduler
 from tests.unit.scheduler_tools import BLOCK, Handle, Pipeline, Run, alone, sequence
@@ -100,6 +101,36 @@ def test_a_preempted_sequence_comes_back_before_those_that_wait() -> None:
     assert added.count(5) > 1
     assert added.index(5, added.index(5) + 1) < added.index(6)
     run.right(*requests)
+
+
+def test_who_said_how_long_its_answer_may_become_begins_when_there_is_room_for_all_of_it() -> None:
+    run = Run(14)
+    requests = [sequence(i, 6, 20, reserve=True) for i in (1, 2, 3)]
+    run.add(*requests)
+    load = run.step()
+    assert (load.running_requests, load.waiting_requests) == (2, 1)
+    load = run.finish_all()
+    assert load.preemptions == 0
+    run.right(*requests)
+
+
+def test_who_kept_to_what_it_asked_for_is_not_preempted_for_those_that_grow() -> None:
+    run = Run(12)
+    growing = sequence(1, 6, 40)
+    reserved = sequence(2, 6, 20, reserve=True)
+    run.add(growing, reserved)
+    run.finish_all()
+    assert run.pipeline.added.count(1) > 1
+    assert run.pipeline.added.count(2) == 1
+    run.right(growing, reserved)
+
+
+def test_what_is_kept_for_an_answer_is_all_that_it_needs() -> None:
+    """As many as the pool has room for to the last block, and no more."""
+    each = -(-(6 + 20 + LOOK_AHEAD_TOKENS) // BLOCK)
+    run = Run(3 * each)
+    run.add(*(sequence(i, 6, 20, reserve=True) for i in (1, 2, 3)))
+    assert run.step().running_requests == 3
 
 
 def test_a_resumed_sequence_does_not_draw_the_same_random_numbers_again() -> None:

@@ -219,13 +219,14 @@ SHAPE = st.tuples(
     st.sampled_from([0, 0, 3, 12]),  # fewest tokens
     st.booleans(),  # past the end
     st.booleans(),  # log probabilities
+    st.booleans(),  # room for all of it is kept
 )
 
 
 @given(work=st.lists(SHAPE, min_size=1, max_size=12), total=st.integers(4, 40), data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_any_load_ends_complete_and_right(
-    work: list[tuple[int, int, int, int | None, int, int, int, bool, bool]],
+    work: list[tuple[int, int, int, int | None, int, int, int, bool, bool, bool]],
     total: int,
     data: st.DataObject,
 ) -> None:
@@ -234,7 +235,7 @@ def test_any_load_ends_complete_and_right(
     coming: list[tuple[int, Add]] = []
     cancels: dict[int, int] = {}
     for identifier, shape in enumerate(work):
-        prompt, answer, start, cancelled, drops, beams, fewest, past, logprobs = shape
+        prompt, answer, start, cancelled, drops, beams, fewest, past, logprobs, reserve = shape
         # What a server refuses does not come here: see search_length.
         while run.scheduler.search_length(beams) < 2:
             beams -= 1
@@ -252,6 +253,7 @@ def test_any_load_ends_complete_and_right(
             min_tokens=min(fewest, answer) if plain else 0,
             ignore_eos=past and plain,
             logprobs=logprobs,
+            reserve=reserve,
         )
         coming.append((start, request))
         run.pipeline.drops[identifier] = drops

@@ -86,6 +86,8 @@ class GenerationRequest:
         ignore_eos: No end token ends the sequence, nor does one of `stop_tokens`. Not in a
             search.
         stop_tokens: Tokens of the vocabulary that end it, besides the model's own.
+        reserve: Room for all of `max_tokens` is kept from the start: the caller asked for them.
+            Otherwise it begins where there is room for its prompt.
         logprobs: Report the log probability of every token.
         grammar: What the sequence must be, as of engine.grammar, checked before; "" for
             anything. Not in a search, nor with `ignore_eos` or `min_tokens`.
@@ -102,6 +104,7 @@ class GenerationRequest:
     min_tokens: int = 0
     ignore_eos: bool = False
     stop_tokens: tuple[int, ...] = ()
+    reserve: bool = False
     logprobs: bool = False
     grammar: str = ""
     closed: bool = False

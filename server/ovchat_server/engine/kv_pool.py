@@ -31,6 +31,13 @@ class KvPool:
         """Blocks that newcomers leave to a sequence."""
         return self.blocks(sequence.expected) * sequence.request.beams
 
+    def needed(self, newcomer: ScheduledSequence) -> int:
+        """Blocks that it takes to begin.
+
+        One more than it needs now where it may grow further, or it is the next to be preempted.
+        """
+        return self.expected(newcomer) + (0 if newcomer.request.reserve else 1)
+
     def blocks(self, length: int) -> int:
         """Blocks of a sequence of `length` tokens."""
         return -(-(length + LOOK_AHEAD_TOKENS) // self.block_size)

@@ -190,6 +190,7 @@ def _add(identifier: int, request: GenerationRequest, asker: Asker) -> Add:
         min_tokens=request.min_tokens,
         ignore_eos=request.ignore_eos,
         stop_tokens=request.stop_tokens,
+        reserve=request.reserve,
         logprobs=request.logprobs,
         grammar=request.grammar,
         closed=request.closed,

@@ -50,6 +50,7 @@ class Add(msgspec.Struct, frozen=True):
     min_tokens: int = 0
     ignore_eos: bool = False
     stop_tokens: tuple[int, ...] = ()
+    reserve: bool = False
     logprobs: bool = False
     grammar: str = ""
     closed: bool = False

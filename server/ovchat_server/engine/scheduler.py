@@ -3,8 +3,10 @@
 genai never gets to decide that its KV cache is full: when it does, it can hand one
 request's tokens to another (reproduced on 2026.4.1), or drop requests that did no wrong.
 So the sum of what the running sequences hold, and may need for the next step, stays within
-the pool. Where a sequence cannot get its next block, the youngest gives up its place and
-comes back later as prompt + tokens so far; its caller sees a pause.
+the pool. Who said how long its answer may become begins when there is room for all of it. The
+others begin where there is room for the prompt; where one of them cannot get its next block, the
+youngest gives up its place and comes back later as prompt + tokens so far; its caller sees a
+pause.
 
 A sequence whose whole answer follows a grammar cannot come back: the grammar would start anew.
 It keeps its place, so those that run together may at most need the whole pool. What they do not
@@ -161,9 +163,13 @@ class Scheduler:
         self._preemptions += 1
 
     def _preemptible(self) -> ScheduledSequence:
-        """The youngest of those that can go on where they are, or else of those that cannot."""
+        """The youngest that can go on where it is, or else the youngest of those that cannot.
+
+        Who took no more than was kept for it comes behind those that did.
+        """
         youngest = self._running[::-1]
         free = [item for item in youngest if not item.constrained] or youngest
+        free.sort(key=lambda item: item.request.reserve)
         return next((item for item in free if self._rest_grammars.of(item) is not None), free[0])
 
     def _admit(self) -> None:
@@ -175,8 +181,7 @@ class Scheduler:
                 # Others need not wait with it.
                 skipped.append(sequence)
                 continue
-            # One block more than needed now, or the newcomer is the next to be preempted.
-            needed = self._pool.expected(sequence) + 1
+            needed = self._pool.needed(sequence)
             taken = sum(map(self._pool.expected, self._running))
             if self._running and taken + needed > self._pool.total:
                 break

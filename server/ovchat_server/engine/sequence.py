@@ -71,9 +71,11 @@ class ScheduledSequence:
     def expected(self) -> int:
         """Tokens of prompt and answer that it should have room for from the start.
 
-        One that may call at any time needs some for a call: it had better not lose its place
-        inside of it.
+        All of them where the caller said how many. Else one that may call at any time needs
+        some for a call: it had better not lose its place inside of it.
         """
+        if self.request.reserve:
+            return self.longest
         if not self.request.resumptions:
             return self.length
         return min(self.longest, max(self.length, len(self.request.prompt) + CALL_TOKENS))

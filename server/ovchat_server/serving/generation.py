@@ -147,6 +147,7 @@ def _request(
         # The engine would let none of them appear before the end of a grammar; the assembler
         # sees them anyway.
         stop_tokens=() if grammar.text else ending.stop_token_ids,
+        reserve=ending.max_tokens is not None,
         logprobs=params.logprobs,
         grammar=grammar.text,
         closed=grammar.closed,
