@@ -17,7 +17,9 @@ def ask(text: str, model: str = "demo", **fields: Any) -> chat_pb2.CreateChatCom
     return chat_pb2.CreateChatCompletionRequest(model=model, messages=[user(text)], **fields)
 
 
-def successor(text: str, max_tokens: int, **fields: Any) -> chat_pb2.CreateChatCompletionRequest:
+def successor(
+    text: str, max_tokens: int | None, **fields: Any
+) -> chat_pb2.CreateChatCompletionRequest:
     return ask(text, "successor", max_tokens=max_tokens, temperature=0, **fields)
 
 

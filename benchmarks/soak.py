@@ -1,0 +1,55 @@
+"""All kinds of requests for an hour: does any process take more at the end than before?
+
+    .venv/bin/python -m benchmarks.soak [--minutes 60] [--callers 8] [--pause 0.05]
+
+Starts `ovchat up` with the demo model and the successor model, and asks it all kinds of things:
+chats, streams that are left half way, gRPC calls with deadlines, structured output, tools, what is
+refused. Prints what each kind of process takes of memory, file descriptors and threads in the
+third quarter and in the last quarter of the time. Exits with 1 where a request went wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.launch.stack import running
+from tests.soak import DEMO, RESOURCES, Soak, change
+
+MIB = 1 << 20
+
+
+async def soak(options: argparse.Namespace) -> bool:
+    """Whether all went well."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with running(Path(directory), *DEMO) as stack:
+            soak = Soak(stack)
+            await soak.run(options.minutes * 60, options.callers, options.pause)
+    print(f"{soak.answered.total()} requests: {dict(soak.answered)}")
+    print(f"wrong: {len(soak.wrong)} {soak.wrong[:5]}")
+    print(f"{'':<10}" + "".join(f"{name:>28}" for name in RESOURCES))
+    for kind, samples in soak.samples.items():
+        row = f"{kind:<10}"
+        for resource in RESOURCES:
+            unit = MIB if resource == "memory" else 1
+            found = change(samples, resource)
+            early, late = found.early / unit, found.late / unit
+            row += f"{early:>12.1f} to {late:>7.1f} {late - early:+6.1f}"
+        print(row)
+    return not soak.wrong
+
+
+def main() -> int:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--callers", type=int, default=8)
+    parser.add_argument("--pause", type=float, default=0.05, help="of a caller between requests")
+    return 0 if asyncio.run(soak(parser.parse_args())) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
