@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.errors import OverloadedError
 from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
@@ -71,9 +72,14 @@ class ScriptedEngine:
     status: EngineStatus = READY
     asked: list[GenerationRequest] = field(default_factory=list)
     askers: list[Asker] = field(default_factory=list)
+    full: bool = False
 
     def __post_init__(self) -> None:
         self.generation = ScriptedGeneration(self.pieces)
+
+    def check_queue(self) -> None:
+        if self.full:
+            raise OverloadedError("full", retry_after=1)
 
     def generate(
         self, requests: Sequence[GenerationRequest], asker: Asker = NOBODY

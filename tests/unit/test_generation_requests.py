@@ -194,6 +194,13 @@ def test_what_does_not_fit_is_refused_by_the_name_the_caller_used(
     assert str(tokens) in caught.value.message
 
 
+def test_room_is_kept_for_what_a_caller_asked_for_and_not_for_a_models_own_length() -> None:
+    model = served(defaults=GenerationDefaults(max_tokens=5))
+
+    assert [request.reserve for request in requests(ending(max_tokens=5), model=model)] == [True]
+    assert [request.reserve for request in requests(ending(), model=model)] == [False]
+
+
 def test_prompt_and_answer_may_fill_the_context() -> None:
     [request] = requests(ending(max_tokens=1), prompt(CONTEXT - 1))
     assert request.max_tokens == 1

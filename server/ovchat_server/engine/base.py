@@ -220,6 +220,14 @@ class Engine(Protocol):
         """
         ...
 
+    def check_queue(self) -> None:
+        """Refuse early what `generate` would refuse: nobody reads its prompt in vain.
+
+        Raises:
+            OverloadedError: Too many wait already.
+        """
+        ...
+
     def generate(self, requests: Sequence[GenerationRequest], asker: Asker = NOBODY) -> Generation:
         """Start generating the sequences of `requests`, when it is their turn.
 

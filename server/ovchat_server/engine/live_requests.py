@@ -71,11 +71,11 @@ class LiveRequests:
         """Whether the process has something to do."""
         return any(not live.ended for live in self._live.values())
 
-    def start(self, requests: Sequence[GenerationRequest], asker: Asker) -> EngineGeneration:
-        """Begin a generation.
+    def check_queue(self) -> None:
+        """Refuse what would wait behind too many.
 
         Raises:
-            OverloadedError: Too many wait already.
+            OverloadedError: There are.
         """
         if len(self._timers) >= self._max_queue:
             message = (
@@ -83,6 +83,14 @@ class LiveRequests:
                 "Try again later."
             )
             raise OverloadedError(message, retry_after=self._advice())
+
+    def start(self, requests: Sequence[GenerationRequest], asker: Asker) -> EngineGeneration:
+        """Begin a generation.
+
+        Raises:
+            OverloadedError: Too many wait already.
+        """
+        self.check_queue()
         sequences: dict[int, range] = {}
         index = 0
         for request in requests:

@@ -78,6 +78,10 @@ class EngineSupervisor:
         """See engine.base.Engine.check_grammar."""
         return await self._sandbox.check(grammar)
 
+    def check_queue(self) -> None:
+        """See engine.base.Engine.check_queue."""
+        self._live.check_queue()
+
     def generate(self, requests: Sequence[GenerationRequest], asker: Asker = NOBODY) -> Generation:
         """See engine.base.Engine.generate."""
         if self._state is not ModelState.READY:

@@ -54,6 +54,7 @@ class ChatCompletions:
 
     async def _answer(self, request: ChatRequest, deadline: Deadline) -> Answer:
         model = self._models.get(request.model)
+        model.engine.check_queue()
         params = request.generation
         # A long conversation takes a while to render and tokenise; others go on meanwhile.
         prompt = await asyncio.to_thread(

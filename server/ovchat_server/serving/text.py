@@ -47,6 +47,8 @@ class TextCompletions:
 
     async def _answer(self, request: TextRequest, deadline: Deadline) -> Answer:
         model = self._models.get(request.model)
+        if not _only_echoes(request):
+            model.engine.check_queue()
         params = request.generation
         # Much text takes a while to tokenise; others go on meanwhile.
         prompts = await asyncio.to_thread(_tokenise, model, request)
