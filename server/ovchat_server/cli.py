@@ -10,7 +10,7 @@ from typing import Any
 import click
 from setproctitle import setproctitle
 
-from ovchat_server.settings import arguments_of, settings_from, with_options
+from ovchat_server.options import arguments_of, settings_from, with_options
 from ovchat_server.telemetry.logs import configure_logs
 
 

@@ -30,6 +30,8 @@ ALLOWED: dict[str, set[str]] = {
     "telemetry": {"api"},
     "launch": {"settings"},
     "settings": {"api"},
+    "config_file": {"api", "settings"},
+    "options": {"config_file", "settings"},
     "__init__": set(),
     "__main__": {"cli"},
 }

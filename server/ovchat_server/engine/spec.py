@@ -35,6 +35,6 @@ class EngineSpec(msgspec.Struct, frozen=True):
     end_tokens: tuple[int, ...]
     properties: dict[str, str | int | float | bool]
     grammar_timeout: float = 1.5
-    step_timeout: float = 60.0
+    step_timeout: float = 120.0
     max_queue: int = 256
     max_queue_wait: float = 60.0

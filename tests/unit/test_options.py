@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 from ovchat_server.api.limits import Limits
 from ovchat_server.cli import main
-from ovchat_server.settings import ModelSettings, arguments_of, settings_from, with_options
+from ovchat_server.options import arguments_of, settings_from, with_options
+from ovchat_server.settings import ModelSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,6 +231,8 @@ MODEL_TABLE = '[[models]]\nname = "a"\npath = "m"\n'
         ("[server]\nstrict_parameters = 1", ["strict_parameters", "true or false", "got 1"]),
         ("[server]\ndrain_timeout = -1", ["--drain-timeout", "-1"]),
         ("[server]\ndrain_timeout = nan", ["--drain-timeout", "nan"]),
+        ("[server]\nrequest_timeout = nan", ["--request-timeout", "nan"]),
+        ("[server]\nidle_timeout = inf", ["--idle-timeout", "inf"]),
         ("[server]\ndrain_timeout = inf", ["--drain-timeout", "inf"]),
         ('[server]\nenvoy_path = "nowhere"', ["--envoy-path", "nowhere"]),
         (MODEL_TABLE + "color = 1", ["models", "`color`"]),
