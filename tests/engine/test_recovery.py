@@ -13,6 +13,7 @@ import pytest
 
 from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
 from ovchat_server.api.models import ModelState
+from ovchat_server.engine import supervisor
 from ovchat_server.engine.base import Asker, Sampling, Search, TokenFinish
 from ovchat_server.engine.live_requests import MAX_DEATHS
 from tests.conftest import ROOT
@@ -150,7 +151,10 @@ async def test_who_makes_engines_die_fails_alone(
     await watched.idle()
 
 
-async def test_requests_whose_engine_never_comes_back_are_told(tmp_path: Path) -> None:
+async def test_requests_whose_engine_never_comes_back_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "PATIENCE", 5.0)
     model = tmp_path / "model"
     shutil.copytree(ROOT / "models/successor", model)
     async with engine(path=str(model)) as watched:
@@ -163,6 +167,28 @@ async def test_requests_whose_engine_never_comes_back_are_told(tmp_path: Path) -
 
         with pytest.raises(UnavailableError):
             await collect(stream)
+
+
+async def test_requests_outlive_several_starts_that_come_to_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.01)
+    model, away = tmp_path / "model", tmp_path / "away"
+    shutil.copytree(ROOT / "models/successor", model)
+    async with engine(path=str(model)) as watched:
+        stream = watched.engine.generate([request("a", 900)])
+        first = await anext(stream)
+        model.rename(away)
+        watched.kill()
+        for _ in range(supervisor.MAX_FAILED_STARTS):
+            await watched.until(ModelState.UNAVAILABLE)
+            await watched.until(ModelState.LOADING)
+
+        away.rename(model)
+
+        rest, finish = await collect(stream)
+        assert rest == successor_text("a", 900)[len(first.tokens) :]
+        assert finish is TokenFinish.LENGTH
 
 
 async def test_what_was_cancelled_while_the_engine_was_away_does_not_come_back(

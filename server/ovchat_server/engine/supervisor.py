@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 # the model was loaded.
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 30.0
-# Starts in a row that may come to nothing before those who wait for one are told.
+# Starts in a row that may come to nothing before those who wait for one are told, and seconds
+# that they wait at least: a machine may be out of memory for a moment.
 MAX_FAILED_STARTS = 5
+PATIENCE = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +52,9 @@ class EngineSupervisor:
         self._closing = False
         self._delay = FIRST_DELAY
         self._live = LiveRequests(self._send, spec.max_queue, spec.max_queue_wait)
-        # Starts in a row that came to nothing.
+        # Starts in a row that came to nothing, and when the first of them was lost.
         self._failures = 0
+        self._lost_at = 0.0
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -98,12 +101,18 @@ class EngineSupervisor:
                 reason = "its engine failed; the server's log says why"
             logger.error("engine died", extra={"model": self._spec.name, "reason": reason})
             self._change(ModelState.UNAVAILABLE, reason)
-            self._failures += 1
-            if self._failures == MAX_FAILED_STARTS:
-                self._live.fail(self._unavailable)
+            self._give_up_at_last()
             await asyncio.sleep(self._delay)
             self._delay = min(self._delay * 2, LONGEST_DELAY)
             self._change(ModelState.LOADING, f"it is being restarted after: {reason}")
+
+    def _give_up_at_last(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if not self._failures:
+            self._lost_at = now
+        self._failures += 1
+        if self._failures >= MAX_FAILED_STARTS and now - self._lost_at >= PATIENCE:
+            self._live.fail(self._unavailable)
 
     async def _run_once(self) -> str:
         """Run one engine process until it dies; how it died, for an operator."""
