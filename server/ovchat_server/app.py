@@ -232,6 +232,7 @@ def _engine_spec(settings: ModelSettings, files: ModelFiles) -> EngineSpec:
         end_tokens=files.end_tokens,
         properties=settings.properties,
         grammar_timeout=settings.grammar_timeout,
+        load_timeout=settings.load_timeout,
         step_timeout=settings.step_timeout,
         max_queue=settings.max_queue,
         max_queue_wait=settings.max_queue_wait,

@@ -34,9 +34,11 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             schemas. Those that the caller forces are held to them anyway.
         properties: OpenVINO's, such as INFERENCE_PRECISION_HINT.
         grammar_timeout: Seconds that compiling the form of an answer may take.
+        load_timeout: Seconds that loading the model may take.
         step_timeout: Seconds after which an engine that says nothing hangs, and is restarted:
             more than reading `max_num_batched_tokens` of prompts ever takes it.
-        max_queue: Most requests that may wait for a place in the engine; more are refused.
+        max_queue: Most choices of requests that may wait for a place in the engine. More are
+            refused: those of the client that has most there.
         max_queue_wait: Seconds that each of them may wait.
     """
 
@@ -51,6 +53,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     constrain_tool_calls: bool = True
     properties: dict[str, str | int | float | bool] = {}
     grammar_timeout: float = 1.5
+    load_timeout: float = 600.0
     step_timeout: float = 120.0
     max_queue: int = 256
     max_queue_wait: float = 60.0
@@ -71,7 +74,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
         if self.max_num_batched_tokens < 1:
             raise ValueError("max_num_batched_tokens must be at least 1")
-        for name in ("grammar_timeout", "step_timeout", "max_queue_wait"):
+        for name in ("grammar_timeout", "load_timeout", "step_timeout", "max_queue_wait"):
             # Not "<= 0", which a NaN is not.
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")

@@ -14,7 +14,7 @@ import pytest
 from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine import supervisor
-from ovchat_server.engine.base import Asker, Sampling, Search, TokenFinish
+from ovchat_server.engine.base import Asker, GenerationRequest, Sampling, Search, TokenFinish
 from ovchat_server.engine.live_requests import MAX_DEATHS
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, collect, collect_all, request, spec
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from ovchat_server.engine.base import Generation, GenerationRequest
+    from ovchat_server.engine.base import Generation
     from ovchat_server.engine.messages import Report
 
 ANY_LETTERS = '{"type":"structural_tag","format":{"type":"regex","pattern":"[a-z]{400}"}}'
@@ -92,6 +92,23 @@ async def test_a_grammar_is_followed_to_its_end_where_its_engine_died() -> None:
         assert [*first.tokens, *await tokens(disturbed)] == undisturbed
 
 
+async def test_two_that_follow_grammars_go_on_where_their_engine_died() -> None:
+    async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
+        sampled = [Sampling(temperature=1, seed=seed) for seed in (3, 4)]
+        asked = [
+            GenerationRequest((1, 2, 3), 700, sampling, grammar=ANY_LETTERS, closed=True)
+            for sampling in sampled
+        ]
+        streams = [watched.engine.generate([item]) for item in asked]
+        for stream in streams:
+            await anext(stream)
+
+        watched.kill()
+
+        for stream in streams:
+            assert await tokens(stream)
+
+
 async def test_an_engine_that_hangs_is_ended_and_its_requests_go_on() -> None:
     async with engine(step_timeout=0.5) as watched:
         stream = watched.engine.generate([request("a", 300)])
@@ -101,6 +118,49 @@ async def test_an_engine_that_hangs_is_ended_and_its_requests_go_on() -> None:
 
         rest, _ = await collect(stream)
         assert bytes(first.tokens).decode() + rest == successor_text("a", 300)
+
+
+async def test_an_engine_that_hangs_is_found_however_many_ask_and_leave() -> None:
+    async with engine(step_timeout=1.0) as watched:
+        await anext(watched.engine.generate([request("a", 900)]))
+        os.kill(watched.pid, signal.SIGSTOP)
+
+        while watched.engine.status.state is ModelState.READY:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await collect(watched.engine.generate([request("b", 3)]))
+
+        await watched.until(ModelState.READY)
+        assert await collect(watched.engine.generate([request("c", 3)])) == (
+            "def",
+            TokenFinish.LENGTH,
+        )
+
+
+async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_on() -> None:
+    async with engine(load_timeout=12.0) as watched:
+        stream = watched.engine.generate([request("a", 900)])
+        first = await anext(stream)
+        watched.kill()
+        await watched.until(ModelState.UNAVAILABLE)
+        await watched.until(ModelState.LOADING)
+        while not watched.engine._client:  # noqa: ASYNC110  it has no event
+            await asyncio.sleep(0)
+        hanging = watched.pid
+        os.kill(hanging, signal.SIGSTOP)
+
+        await watched.until_reason("not loaded in 12 seconds")
+
+        rest, _ = await collect(stream)
+        assert rest == successor_text("a", 900)[len(first.tokens) :]
+
+
+async def test_what_waits_in_vain_is_not_counted_any_more(watched: Watched) -> None:
+    grammar = ANY_LETTERS.replace("400", "399")
+    for _ in range(2):
+        with watched.engine.generate([request("a", 800, grammar=grammar)] * 20):
+            await watched.until_load(lambda load: load.running_requests > 0)
+    await watched.idle()
 
 
 async def test_an_engine_that_is_not_asked_anything_does_not_hang() -> None:
@@ -126,15 +186,17 @@ async def test_who_makes_engines_die_fails_alone(
     try_alone, deliver = live.try_alone, live.deliver
     deaths = 0
 
-    def crash(identifier: int) -> None:
+    def crash(identifier: int | None) -> None:
         nonlocal deaths
+        if live._trial == culprit:
+            # A step that crashes tells nothing more.
+            return
         try_alone(identifier)
         if identifier == culprit:
             deaths += 1
             watched.kill()
 
     def deliver_of_the_living(report: Report) -> None:
-        # A step that crashes has no report.
         if live._trial != culprit:
             deliver(report)
 

@@ -193,13 +193,17 @@ class Run:
         self.trials: list[int] = []
         self.admitted: list[int] = []
         self.patience = 3
-        self.scheduler = Scheduler(self.pipeline, total, BLOCK, self.trials.append, lambda _: True)
+        self.scheduler = Scheduler(self.pipeline, total, BLOCK, self._try, lambda _: True)
         self.total = total
         self.requests: dict[int, Add] = {}
         # By the request's id, and for each sequence of a search.
         self.answers: dict[int, list[list[int]]] = {}
         self.logprobs: dict[int, list[list[float]]] = {}
         self.finishes: dict[int, dict[int, str]] = {}
+
+    def _try(self, identifier: int | None) -> None:
+        if identifier is not None:
+            self.trials.append(identifier)
 
     @property
     def tokens(self) -> dict[int, list[int]]:

@@ -77,7 +77,7 @@ class ScriptedEngine:
     def __post_init__(self) -> None:
         self.generation = ScriptedGeneration(self.pieces)
 
-    def check_queue(self) -> None:
+    def check_queue(self, asker: Asker = NOBODY) -> None:  # noqa: ARG002
         if self.full:
             raise OverloadedError("full", retry_after=1)
 

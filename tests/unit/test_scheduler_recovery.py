@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ovchat_server.engine.messages import BROKEN
-from tests.unit.scheduler_tools import Run, alone, search, sequence
+from ovchat_server.engine.messages import BROKEN, Add
+from ovchat_server.engine.scheduler import Scheduler
+from tests.unit.scheduler_tools import BLOCK, Run, alone, search, sequence
 
 ALWAYS = 1000
 
@@ -103,6 +106,76 @@ def test_an_answer_with_a_grammar_that_cannot_be_repeated_ends_where_it_was() ->
 
     assert run.finish == {1: "length"}
     assert run.tokens[1] == []
+
+
+@pytest.mark.parametrize("fields", [{"grammar": "g"}, {"grammar": "g", "reserve": True}, {}])
+def test_those_that_a_fault_left_go_on_whatever_keeps_their_places(fields: dict[str, Any]) -> None:
+    run = Run(64)
+    requests = [sequence(i, 4, 8, **fields) for i in (1, 2, 3)]
+    run.pipeline.faults = {2: 1}
+    run.patience = 20
+    run.add(*requests)
+    run.finish_all()
+    run.right(*requests)
+
+
+def test_those_with_grammars_that_a_death_left_go_on() -> None:
+    run = Run(64)
+    requests = [sequence(i, 4, 8, grammar="g") for i in (1, 2)]
+    run.patience = 20
+    run.add(*(msgspec.structs.replace(request, suspect=True) for request in requests))
+    run.finish_all()
+    run.right(*requests)
+
+
+def late(kind: str, identifier: int) -> Add:
+    """What always breaks at its 25th token."""
+    if kind == "search":
+        return search(identifier, 4, 40, 2)
+    return sequence(identifier, 4, 40, grammar="g" if kind == "grammar" else "")
+
+
+@pytest.mark.parametrize("kind", ["plain", "grammar", "search"])
+def test_who_breaks_late_is_found_beside_steady_newcomers(kind: str) -> None:
+    run = Run(64)
+    run.pipeline.broken_at = {1: 25}
+    run.add(late(kind, 1))
+    for step in range(600):
+        if step % 20 == 0:
+            run.add(sequence(2 + step, 4, 30))
+        run.step()
+    assert run.finish[1] == BROKEN
+    assert {reason for identifier, reason in run.finish.items() if identifier != 1} == {"length"}
+
+
+@pytest.mark.parametrize("kind", ["plain", "grammar", "search"])
+def test_two_that_break_late_are_both_found(kind: str) -> None:
+    run = Run(64)
+    run.pipeline.broken_at = {1: 25, 2: 25}
+    run.patience = 20
+    run.add(late(kind, 1), late(kind, 2))
+    run.finish_all()
+    assert run.finish == {1: BROKEN, 2: BROKEN}
+
+
+def test_a_trial_ends_when_its_suspect_comes_further() -> None:
+    told: list[int | None] = []
+    run = Run(64)
+    run.scheduler = Scheduler(run.pipeline, 64, BLOCK, told.append, lambda _: True)
+    asked = sequence(1, 4, 8), search(2, 4, 8, 2)
+    run.add(*(msgspec.structs.replace(item, suspect=True, ran=3) for item in asked))
+    run.step()
+    assert told == [1, None]
+    while told[-1] is None:
+        run.step()
+    for _ in range(2):
+        run.step()
+        assert told == [1, None, 2]
+    # It ran for three steps before, and now for four.
+    run.step()
+    assert told == [1, None, 2, None]
+    run.finish_all()
+    run.right(*asked)
 
 
 def test_who_runs_for_the_first_time_is_told_once() -> None:

@@ -69,35 +69,37 @@ def test_a_wider_search_is_promised_less() -> None:
     assert run.scheduler.context_length == lengths[0]
 
 
-def preempting() -> tuple[Run, list[Add]]:
-    """A run up to the first preemption of a search."""
-    run = Run(24)
-    requests = [sequence(1, 6, 40), search(2, 6, 14, width=4)]
+def test_a_search_keeps_its_place_to_the_end() -> None:
+    run = Run(30)
+    requests = [search(1, 6, 14, width=4), *(sequence(i, 6, 40) for i in (2, 3))]
     run.add(*requests)
-    for _ in range(40):
-        if run.step().preemptions:
-            return run, requests
-    raise AssertionError("nothing was preempted")
-
-
-def test_a_preempted_search_starts_anew_and_answers_all_the_same() -> None:
-    run, requests = preempting()
-    assert run.answers[2] == [[]] * 4
-    run.finish_all()
-    first, *later = run.pipeline.requests[2]
-    assert first == requests[1]
-    assert later
-    assert all(again == first for again in later)
+    load = run.finish_all()
+    assert load.preemptions > 0
+    assert run.pipeline.added.count(1) == 1
     run.right(*requests)
 
 
-def test_a_preempted_search_needs_no_more_blocks_than_at_its_start() -> None:
-    run, _ = preempting()
-    assert run.scheduler.load().running_requests == 1
-    run.scheduler.cancel(1)
-    run.step()
-    load = run.step()
-    assert load.used_kv_blocks == -(-(6 + 1 + LOOK_AHEAD_TOKENS) // BLOCK) * 4
+def test_searches_run_together_only_where_there_is_room_for_all_that_they_may_become() -> None:
+    run = Run(40)
+    requests = [search(i, 4, 30, width=2) for i in (1, 2, 3)]
+    run.add(*requests)
+    assert run.step().running_requests == 2
+    run.finish_all()
+    run.right(*requests)
+
+
+@pytest.mark.parametrize("reserve", [False, True])
+def test_a_search_ends_however_many_come_behind_it(reserve: bool) -> None:  # noqa: FBT001
+    run = Run(24)
+    wanted = search(1, 4, 30, 2)
+    run.add(*(sequence(i, 2, 14, grammar="g") for i in (2, 3)), wanted)
+    for following in range(4, 400):
+        run.add(sequence(following, 4, 14, reserve=reserve))
+        run.step()
+        if 1 in run.finish:
+            run.right(wanted)
+            return
+    raise AssertionError("it never ended")
 
 
 def test_a_running_search_can_be_cancelled() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from ovchat_server.engine.messages import Add
+from ovchat_server.engine.sequence import ScheduledSequence
+from ovchat_server.engine.waiting import WaitingLine
 from tests.unit.scheduler_tools import Run, sequence
 
 
@@ -47,3 +50,42 @@ def test_who_ran_before_goes_before_any_priority() -> None:
 
     added = run.pipeline.added
     assert added.index(3, added.index(3) + 1) < added.index(4)
+
+
+def waiting(identifier: int, client: str, priority: int = 0) -> ScheduledSequence:
+    return ScheduledSequence(Add(identifier, (1,), 1, client=client, priority=priority))
+
+
+def anybody(_: ScheduledSequence) -> bool:
+    return True
+
+
+def served(line: WaitingLine) -> int:
+    """Whose turn it was."""
+    item = line.next({}, anybody)
+    assert item
+    line.take(item)
+    return item.request.id
+
+
+def test_a_client_has_its_turn_however_many_new_ones_come() -> None:
+    line = WaitingLine()
+    line.add(waiting(1, "regular"))
+    served(line)
+    line.add(waiting(2, "regular"))
+    for identifier in range(3, 10):
+        line.add(waiting(identifier, f"new {identifier}"))
+        if served(line) == 2:
+            return
+    raise AssertionError("it never had its turn")
+
+
+def test_clients_that_are_gone_are_forgotten() -> None:
+    line = WaitingLine()
+    line.add(waiting(0, "slow", priority=5))
+    for identifier in range(1, 100):
+        line.add(waiting(identifier, f"client {identifier}"))
+        served(line)
+    line.add(waiting(100, "cancelled"))
+    line.cancel(100)
+    assert line._served.keys() == {"slow"}

@@ -220,7 +220,7 @@ class Engine(Protocol):
         """
         ...
 
-    def check_queue(self) -> None:
+    def check_queue(self, asker: Asker = NOBODY) -> None:
         """Refuse early what `generate` would refuse: nobody reads its prompt in vain.
 
         Raises:

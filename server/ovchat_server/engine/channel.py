@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -23,7 +24,8 @@ class Channel:
         self._connection = connection
         self._reader = FrameReader()
         self._wake_up, self._wake = socket.socketpair()
-        self._wake_up.setblocking(False)  # noqa: FBT003  the standard library's signature
+        for end in (self._wake_up, self._wake):
+            end.setblocking(False)  # noqa: FBT003  the standard library's signature
         self.closed = False
 
     @classmethod
@@ -61,7 +63,9 @@ class Channel:
 
     def wake(self) -> None:
         """End a `receive` that waits, from any thread."""
-        self._wake.send(b"\0")
+        # Full: who waits finds enough of them.
+        with contextlib.suppress(BlockingIOError):
+            self._wake.send(b"\0")
 
     def _was_woken(self) -> bool:
         """Wait for a frame or a wake-up; whether it was the latter."""

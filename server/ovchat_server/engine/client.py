@@ -62,8 +62,10 @@ class EngineClient:
         self._unsent = bytearray()
         self._failure = ""
         self.load: EngineLoad | None = None
-        # When the process last said something.
-        self.heard = 0.0
+        # Commands that it was sent, and since when it owes an answer: to one of them, or because
+        # it said that it goes on.
+        self._sent = 0
+        self._owes_since: float | None = None
 
     @classmethod
     async def start(cls, spec: EngineSpec, live: LiveRequests) -> EngineClient:
@@ -116,7 +118,15 @@ class EngineClient:
     def send(self, command: Command) -> None:
         """Tell the process something; one that is gone is told nothing."""
         if not self._reader.done():
+            self._sent += 1
+            if self._owes_since is None:
+                self._owes_since = asyncio.get_running_loop().time()
             self._write(encode(command))
+
+    def hangs(self, seconds: float) -> bool:
+        """Whether the process has owed an answer for so long."""
+        since = self._owes_since
+        return since is not None and asyncio.get_running_loop().time() - since > seconds
 
     def _write(self, frame: bytes) -> None:
         """Hand a frame to the socket without waiting; what it does not take goes later.
@@ -151,7 +161,6 @@ class EngineClient:
         loop = asyncio.get_running_loop()
         try:
             while data := await self._receive(loop):
-                self.heard = loop.time()
                 for frame in frames.feed(data):
                     self._deliver(decode_event(frame))
         finally:
@@ -172,6 +181,8 @@ class EngineClient:
         match event:
             case Report(load=load):
                 self.load = _engine_load(load)
+                owes = event.busy or event.taken < self._sent
+                self._owes_since = asyncio.get_running_loop().time() if owes else None
                 self._live.deliver(event)
             case Trial(id=identifier):
                 self._live.try_alone(identifier)

@@ -38,6 +38,10 @@ class KvPool:
         """
         return self.expected(newcomer) + (0 if newcomer.request.reserve else 1)
 
+    def at_most(self, sequence: ScheduledSequence) -> int:
+        """Blocks that it has at its end, however long it becomes."""
+        return self.blocks(sequence.longest) * sequence.request.beams
+
     def blocks(self, length: int) -> int:
         """Blocks of a sequence of `length` tokens."""
         return -(-(length + LOOK_AHEAD_TOKENS) // self.block_size)

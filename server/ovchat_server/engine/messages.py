@@ -31,6 +31,7 @@ class Add(msgspec.Struct, frozen=True):
         said: Tokens of its answer that are known already, from a process that died: not of a
             search. They count in `max_tokens`.
         suspect: It was there when a process died, which may be its fault.
+        ran: Steps that a search ran for there.
         client: Who asks; clients take turns.
         priority: Lower goes first.
     """
@@ -57,6 +58,7 @@ class Add(msgspec.Struct, frozen=True):
     resumptions: tuple[Resumption, ...] = ()
     said: tuple[int, ...] = ()
     suspect: bool = False
+    ran: int = 0
     client: str = ""
     priority: int = 0
 
@@ -120,9 +122,12 @@ class News(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Trial(msgspec.Struct, frozen=True, tag="trial"):
-    """A suspect runs from the next step on: should the process die now, it was that one."""
+    """A suspect runs from the next step on: should the process die now, it was that one.
 
-    id: int
+    None: it came further than where something broke; nobody is suspected.
+    """
+
+    id: int | None
 
 
 class Report(msgspec.Struct, frozen=True, tag="report"):
@@ -130,11 +135,15 @@ class Report(msgspec.Struct, frozen=True, tag="report"):
 
     Attributes:
         admitted: Requests that run for the first time.
+        taken: Commands that the process has taken so far.
+        busy: It goes on without being told anything, and so there will be another report.
     """
 
     news: list[News]
     load: Load
     admitted: list[int] = []
+    taken: int = 0
+    busy: bool = False
 
 
 Event: TypeAlias = Ready | Failed | Trial | Report

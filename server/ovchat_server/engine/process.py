@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import sys
 
+import msgspec
 from setproctitle import setproctitle
 
 from ovchat_server.engine.channel import Channel, leave_ending_to_the_server
 from ovchat_server.engine.compiler import GrammarThread
 from ovchat_server.engine.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.intake import Intake
-from ovchat_server.engine.messages import Failed, Ready, Trial, decode_spec, encode
+from ovchat_server.engine.messages import Failed, Ready, Report, Trial, decode_spec, encode
 from ovchat_server.engine.scheduler import Scheduler
 
 MAX_SEARCH_WIDTH = 32
@@ -25,17 +26,25 @@ MAX_SEARCH_WIDTH = 32
 def serve(channel: Channel, gate: GrammarGate, scheduler: Scheduler) -> None:
     """Run until the server is gone."""
     intake = Intake(gate, scheduler)
+    taken = 0
     while True:
         frames = channel.receive(wait=not scheduler.busy)
         if channel.closed:
             return
         for frame in frames:
             intake.take(frame)
+        taken += len(frames)
         gate.open()
         if scheduler.busy:
             report = scheduler.step()
             intake.note(report)
-            channel.send(encode(report))
+        elif frames:
+            # So that the server knows of each command that it was taken.
+            report = Report([], scheduler.load())
+        else:
+            continue
+        report = msgspec.structs.replace(report, taken=taken, busy=scheduler.busy)
+        channel.send(encode(report))
 
 
 def main() -> int:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 # Times that a sequence the engine dropped without cause is offered again.
 MAX_DROPS = 3
-# A search tells nothing before its end: it did no wrong if it ran for so long.
-CLEARED_AFTER_STEPS = 16
 
 
 class Scheduler:
@@ -48,7 +46,7 @@ class Scheduler:
         pipeline: Pipeline,
         total_blocks: int,
         block_size: int,
-        on_trial: Callable[[int], None],
+        on_trial: Callable[[int | None], None],
         compiled: Callable[[str], bool | None],
     ) -> None:
         """Schedule over `total_blocks` KV blocks of `block_size` tokens.
@@ -57,7 +55,8 @@ class Scheduler:
             pipeline: Is stepped.
             total_blocks: Of its pool.
             block_size: Tokens.
-            on_trial: Told the id of a suspect before the first step that it takes part in.
+            on_trial: Told the id of a suspect before the first step that it takes part in, and
+                None when it is no suspect any more, or gone.
             compiled: As RestGrammars'.
         """
         self._pipeline = pipeline
@@ -168,18 +167,30 @@ class Scheduler:
         Who took no more than was kept for it comes behind those that did.
         """
         youngest = self._running[::-1]
-        free = [item for item in youngest if not item.constrained] or youngest
+        free = [item for item in youngest if not item.stays] or youngest
         free.sort(key=lambda item: item.request.reserve)
         return next((item for item in free if self._rest_grammars.of(item) is not None), free[0])
 
     def _admit(self) -> None:
-        skipped: list[ScheduledSequence] = []
         self._rest_grammars.look_again()
+        # Suspects run on their own: should it break again, it was that one.
+        suspects = self._waiting.suspects
+        if self._running and (suspects or any(item.suspect for item in self._running)):
+            return
+        passed: set[int] = set()
+        # Once one that would stay to its end finds no place, those like it wait behind it.
+        full = False
+
+        def may_run(item: ScheduledSequence) -> bool:
+            if item.request.id in passed or (full and item.stays):
+                return False
+            return item.suspect or not suspects
+
         clients = Counter(item.request.client for item in self._running)
-        while (sequence := self._waiting.next(clients, skipped)) is not None:
-            if not self._may_run(sequence, skipped):
+        while (sequence := self._waiting.next(clients, may_run)) is not None:
+            if sequence.stays and not self._has_place_to_the_end(sequence):
                 # Others need not wait with it.
-                skipped.append(sequence)
+                full = True
                 continue
             needed = self._pool.needed(sequence)
             taken = sum(map(self._pool.expected, self._running))
@@ -187,22 +198,13 @@ class Scheduler:
                 break
             grammar = self._rest_grammars.of(sequence)
             if self._rest_grammars.waits(sequence, grammar):
-                skipped.append(sequence)
+                passed.add(sequence.request.id)
                 continue
             self._waiting.take(sequence)
             self._run(sequence, grammar)
             clients[sequence.request.client] += 1
-
-    def _may_run(self, sequence: ScheduledSequence, skipped: list[ScheduledSequence]) -> bool:
-        # Suspects run on their own: should it break again, it was that one.
-        if any(item.suspect for item in self._running):
-            return False
-        if self._waiting.suspects and (self._running or not sequence.suspect):
-            return False
-        if not sequence.constrained:
-            return True
-        before = any(item.constrained for item in skipped)
-        return not before and self._has_place_to_the_end(sequence)
+            if sequence.suspect:
+                break
 
     def _run(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
@@ -223,34 +225,42 @@ class Scheduler:
         """Begin anew with those that did no wrong, where a step threw.
 
         Who did cannot be seen. So all become suspects, each of which runs on its own until it
-        comes to a token: who throws then fails. A fault that shows later makes all suspects
+        comes further: who throws then fails. A fault that shows later makes all suspects
         again, but they are further on each time, up to where it shows at once.
         """
         sys.stderr.write(f"a step failed: {type(error).__name__}: {error}\n")
         for sequence in self._running[:]:
+            broke_at = sequence.steps
             self._stop(sequence)
             if sequence.suspect:
                 self.refuse(sequence.request.id, BROKEN)
             else:
-                sequence.suspect = True
+                sequence.suspect, sequence.broke_at = True, broke_at
                 self._waiting.add(sequence)
         # They leave in it.
         self._pipeline.step()
 
     def _has_place_to_the_end(self, newcomer: ScheduledSequence) -> bool:
-        """Whether the running sequences with grammars leave room for another's whole length."""
-        constrained = [*filter(lambda item: item.constrained, self._running), newcomer]
-        needed = sum(self._pool.blocks(sequence.longest) for sequence in constrained)
-        return len(constrained) == 1 or needed <= self._pool.total
+        """Whether those that stay to their end leave room for another's whole length."""
+        staying = [*filter(lambda item: item.stays, self._running), newcomer]
+        needed = sum(map(self._pool.at_most, staying))
+        return len(staying) == 1 or needed <= self._pool.total
 
     def _stop(self, sequence: ScheduledSequence) -> None:
         """Take a running sequence out; its blocks are free after the next step."""
         if sequence.handle is not None:
             sequence.handle.cancel()
-            sequence.handle = None
-        self._running.remove(sequence)
         self._leaving += self._pool.held(sequence)
+        self._leave(sequence)
+
+    def _leave(self, sequence: ScheduledSequence) -> None:
+        self._running.remove(sequence)
+        sequence.handle = None
         sequence.steps = 0
+        if sequence.suspect:
+            self._on_trial(None)
+        # There is room again, for one that waited for nothing else.
+        self._rest_grammars.look_again()
 
     def _collect(self, sequence: ScheduledSequence) -> list[News]:
         if sequence.handle is None:
@@ -269,10 +279,12 @@ class Scheduler:
         for output in outputs:
             self._generated_tokens += len(output.tokens)
             sequence.tokens += output.tokens
-        if outputs or sequence.steps > CLEARED_AFTER_STEPS:
+        searched = sequence.request.beams > 1 and sequence.steps > sequence.broke_at
+        if sequence.suspect and (outputs or searched):
             sequence.suspect = False
+            self._on_trial(None)
         if outputs and outputs[0].finish is not None:
-            self._running.remove(sequence)
+            self._leave(sequence)
         elif sequence.handle.dropped():
             self._offer_again(sequence)
         logprobs = sequence.request.logprobs
@@ -289,9 +301,7 @@ class Scheduler:
 
     def _offer_again(self, sequence: ScheduledSequence) -> None:
         sequence.drops += 1
-        sequence.handle = None
-        sequence.steps = 0
-        self._running.remove(sequence)
+        self._leave(sequence)
         if sequence.drops > MAX_DROPS:
             sys.stderr.write(f"the pipeline kept dropping sequence {sequence.request.id}\n")
             self.refuse(sequence.request.id, BROKEN)

@@ -32,7 +32,8 @@ class ScheduledSequence:
         added: What it was added to the pipeline with, the last time.
         repeated: Tokens that come once more, because it began anew where it had begun before.
         begun: It ran before.
-        suspect: It was there when something broke, and has not come to a token since.
+        suspect: It was there when something broke, and has not come further since.
+        broke_at: Steps that a search ran for then. Others tell how far they are.
     """
 
     request: Add
@@ -44,11 +45,13 @@ class ScheduledSequence:
     repeated: list[int] = field(default_factory=list)
     begun: bool = False
     suspect: bool = field(init=False)
+    broke_at: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin where another process was."""
         self.tokens = [*self.request.said]
         self.suspect = self.request.suspect
+        self.broke_at = self.request.ran
         self.begun = self.suspect or bool(self.tokens)
 
     @property
@@ -63,6 +66,11 @@ class ScheduledSequence:
         return bool(self.request.grammar) and not self.request.resumptions
 
     @property
+    def stays(self) -> bool:
+        """Whether all would be lost with its place: a search begins anew, too."""
+        return self.constrained or self.request.beams > 1
+
+    @property
     def longest(self) -> int:
         """Tokens of prompt and answer at the most."""
         return len(self.request.prompt) + self.request.max_tokens
@@ -71,10 +79,11 @@ class ScheduledSequence:
     def expected(self) -> int:
         """Tokens of prompt and answer that it should have room for from the start.
 
-        All of them where the caller said how many. Else one that may call at any time needs
-        some for a call: it had better not lose its place inside of it.
+        All of them where the caller said how many, or of a search, which says nothing before it
+        ends. Else one that may call at any time needs some for a call: it had better not lose its
+        place inside of it.
         """
-        if self.request.reserve:
+        if self.request.reserve or self.request.beams > 1:
             return self.longest
         if not self.request.resumptions:
             return self.length

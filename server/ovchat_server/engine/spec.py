@@ -19,6 +19,7 @@ class EngineSpec(msgspec.Struct, frozen=True):
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer, besides the tokenizer's own.
         grammar_timeout: Seconds that compiling a grammar may take.
+        load_timeout: Seconds that loading the model may take.
         step_timeout: Seconds that a step may take; an engine that is silent for longer hangs.
         max_queue: Most requests that may wait for their first place.
         max_queue_wait: Seconds that each of them may.
@@ -35,6 +36,7 @@ class EngineSpec(msgspec.Struct, frozen=True):
     end_tokens: tuple[int, ...]
     properties: dict[str, str | int | float | bool]
     grammar_timeout: float = 1.5
+    load_timeout: float = 600.0
     step_timeout: float = 120.0
     max_queue: int = 256
     max_queue_wait: float = 60.0

@@ -51,7 +51,7 @@ class EngineSupervisor:
         self._task: asyncio.Task[None] | None = None
         self._closing = False
         self._delay = FIRST_DELAY
-        self._live = LiveRequests(self._send, spec.max_queue, spec.max_queue_wait)
+        self._live = LiveRequests(self._send, spec.max_queue, spec.max_queue_wait, self._trouble)
         # Starts in a row that came to nothing, and when the first of them was lost.
         self._failures = 0
         self._lost_at = 0.0
@@ -81,9 +81,9 @@ class EngineSupervisor:
         """See engine.base.Engine.check_grammar."""
         return await self._sandbox.check(grammar)
 
-    def check_queue(self) -> None:
+    def check_queue(self, asker: Asker = NOBODY) -> None:
         """See engine.base.Engine.check_queue."""
-        self._live.check_queue()
+        self._live.check_queue(asker)
 
     def generate(self, requests: Sequence[GenerationRequest], asker: Asker = NOBODY) -> Generation:
         """See engine.base.Engine.generate."""
@@ -119,7 +119,8 @@ class EngineSupervisor:
         client = await EngineClient.start(self._spec, self._live)
         self._client = client
         try:
-            ready = await client.ready()
+            async with asyncio.timeout(self._spec.load_timeout):
+                ready = await client.ready()
             self._context_length = ready.context_length
             self._search_lengths = ready.search_lengths
             self._delay = FIRST_DELAY
@@ -135,6 +136,9 @@ class EngineSupervisor:
             return await client.died()
         except EngineDiedError:
             return await client.died()
+        except TimeoutError:
+            client.kill()
+            return f"it was not loaded in {self._spec.load_timeout:g} seconds"
         finally:
             self._client = None
             await client.close()
@@ -142,16 +146,17 @@ class EngineSupervisor:
     async def _watch(self, client: EngineClient) -> None:
         """Wait until the process is gone; end it where it hangs."""
         timeout = self._spec.step_timeout
-        now = asyncio.get_running_loop().time
         while not await client.disconnected(timeout / 4):
-            silent = now() - max(client.heard, self._live.asked)
-            if self._live.busy and silent > timeout:
-                logger.error("engine hangs", extra={"model": self._spec.name, "seconds": silent})
+            if client.hangs(timeout):
+                logger.error("engine hangs", extra={"model": self._spec.name, "seconds": timeout})
                 client.kill()
 
     def _send(self, command: Command) -> None:
         if self._client is not None:
             self._client.send(command)
+
+    def _trouble(self) -> UnavailableError | None:
+        return None if self._state is ModelState.READY else self._unavailable()
 
     def _unavailable(self) -> UnavailableError:
         if self._closing:

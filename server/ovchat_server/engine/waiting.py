@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from ovchat_server.engine.sequence import ScheduledSequence
 
@@ -23,7 +23,7 @@ class WaitingLine:
         """Nobody waits."""
         self._sequences: list[ScheduledSequence] = []
         self._turns = itertools.count(1)
-        # The last turn of each client.
+        # The last turn of each client that waits, or that which it would have had as it came.
         self._served: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -38,31 +38,36 @@ class WaitingLine:
     def add(self, sequence: ScheduledSequence) -> None:
         """Queue up."""
         self._sequences.append(sequence)
+        self._served.setdefault(sequence.request.client, next(self._turns))
 
     def next(
-        self, running: Mapping[str, int], but: Collection[ScheduledSequence]
+        self, running: Mapping[str, int], may_run: Callable[[ScheduledSequence], bool]
     ) -> ScheduledSequence | None:
-        """Whose turn it is; None where nobody waits.
+        """Whose turn it is of those that may run; None where nobody may.
 
         Args:
             running: How many sequences of each client run.
-            but: Those who have to stay.
+            may_run: Tells who has to stay.
         """
-        passed = {item.request.id for item in but}
-        waiting = (item for item in self._sequences if item.request.id not in passed)
+        waiting = filter(may_run, self._sequences)
         return min(waiting, key=lambda item: self._turn(item, running), default=None)
 
     def take(self, sequence: ScheduledSequence) -> None:
         """Take out one that waits: it had its turn."""
         self._sequences.remove(sequence)
         self._served[sequence.request.client] = next(self._turns)
-        if not self._sequences:
-            # Nobody has to be fair to those who do not wait.
-            self._served.clear()
+        self._forget_who_is_gone()
 
     def cancel(self, identifier: int) -> None:
         """Take out that of a request, if it waits."""
         self._sequences = [item for item in self._sequences if item.request.id != identifier]
+        self._forget_who_is_gone()
+
+    def _forget_who_is_gone(self) -> None:
+        """Nobody has to be fair to those who do not wait."""
+        here = {item.request.client for item in self._sequences}
+        for client in self._served.keys() - here:
+            del self._served[client]
 
     def _turn(
         self, sequence: ScheduledSequence, running: Mapping[str, int]
@@ -71,6 +76,5 @@ class WaitingLine:
         if sequence.begun:
             return (0, 0, 0, 0, request.id)
         client = request.client
-        served = self._served.get(client, 0)
         # Ids count upwards.
-        return (1, request.priority, running.get(client, 0), served, request.id)
+        return (1, request.priority, running.get(client, 0), self._served[client], request.id)

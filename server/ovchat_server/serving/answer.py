@@ -12,8 +12,7 @@ from ovchat_server.api.completion import Chunk, Completion, CompletionInfo, Fini
 from ovchat_server.chat.agent_format import TagWriter, with_tags
 from ovchat_server.chat.assembler import AssemblyOptions
 from ovchat_server.chat.collector import ChoiceCollector
-from ovchat_server.engine.base import Asker
-from ovchat_server.serving.caller import client
+from ovchat_server.serving.caller import asker
 from ovchat_server.serving.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -92,8 +91,7 @@ class Answer:
                 yield chunk
             return
         opened = False
-        asker = Asker(client.get(), self.priority)
-        with self.model.engine.generate(self.requests, asker) as generation:
+        with self.model.engine.generate(self.requests, asker(self.priority)) as generation:
             async for piece in self.deadline.until(generation):
                 if not opened:
                     # As soon as there is a token: callers measure their TTFT by it. All

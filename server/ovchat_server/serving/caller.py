@@ -4,5 +4,12 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from ovchat_server.engine.base import Asker
+
 # Set by the doors for the task of each call, and read where the engine is asked.
 client: ContextVar[str] = ContextVar("client", default="")
+
+
+def asker(priority: int) -> Asker:
+    """Whoever makes the current request, with the priority that it wants."""
+    return Asker(client.get(), priority)

@@ -14,6 +14,7 @@ from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.prompt import Conversation
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.answer_form import answer_form, reasoning_before
+from ovchat_server.serving.caller import asker
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
     PromptTokens,
@@ -54,7 +55,7 @@ class ChatCompletions:
 
     async def _answer(self, request: ChatRequest, deadline: Deadline) -> Answer:
         model = self._models.get(request.model)
-        model.engine.check_queue()
+        model.engine.check_queue(asker(request.generation.priority))
         params = request.generation
         # A long conversation takes a while to render and tokenise; others go on meanwhile.
         prompt = await asyncio.to_thread(

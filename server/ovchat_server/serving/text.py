@@ -10,6 +10,7 @@ from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
 from ovchat_server.api.errors import ContextLengthExceededError
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
+from ovchat_server.serving.caller import asker
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
     PromptTokens,
@@ -48,7 +49,7 @@ class TextCompletions:
     async def _answer(self, request: TextRequest, deadline: Deadline) -> Answer:
         model = self._models.get(request.model)
         if not _only_echoes(request):
-            model.engine.check_queue()
+            model.engine.check_queue(asker(request.generation.priority))
         params = request.generation
         # Much text takes a while to tokenise; others go on meanwhile.
         prompts = await asyncio.to_thread(_tokenise, model, request)
