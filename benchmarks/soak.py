@@ -4,8 +4,8 @@
 
 Starts `ovchat up` with the demo model and the successor model, and asks it all kinds of things:
 chats, streams that are left half way, gRPC calls with deadlines, structured output, tools, what is
-refused. Prints what each kind of process takes of memory, file descriptors and threads in the
-third quarter and in the last quarter of the time. Exits with 1 where a request went wrong.
+refused. Prints what each kind of process takes of memory (MiB), file descriptors and threads in
+each quarter of the time. Exits with 1 where a request went wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from tests.launch.stack import running
-from tests.soak import DEMO, RESOURCES, Soak, change
+from tests.soak import DEMO, RESOURCES, Soak, quarters
 
 MIB = 1 << 20
 
@@ -29,16 +29,12 @@ async def soak(options: argparse.Namespace) -> bool:
             soak = Soak(stack)
             await soak.run(options.minutes * 60, options.callers, options.pause)
     print(f"{soak.answered.total()} requests: {dict(soak.answered)}")
-    print(f"wrong: {len(soak.wrong)} {soak.wrong[:5]}")
-    print(f"{'':<10}" + "".join(f"{name:>28}" for name in RESOURCES))
-    for kind, samples in soak.samples.items():
-        row = f"{kind:<10}"
-        for resource in RESOURCES:
-            unit = MIB if resource == "memory" else 1
-            found = change(samples, resource)
-            early, late = found.early / unit, found.late / unit
-            row += f"{early:>12.1f} to {late:>7.1f} {late - early:+6.1f}"
-        print(row)
+    print(f"wrong: {len(soak.wrong)}", *soak.wrong[:20], sep="\n  ")
+    for resource in RESOURCES:
+        unit = MIB if resource == "memory" else 1
+        for kind, samples in soak.samples.items():
+            row = "".join(f"{value / unit:9.1f}" for value in quarters(samples, resource))
+            print(f"{resource:<12} {kind:<10} {row}")
     return not soak.wrong
 
 

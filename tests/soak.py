@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import random
 import statistics
@@ -126,13 +127,17 @@ class Soak:
             "refused": self._refused,
             "models": self._models,
         }
-        while time.monotonic() < end:
+        while (begun := time.monotonic()) < end:
             kind = rng.choice([*kinds])
             try:
                 await kinds[kind](rng)
                 self.answered[kind] += 1
             except Exception as error:  # noqa: BLE001  it is told
-                self.wrong.append(f"{kind}: {error!r}")
+                left, took = end - begun, time.monotonic() - begun
+                self.wrong.append(
+                    f"{kind}, {left:.0f} s before the end, after {took:.1f} s: "
+                    f"{error!r} of {error.__cause__!r}"
+                )
             await asyncio.sleep(rng.uniform(0, 2 * pause))
 
     async def _whole(self, rng: random.Random) -> None:
@@ -251,26 +256,8 @@ def _demo(text: str) -> dict[str, Any]:
     return {"model": "demo", "messages": [{"role": "user", "content": text}], "temperature": 0}
 
 
-@dataclass(frozen=True)
-class Change:
-    """What became of one resource of one kind of process: medians of parts of the time.
-
-    Attributes:
-        early: Of the third quarter of it.
-        late: Of the last quarter.
-    """
-
-    early: float
-    late: float
-
-    @property
-    def grown(self) -> float:
-        """How much more it was at the end."""
-        return self.late - self.early
-
-
-def change(samples: list[Taken], resource: str) -> Change:
-    """Of one resource; what was taken while everything was new does not count."""
+def quarters(samples: list[Taken], resource: str) -> list[float]:
+    """The medians of one resource of one kind of process, in each quarter of the time."""
     values = [getattr(sample, resource) for sample in samples]
-    half, last = len(values) // 2, len(values) * 3 // 4
-    return Change(statistics.median(values[half:last]), statistics.median(values[last:]))
+    borders = [len(values) * count // 4 for count in range(5)]
+    return [statistics.median(values[begin:end]) for begin, end in itertools.pairwise(borders)]
