@@ -3,7 +3,9 @@ BIN := .venv/bin
 REST_PORT ?= 8000
 GRPC_PORT ?= 9000
 
-.PHONY: help setup run test gen release-contract lint clean
+BENCH_MODEL := .cache/benchmarks/qwen3-0.6b-int4/tokenizer_config.json
+
+.PHONY: help setup run test bench gen release-contract lint clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -34,6 +36,22 @@ tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
 test: setup tests/rest/node/node_modules/.installed ## Run all tests: [PYTEST_ARGS=...].
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+.venv/.benchmarks: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,benchmarks]'
+	@touch $@
+
+# What makes the model holds back what the tests need, so it has an environment of its own. The
+# file is the last one that it writes.
+$(BENCH_MODEL): benchmarks/models/qwen3_random.py
+	$(PYTHON) -m venv --clear .cache/benchmarks/.venv
+	.cache/benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check \
+		'.[benchmark-model]'
+	.cache/benchmarks/.venv/bin/python $<
+
+# The demo model is there already.
+bench: .venv/.benchmarks $(if $(findstring demo,$(BENCH_ARGS)),,$(BENCH_MODEL)) ## Measure beside the bare engine: [BENCH_ARGS='--quick --model demo'].
+	$(BIN)/python -m benchmarks.suite $(BENCH_ARGS)
+
 gen: setup ## Generate gen/ from protos/.
 	$(BIN)/python protos/generate.py
 
@@ -49,5 +67,5 @@ lint: setup ## Lint, format, types, the contract.
 	$(BIN)/python protos/generate.py --breaking
 
 clean: ## Remove what was installed and cached.
-	rm -rf .venv tests/rest/node/node_modules tests/rest/instructor/.venv
+	rm -rf .venv .cache tests/rest/node/node_modules tests/rest/instructor/.venv
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis

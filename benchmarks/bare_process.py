@@ -1,0 +1,65 @@
+"""The bare loop as a contender: `bare_loop` in a process of its own, and its other end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from benchmarks.plan import Plan, Trace
+
+if TYPE_CHECKING:
+    from ovchat_server.engine.spec import EngineSpec
+
+ROOT = Path(__file__).resolve().parent.parent
+# Traces of a run are one line.
+LINE_LIMIT = 1 << 26
+
+
+class BareLoop:
+    """A bare loop that runs."""
+
+    def __init__(self, process: asyncio.subprocess.Process, name: str = "bare loop") -> None:
+        """See start."""
+        self.name = name
+        self._process = process
+
+    @classmethod
+    async def start(cls, spec: EngineSpec) -> Self:
+        """Load a model; it is ready when this returns."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "benchmarks.bare_loop", msgspec.json.encode(spec).decode()),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_LIMIT,
+            cwd=ROOT,
+        )
+        loop = cls(process)
+        await loop._line()
+        return loop
+
+    def again(self) -> BareLoop:
+        """The same loop under another name, to see how far two runs of it are apart."""
+        return BareLoop(self._process, f"{self.name} again")
+
+    async def run(self, plan: Plan) -> list[Trace]:
+        """See Contender.run."""
+        assert self._process.stdin is not None  # noqa: S101  for the type
+        self._process.stdin.write(msgspec.json.encode(plan) + b"\n")
+        return msgspec.json.decode(await self._line(), type=list[Trace])
+
+    async def close(self) -> None:
+        """End it."""
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
+
+    async def _line(self) -> bytes:
+        assert self._process.stdout is not None  # noqa: S101  for the type
+        line = await self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the bare loop ended")
+        return line

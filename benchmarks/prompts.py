@@ -1,0 +1,96 @@
+"""Prompts of an exact number of tokens, which no cache has seen."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import tokenizers
+
+from benchmarks.plan import Ask, Lane, Plan
+from benchmarks.request_forms import TEMPLATE_ARGUMENTS, messages_of, tools_of
+from ovchat.v1 import tokenizer_service_pb2, tokenizer_service_pb2_grpc
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import grpc.aio
+
+# The letter that stands for a space where tokens begin with one.
+WORD = re.compile("\u0120?([A-Za-z]{3,})")
+OPENING = "Read:"
+# A token of its own everywhere.
+FILLER = "!"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prompts:
+    """Draws texts of words that all take the same number of tokens.
+
+    Attributes:
+        words: Each with the space before it.
+        cost: Tokens of each.
+        overhead: Tokens of a conversation of one message besides its words.
+    """
+
+    words: tuple[str, ...]
+    cost: int
+    overhead: int
+    draw: random.Random
+
+    def words_of(self, tokens: int) -> str:
+        """So many tokens of text, to come after a word or a sign."""
+        words = self.draw.choices(self.words, k=tokens // self.cost)
+        return "".join(words) + FILLER * (tokens % self.cost)
+
+    def message(self, tokens: int) -> tuple[tuple[str, str], ...]:
+        """A conversation of so many tokens in all, of one message."""
+        return (("user", OPENING + self.words_of(tokens - self.overhead)),)
+
+
+class Tokenizer:
+    """The server's, so that the bare loop reads exactly what the server's engine reads."""
+
+    def __init__(self, model: str, channel: grpc.aio.Channel) -> None:
+        """Ask the server of a channel."""
+        self._model = model
+        self._stub = tokenizer_service_pb2_grpc.TokenizerServiceStub(channel)
+
+    async def prompts(self, directory: Path) -> Prompts:
+        """A source of prompts for the model in a folder."""
+        tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+        found = map(WORD.fullmatch, tokenizer.get_vocab(with_added_tokens=False))
+        words = sorted({f" {match[1]}" for match in found if match})
+        costs = {word: len(tokenizer.encode(word).ids) for word in words}
+        cost = min(costs.values())
+        cheap = tuple(word for word in words if costs[word] == cost)
+        empty = Ask(messages=(("user", OPENING),), max_tokens=1)
+        return Prompts(cheap, cost, len(await self._tokens(empty)), random.Random())
+
+    async def complete(self, plan: Plan) -> Plan:
+        """The plan with the tokens of every request."""
+        phases = []
+        for phase in plan.phases:
+            lanes = []
+            for lane in phase:
+                asks = [
+                    msgspec.structs.replace(ask, tokens=await self._tokens(ask))
+                    for ask in lane.asks
+                ]
+                lanes.append(Lane(tuple(asks), lane.delay))
+            phases.append(tuple(lanes))
+        return Plan(tuple(phases))
+
+    async def _tokens(self, ask: Ask) -> tuple[int, ...]:
+        request = tokenizer_service_pb2.TokenizeRequest(
+            model=self._model,
+            messages=messages_of(ask),
+            tools=tools_of(ask),
+            chat_template_kwargs=json.dumps(TEMPLATE_ARGUMENTS),
+        )
+        answer = await self._stub.Tokenize(request)
+        return tuple(answer.sequences[0].tokens)

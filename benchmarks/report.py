@@ -1,0 +1,137 @@
+"""Results as JSON and as tables in Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from benchmarks.figures import Figures, Spread, differences, ratios, spreads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BASE = "bare loop"
+# The same process once more: what its ratio is off 1 by is noise.
+AGAIN = "bare loop again"
+CONTENDERS = (BASE, AGAIN, "gRPC", "REST")
+# What the client and all processes of the machine took meanwhile: no figures to compare.
+PROCESSORS = ("client processors", "busy processors", "stolen processors")
+# What a table shows of all requests, and of those of a label; TOO_LATE only where there were any.
+MAIN = ("tokens/s", "TTFT ms", "ms per token", "ITL p99 ms", "whole ms", *PROCESSORS)
+TOO_LATE = "requests that found nothing running"
+LABELLED = (": TTFT ms", "running: worst gap ms")
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """All that a run of the suite found.
+
+    Attributes:
+        model: Its name.
+        machine: See `machine`.
+        client: What the client itself costs, see `client_cost`.
+        workloads: By name, what each is about.
+        rounds: By workload: of each round, the figures by contender.
+        service: By scenario (probes, memory, start): the figures of each round.
+    """
+
+    model: str
+    machine: dict[str, str]
+    client: Figures
+    workloads: dict[str, str] = {}
+    rounds: dict[str, list[dict[str, Figures]]] = {}
+    service: dict[str, list[Figures]] = {}
+
+    def summary(self) -> dict[str, Any]:
+        """Medians and spreads: absolute, and by the bare loop's in the same round."""
+        return {
+            name: {
+                contender: {
+                    "figures": spreads(rounds, contender),
+                    "ratios": ratios(rounds, contender, BASE),
+                    "added TTFT ms": differences(rounds, contender, BASE, "TTFT ms"),
+                }
+                for contender in CONTENDERS
+                if any(contender in one for one in rounds)
+            }
+            for name, rounds in self.rounds.items()
+        }
+
+
+def write(result: Result, directory: Path, name: str) -> Path:
+    """Write `name`.json and `name`.md; returns the latter."""
+    directory.mkdir(parents=True, exist_ok=True)
+    value = {"result": result, "summary": result.summary()}
+    text = msgspec.json.format(msgspec.json.encode(value), indent=1)
+    (directory / f"{name}.json").write_bytes(text + b"\n")
+    table = directory / f"{name}.md"
+    table.write_text("\n".join(_lines(result, name)) + "\n")
+    return table
+
+
+def _lines(result: Result, name: str) -> Iterator[str]:
+    yield f"# {result.model}"
+    yield ""
+    yield f"    {result.machine['command']}"
+    yield ""
+    yield from (f"- {key}: {value}" for key, value in result.machine.items() if key != "command")
+    for key, value in result.client.items():
+        yield f"- {key}: {value:.1f}"
+    yield ""
+    yield (
+        "Median over rounds [least to most]. A ratio is taken within a round, to the bare loop: "
+        "genai's pipeline in a process of its own, without tokenizer, network or client."
+    )
+    if "--quick" in result.machine["command"]:
+        yield from ("", "**`--quick`: answers of a few tokens. It shows that all works, no more.**")
+    if result.rounds:
+        yield ""
+        yield f"![throughput]({name}-throughput.png) ![latency]({name}-latency.png)"
+    for workload, rounds in result.rounds.items():
+        yield from _table(f"{workload}: {result.workloads[workload]}", rounds)
+    for scenario, found in result.service.items():
+        yield from _list(scenario, found)
+
+
+def _table(title: str, rounds: list[dict[str, Figures]]) -> Iterator[str]:
+    present = [name for name in CONTENDERS if any(name in one for one in rounds)]
+    others = [name for name in present if name != BASE]
+    yield from ("", f"## {title}", "", f"Rounds: {len(rounds)}", "")
+    yield f"| | {BASE} |" + "".join(f" {name} | {name} / {BASE} |" for name in others)
+    yield f"|---|---|{'---|---|' * len(others)}"
+    found = {name: spreads(rounds, name) for name in present}
+    by_base = {name: ratios(rounds, name, BASE) for name in others}
+    for figure in _shown(rounds):
+        cells = [_spread(found[BASE].get(figure))]
+        for name in others:
+            ratio = None if figure in PROCESSORS else by_base[name].get(figure)
+            cells += [_spread(found[name].get(figure)), _spread(ratio)]
+        yield f"| {figure} | {' | '.join(cells)} |"
+    added = (_spread(differences(rounds, name, BASE, "TTFT ms")) for name in others)
+    yield "| TTFT ms more | |" + "".join(f" {cell} | |" for cell in added)
+
+
+def _shown(rounds: list[dict[str, Figures]]) -> list[str]:
+    """Those that a table shows: the main ones, and what is told of labelled requests."""
+    known = sorted({name for one in rounds for figures in one.values() for name in figures})
+    labelled = [name for name in known if name.endswith(LABELLED)]
+    derived = [name for name in known if " / " in name or name == TOO_LATE]
+    return [name for name in MAIN if name in known] + labelled + derived
+
+
+def _list(title: str, found: list[Figures]) -> Iterator[str]:
+    yield from ("", f"## {title}", "", f"Rounds: {len(found)}", "", "| | |", "|---|---|")
+    rounds = [{"": figures} for figures in found]
+    for name, spread in spreads(rounds, "").items():
+        yield f"| {name} | {_spread(spread)} |"
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    return f"{_number(spread.median)} [{_number(spread.least)} to {_number(spread.most)}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

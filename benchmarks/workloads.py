@@ -1,0 +1,197 @@
+"""What is asked: each workload draws a plan of prompts that no cache has seen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.plan import Ask, Lane, Plan
+from benchmarks.prompts import OPENING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.prompts import Prompts
+
+PROMPT = 64
+LONG_PROMPT = 3000
+PREFIX = 1000
+TURN_WORDS = 100
+TURNS = 5
+STREAMS = (1, 4, 16, 64)
+
+COLORS = ["red", "green", "blue", "yellow", "black", "white"]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        name: {"type": "array", "items": {"enum": COLORS}, "minItems": 3, "maxItems": 3}
+        for name in ("first", "second", "third")
+    },
+    "required": ["first", "second", "third"],
+    "additionalProperties": False,
+}
+
+
+def _tool(name: str, about: str, parameter: str) -> dict[str, Any]:
+    parameters = {
+        "type": "object",
+        "properties": {parameter: {"type": "string"}},
+        "required": [parameter],
+    }
+    function = {"name": name, "description": about, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+TOOLS = (
+    _tool("get_weather", "Get the weather of a city.", "city"),
+    _tool("search_web", "Search the web.", "query"),
+    _tool("read_file", "Read a file.", "path"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is asked, by the model's speed.
+
+    Attributes:
+        answer: Tokens of most answers.
+        repeats: Requests of each caller, one after the other.
+        delay: Seconds before a request that is to find a long prompt being read.
+        stream_tokens: Tokens of a stream that a long prompt is to find running.
+    """
+
+    answer: int
+    repeats: int
+    delay: float
+    stream_tokens: int
+
+
+SCALES = {"0.6b": Scale(64, 2, 0.3, 160), "demo": Scale(64, 8, 0.03, 1000)}
+QUICK = {"0.6b": Scale(8, 1, 0.3, 48), "demo": Scale(8, 1, 0.03, 300)}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A name, what it is, and its plan."""
+
+    name: str
+    about: str
+    plan: Callable[[Prompts, Scale], Plan]
+
+
+def _plain(prompts: Prompts, tokens: int, answer: int, label: str = "") -> Ask:
+    return Ask(label=label, messages=prompts.message(tokens), max_tokens=answer)
+
+
+def _one_lane(*asks: Ask) -> Plan:
+    return Plan(((Lane(asks),),))
+
+
+def decode(streams: int) -> Workload:
+    """Short prompts, so many callers."""
+
+    def plan(prompts: Prompts, scale: Scale) -> Plan:
+        return Plan(
+            (
+                tuple(
+                    Lane(tuple(_plain(prompts, PROMPT, scale.answer) for _ in range(scale.repeats)))
+                    for _ in range(streams)
+                ),
+            )
+        )
+
+    return Workload(f"decode-{streams}", f"64 tokens in, 64 out, {streams} at once", plan)
+
+
+def _prefill(prompts: Prompts, scale: Scale) -> Plan:
+    return _one_lane(*(_plain(prompts, 2000, 16) for _ in range(scale.repeats)))
+
+
+def _prefix(prompts: Prompts, scale: Scale) -> Plan:
+    prefix = OPENING + prompts.words_of(PREFIX)
+
+    def ask(label: str) -> Ask:
+        text = prefix + prompts.words_of(PROMPT)
+        return Ask(label=label, messages=(("user", text),), max_tokens=16)
+
+    return _one_lane(ask("cold"), *(ask("warm") for _ in range(2 * scale.repeats)))
+
+
+def _turns(prompts: Prompts, scale: Scale) -> Plan:
+    del scale
+    messages: tuple[tuple[str, str], ...] = ()
+    asks: list[Ask] = []
+    for number in range(TURNS):
+        messages += (("user", OPENING + prompts.words_of(TURN_WORDS)),)
+        label = "later turns" if number else "first turn"
+        asks.append(Ask(label=label, messages=messages, max_tokens=32))
+        # Not what the model said: all contenders are to read the same.
+        messages += (("assistant", OPENING + prompts.words_of(TURN_WORDS)),)
+    return _one_lane(*asks)
+
+
+def _choices(prompts: Prompts, scale: Scale) -> Plan:
+    message = [prompts.message(PROMPT) for _ in range(scale.repeats)]
+    return _one_lane(*(Ask(messages=one, max_tokens=scale.answer, choices=4) for one in message))
+
+
+def _schema(prompts: Prompts, scale: Scale) -> Plan:
+    def ask() -> Ask:
+        return Ask(messages=prompts.message(PROMPT), max_tokens=scale.answer, schema=SCHEMA)
+
+    lanes = (Lane(tuple(ask() for _ in range(scale.repeats))) for _ in range(4))
+    return Plan((tuple(lanes),))
+
+
+def _tools(prompts: Prompts, scale: Scale) -> Plan:
+    def ask() -> Ask:
+        return Ask(messages=prompts.message(PROMPT), max_tokens=scale.answer, tools=TOOLS)
+
+    lanes = (Lane(tuple(ask() for _ in range(scale.repeats))) for _ in range(4))
+    return Plan((tuple(lanes),))
+
+
+def _behind(prompts: Prompts, scale: Scale) -> Plan:
+    alone = (Lane((_plain(prompts, PROMPT, 16, "alone"),)),)
+    long = Lane((_plain(prompts, LONG_PROMPT, 16, "long"),))
+    short = Lane((_plain(prompts, PROMPT, 16, "behind"),), scale.delay)
+    return Plan((alone, (long, short)))
+
+
+def _beside(prompts: Prompts, scale: Scale) -> Plan:
+    streams = tuple(
+        Lane((_plain(prompts, PROMPT, scale.stream_tokens, "running"),)) for _ in range(2)
+    )
+    # When those run.
+    long = Lane((_plain(prompts, LONG_PROMPT, 16, "long"),), 2 * scale.delay)
+    return Plan(((*streams, long),))
+
+
+def long_prompt(prompts: Prompts) -> Plan:
+    """A long prompt by itself."""
+    return _one_lane(_plain(prompts, LONG_PROMPT, 1))
+
+
+def warm_up(prompts: Prompts) -> Plan:
+    """A little of each kind, whose figures are not kept: a long prompt, and some at once."""
+    few = tuple(Lane((_plain(prompts, PROMPT, 16),)) for _ in range(4))
+    form = Lane((Ask(messages=prompts.message(PROMPT), max_tokens=4, schema=SCHEMA),))
+    tools = Lane((Ask(messages=prompts.message(PROMPT), max_tokens=4, tools=TOOLS),))
+    return Plan(((Lane((_plain(prompts, 1000, 4),)),), few, (form, tools)))
+
+
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        *map(decode, STREAMS),
+        Workload("prefill", "2,000 tokens in, 16 out, one caller", _prefill),
+        Workload("prefix", "1,000 tokens that requests share, and 64 of their own", _prefix),
+        Workload("turns", f"a chat of {TURNS} turns, 100 tokens each way", _turns),
+        Workload("n-4", "64 tokens in, four answers of 64 each", _choices),
+        Workload("schema", f"JSON Schema of {len(json.dumps(SCHEMA))} bytes, 4 at once", _schema),
+        Workload("tools", "three tools to choose from, 64 out, 4 at once", _tools),
+        Workload("behind", "64 tokens asked while a prompt of 3,000 is read", _behind),
+        Workload("beside", "two streams run when a prompt of 3,000 arrives", _beside),
+    )
+}
