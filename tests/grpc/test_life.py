@@ -163,3 +163,13 @@ async def test_a_missing_model_is_named(
 
     with pytest.raises(ModelFilesError, match="gone"):
         Server(settings)
+
+
+@pytest.mark.parametrize("timeout", [2_147_483.0, 1e9, 1e307])
+async def test_a_request_may_be_given_more_time_than_grpc_can_count(
+    make_settings: Callable[..., Settings], successor: ModelSettings, timeout: float
+) -> None:
+    async with serving(make_settings(successor, request_timeout=timeout)) as client:
+        await client.wait_for_health("SERVING")
+        answer = await client.chat.CreateChatCompletion(ask_successor("a", 5))
+        assert text_of(answer) == successor_text("a", 5)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LIMITS = Limits(
     max_messages=3,
     max_parts=2,
+    max_total_parts=5,
     max_tools=2,
     max_documents=2,
     max_stop_strings=2,
@@ -57,8 +58,9 @@ def parts(count: int) -> message_pb2.Message:
     )
 
 
-def calls(count: int) -> list[message_pb2.Message]:
-    call = message_pb2.ToolCall(id="c", function=message_pb2.FunctionCall(name="f"))
+def calls(count: int, arguments: str = "") -> list[message_pb2.Message]:
+    function = message_pb2.FunctionCall(name="f", arguments=arguments)
+    call = message_pb2.ToolCall(id="c", function=function)
     asked = message_pb2.Message(role=message_pb2.ROLE_ASSISTANT, tool_calls=[call] * count)
     return [asked, user("a")]
 
@@ -89,6 +91,18 @@ BOUNDS: dict[str, tuple[str, Any, Any, str]] = {
     "messages": ("chat", chat(*[user("a")] * 3), chat(*[user("a")] * 4), "messages"),
     "parts": ("chat", chat(parts(2)), chat(user("a"), parts(3)), "messages[1].content"),
     "calls": ("chat", chat(*calls(2)), chat(*calls(3)), "messages[0].tool_calls"),
+    "parts of all messages": (
+        "chat",
+        chat(parts(2), parts(2), parts(1)),
+        chat(parts(2), parts(2), parts(2)),
+        "messages",
+    ),
+    "parts and calls of all messages": (
+        "chat",
+        chat(*calls(2), parts(2)),
+        chat(*calls(2), user("a"), parts(2)),
+        "messages",
+    ),
     "tools": ("chat", chat(tools=tools(2)), chat(tools=tools(3)), "tools"),
     "documents": ("chat", chat(documents=["{}"] * 2), chat(documents=["{}"] * 3), "documents"),
     "stop": ("chat", chat(stop=["x"] * 2), chat(stop=["x"] * 3), "stop"),
@@ -106,6 +120,12 @@ BOUNDS: dict[str, tuple[str, Any, Any, str]] = {
         chat(chat_template_kwargs=nested(20)),
         chat(chat_template_kwargs=nested(21)),
         "chat_template_kwargs",
+    ),
+    "depth of a call's arguments": (
+        "chat",
+        chat(*calls(1, nested(20))),
+        chat(*calls(1, nested(21))),
+        "messages[0].tool_calls[0].function.arguments",
     ),
     "depth of a document": (
         "chat",

@@ -15,6 +15,7 @@ from ovchat_server.api.errors import (
     MalformedBodyError,
     UnsupportedMediaTypeError,
 )
+from ovchat_server.api.limits import Limits
 from ovchat_server.rest.body import (
     MAX_NAME_CHARACTERS,
     MAX_NAMED_PARAMETERS,
@@ -89,6 +90,21 @@ def test_what_is_no_json_object_is_refused(data: bytes) -> None:
         read_json_object(body(data))
     assert caught.value.message.startswith("The body ")
     assert caught.value.message.endswith(".")
+
+
+def complaint(data: bytes, **limits: int) -> str:
+    with pytest.raises(MalformedBodyError) as caught:
+        read_json_object(body(data), Limits(**limits))
+    return caught.value.message
+
+
+def test_a_body_that_is_not_utf_8_is_told_so_and_nothing_else() -> None:
+    assert complaint(b'{"a": "\xff"}') == "The body is not valid JSON: it is not UTF-8."
+
+
+def test_a_body_too_deep_to_be_read_is_told_how_deep_it_may_be() -> None:
+    said = complaint(b'{"a":' * 100_000, max_json_depth=20)
+    assert said == "The body is nested too deep to be read; a parameter may have 20 levels."
 
 
 @given(st.binary(max_size=40))

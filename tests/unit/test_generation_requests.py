@@ -219,12 +219,55 @@ def test_a_search_has_the_room_that_its_beams_leave(width: int) -> None:
     room = SEARCH_LENGTHS[width - 1]
     params = GenerationParams(n=1, beams=BeamSearch(width))
     assert requests(params, prompt(10))[0].max_tokens == room - 10
-    with pytest.raises(ContextLengthExceededError) as caught:
-        requests(params, prompt(room))
-    assert caught.value.param == "messages"
-    assert str(room) in caught.value.message
+    assert refused(params, prompt(room)) == "best_of"
     # By sampling it fits.
     assert requests(GenerationParams(n=width), prompt(room))[0].max_tokens == CONTEXT - room
+
+
+def refused(params: GenerationParams, given: PromptTokens, words: str = "") -> str | None:
+    """The field at fault of a request that does not fit, for which `words` are said."""
+    with pytest.raises(ContextLengthExceededError) as caught:
+        requests(params, given)
+    assert words in caught.value.message
+    return caught.value.param
+
+
+@pytest.mark.parametrize(
+    ("width", "tokens", "max_tokens", "fits"),
+    [
+        (4, 25, None, 3),
+        (4, 25, 8, 3),
+        (4, 25, 9, 2),
+        (4, 20, 6, 3),
+        (3, 33, None, 2),
+        (4, 33, 0, 3),
+        (4, 49, None, 2),
+        (2, 50, None, 1),
+        (4, 98, None, 1),
+    ],
+)
+def test_a_search_too_wide_is_told_how_wide_it_may_be(
+    width: int, tokens: int, max_tokens: int | None, fits: int
+) -> None:
+    searching = GenerationParams(ending=Ending(max_tokens), beams=BeamSearch(width))
+    words = f"best_of must be at most {fits} for this request: of {width} beams each has room for "
+    assert refused(searching, prompt(tokens), words) == "best_of"
+    narrower = GenerationParams(ending=Ending(max_tokens), beams=BeamSearch(fits))
+    assert requests(narrower, prompt(tokens))
+
+
+def test_a_search_as_wide_as_its_choices_is_refused_by_theirs() -> None:
+    searching = GenerationParams(n=4, beams=BeamSearch(4, field="n"))
+    assert refused(searching, prompt(40), "n must be at most 2 for this request") == "n"
+
+
+def test_what_no_search_has_room_for_is_not_its_widths_fault() -> None:
+    searching = GenerationParams(beams=BeamSearch(4))
+    assert refused(searching, prompt(CONTEXT), f"length is {CONTEXT} tokens") == "messages"
+    long = GenerationParams(ending=Ending(max_tokens=CONTEXT), beams=BeamSearch(4))
+    assert refused(long, prompt(3)) == "max_tokens"
+    # Here the width is one fault of two.
+    assert refused(long, prompt(40), "best_of must be at most 2") == "best_of"
 
 
 def test_while_the_model_loads_its_own_context_counts() -> None:

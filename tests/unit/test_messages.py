@@ -90,6 +90,57 @@ def test_a_tool_answers_a_call() -> None:
     assert message == Message(Role.TOOL, "Hi", tool_call_id="c1")
 
 
+def calling(arguments: str) -> dict[str, Any]:
+    function = {"name": "f", "arguments": arguments}
+    return {"role": "assistant", "tool_calls": [CALL, CALL | {"function": function}]}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"a":' * 128 + "1" + "}" * 128,
+        "[" * 128 + "]" * 128,
+        '{"a":"' + "[" * 1000 + '"}',
+        '{"a":"' + "\\\\" * 5 + '\\"' + "[]" * 200 + "[" * 200 + "]" * 200 + '"}',
+        "[" + "{}," * 1000 + "{}]",
+        # No JSON: a text like any other.
+        "[" * 100 + "{" * 100 + "x",
+    ],
+)
+def test_a_calls_arguments_may_be_as_deep_as_any_json(arguments: str) -> None:
+    assert one(**calling(arguments)).tool_calls[1].arguments == arguments
+
+
+@pytest.mark.parametrize("depth", [129, 300, 3000, 1_000_000])
+@pytest.mark.parametrize(("opening", "closing"), ["[]", ('{"a":[', "]}")])
+def test_a_calls_arguments_that_are_deeper_are_refused_by_name(
+    depth: int, opening: str, closing: str
+) -> None:
+    arguments = opening * depth + closing * depth
+    field = "messages[0].tool_calls[1].function.arguments"
+    assert faults(calling(arguments)) == [(field, "invalid_value")]
+
+
+PARTS = {"role": "user", "content": [TEXT] * 1000}
+CALLS = {"role": "assistant", "content": [TEXT] * 400, "tool_calls": [CALL] * 600}
+
+
+def test_all_parts_and_calls_of_a_conversation_have_a_bound_together() -> None:
+    some = [PARTS, CALLS] * 8
+    last = {"role": "user", "content": [TEXT] * 384}
+    messages, violations = read(*some, last)
+    assert (len(messages), violations) == (17, [])
+    _, [violation] = read(*some, last, PARTS)
+    assert violation.field == "messages"
+    assert "16384" in violation.message
+    assert "17384" in violation.message
+
+
+def test_parts_beyond_the_bound_are_not_read_one_by_one() -> None:
+    wrong = {"role": "user", "content": [5] * 1000}
+    assert faults(*[wrong] * 17) == [("messages", "invalid_value")]
+
+
 @pytest.mark.parametrize("function", [{"name": "f"}, {"name": "f", "arguments": ""}])
 def test_a_call_may_lack_arguments(function: dict[str, Any]) -> None:
     message = one(role="assistant", tool_calls=[{"id": "c1", "function": function}])

@@ -53,6 +53,14 @@ def test_every_field_of_the_contract_is_known_to_the_rules() -> None:
     assert fields <= CHAT.served | CHAT.accepted | CHAT.refused.keys()
 
 
+def test_parts_beyond_the_bound_are_not_read_one_by_one() -> None:
+    # Each is wrong.
+    parts = message_pb2.Message(content=[message_pb2.ContentPart()] * 1000)
+    [violation] = refused_by_proto(messages=[parts] * 17)
+    assert violation.field == "messages"
+    assert "16384" in violation.message
+
+
 def test_a_streams_options_are_read() -> None:
     options = chat_pb2.StreamOptions(include_usage=True, include_obfuscation=False)
     read = chat_request(proto(stream_options=options), stream=True)

@@ -119,6 +119,18 @@ class ContextLengthExceededError(InvalidRequestError):
         )
         return cls(message, violations=[Violation(field, message, cls.code)])
 
+    @classmethod
+    def of_search(
+        cls, field: str, width: int, fitting: int, context_length: int
+    ) -> ContextLengthExceededError:
+        """The error for a search of `width` beams where `fitting` would have room enough."""
+        message = (
+            f"{field} must be at most {fitting} for this request: of {width} beams each has room "
+            f"for {max(context_length, 0)} tokens, its maximum context length, for prompt and "
+            "answer together."
+        )
+        return cls(message, violations=[Violation(field, message, cls.code)])
+
     @staticmethod
     def _limit(context_length: int) -> str:
         return (

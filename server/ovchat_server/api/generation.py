@@ -38,10 +38,12 @@ class BeamSearch:
     Attributes:
         width: Answers that are followed at once, at least 2.
         length_penalty: Above 0 favours longer answers, below 0 shorter ones.
+        field: What the caller named the width.
     """
 
     width: int
     length_penalty: float = 1.0
+    field: str = "best_of"
 
 
 @dataclass(frozen=True, slots=True)

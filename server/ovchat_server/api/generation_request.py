@@ -169,7 +169,11 @@ def _read_beams(reader: Reader, n: int) -> BeamSearch | None:
             reader.refuse("use_beam_search", "must not be false where best_of is more than 1")
         if width > 1:
             _refuse_with_beams(reader)
-        return BeamSearch(width, 1.0 if length_penalty is None else length_penalty)
+        return BeamSearch(
+            width,
+            1.0 if length_penalty is None else length_penalty,
+            field="n" if best_of is None else "best_of",
+        )
     if length_penalty not in (None, 1.0):
         reader.refuse("length_penalty", "needs beam search: best_of of 2 or more")
     return None

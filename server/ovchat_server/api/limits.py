@@ -6,7 +6,9 @@ Those of grammars are not among them: what compiling takes is the compiler's nat
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 
 # Deeper, and what goes through values recursively may fail: templates, encoders.
 DEEPEST = 256
+
+ESCAPED = re.compile(r"\\.")
+STRING = re.compile('"[^"]*"')
+OTHERS = re.compile(r"[^\[\]]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,8 @@ class Limits:
         max_messages: Of a conversation. OpenAI's; some models' templates go through all
             messages for each (gemma, command-r), which takes them 8 s.
         max_parts: Parts of the content of a message, and calls in one, each.
+        max_total_parts: Parts and calls of all messages together: reading so many takes 50 ms, in
+            which nobody else is served.
         max_tools: Tools, or functions.
         max_documents: Documents.
         max_stop_strings: OVMS's; OpenAI's is 4.
@@ -31,12 +39,13 @@ class Limits:
         max_choices: Choices of each prompt. OpenAI's.
         max_prompts: Prompts of a text completion.
         max_texts: Texts to tokenise.
-        max_json_depth: Objects and arrays inside each other, in each parameter; up to 256. A
-            schema as deep as a grammar may be fits in.
+        max_json_depth: Objects and arrays inside each other, in each parameter, and in the
+            arguments of each call; up to 256. A schema as deep as a grammar may be fits in.
     """
 
     max_messages: int = 2048
     max_parts: int = 1024
+    max_total_parts: int = 16384
     max_tools: int = 1024
     max_documents: int = 1024
     max_stop_strings: int = 16
@@ -60,6 +69,30 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def too_many_parts(total: int, limits: Limits) -> str | None:
+    """What is wrong with a conversation of `total` parts and calls, if anything is."""
+    most = limits.max_total_parts
+    if total <= most:
+        return None
+    return f"must hold at most {most} content parts and calls in all, got {total}"
+
+
+def text_deeper(text: str, depth: int) -> bool:
+    """Whether a text that is JSON is nested deeper than `depth` levels; one that is none may be.
+
+    Parses nothing: it is what says whether parsing is safe.
+    """
+    # Most have too few brackets: counting them takes no time.
+    if text.count("{") + text.count("[") <= depth:
+        return False
+    outside = STRING.sub("", ESCAPED.sub("", text))
+    brackets = OTHERS.sub("", outside.replace("{", "[").replace("}", "]")).encode()
+    if brackets.count(b"[") != brackets.count(b"]"):
+        return False
+    # The backslash stands between the two: 1 for each that opens, -1 for each that closes.
+    return max(accumulate(map(ord("\\").__sub__, brackets)), default=0) > depth
 
 
 def deeper(value: JsonValue, depth: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import Message, Role, ToolCall
+from ovchat_server.api.limits import text_deeper, too_many_parts
 from ovchat_server.api.reader import kind
 
 if TYPE_CHECKING:
@@ -42,10 +43,24 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
         return ()
     if request.fields["messages"] == []:
         request.refuse("messages", "must hold at least one message")
+    if complaint := too_many_parts(_parts(request.fields["messages"]), request.limits):
+        request.refuse("messages", complaint)
+        return ()
     return tuple(
         message
         for reader in request.objects("messages", at_most=request.limits.max_messages)
         if (message := _read_message(reader))
+    )
+
+
+def _parts(messages: JsonValue) -> int:
+    """How many parts and calls all of them hold, right ones or not."""
+    return sum(
+        len(value)
+        for message in (messages if isinstance(messages, list) else ())
+        if isinstance(message, dict)
+        for name in ("content", "tool_calls")
+        if isinstance(value := message.get(name), list)
     )
 
 
@@ -132,4 +147,7 @@ def _read_tool_call(reader: Reader) -> ToolCall | None:
     function.require("name")
     name = function.string("name")
     arguments = function.string("arguments")
+    depth = reader.limits.max_json_depth
+    if arguments and text_deeper(arguments, depth):
+        function.refuse("arguments", f"is nested more than {depth} levels deep")
     return None if name is None else ToolCall(identifier, name, arguments or "{}")

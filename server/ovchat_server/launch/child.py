@@ -93,6 +93,13 @@ class Child:
                     return await self.wait()
         return await self.close()
 
+    def insist(self) -> None:
+        """Tell it to end at once, whether or not it was asked before."""
+        # Another signal than `terminate` sends: of two alike that are both on their way it
+        # would see one.
+        if self.running:
+            self._signal(signal.SIGINT)
+
     async def close(self) -> int:
         """End it and its process group at once; the exit code. May be called again."""
         # The group also when the process has ended: its own children may have stayed. Once

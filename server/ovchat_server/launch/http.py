@@ -6,12 +6,21 @@ import asyncio
 
 from ovchat_server.launch.ports import authority
 
+# Seconds for an answer. Envoy's own take milliseconds; one that hangs must not hold us up.
+_TIMEOUT = 2.0
+
 
 async def request(method: str, host: str, port: int, path: str) -> tuple[int, bytes]:
     """Send a request without a body; the status and body of the answer.
 
-    Raises OSError when there is no (whole) answer.
+    Raises:
+        OSError: There is no (whole) answer, or none in two seconds.
     """
+    async with asyncio.timeout(_TIMEOUT):
+        return await _request(method, host, port, path)
+
+
+async def _request(method: str, host: str, port: int, path: str) -> tuple[int, bytes]:
     reader, writer = await asyncio.open_connection(host, port)
     try:
         head = f"{method} {path} HTTP/1.1\r\nhost: {authority(host, port)}\r\n"

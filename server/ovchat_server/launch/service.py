@@ -50,6 +50,7 @@ class Service:
         self._stopping = asyncio.Event()
         self._patience = 0.0
         self._task: asyncio.Task[None] | None = None
+        self._child: Child | None = None
 
     def start(self) -> None:
         """Begin."""
@@ -71,6 +72,16 @@ class Service:
         if self._task is not None:
             await asyncio.wait([self._task])
 
+    async def stop_now(self, patience: float) -> None:
+        """Tell it to end at once, and after `patience` seconds make it."""
+        if self._child is not None:
+            self._child.insist()
+        self._patience = patience
+        self._stopping.set()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=patience)
+        await self.close()
+
     async def close(self) -> None:
         """Kill what is left of it."""
         if self._task is not None:
@@ -79,21 +90,27 @@ class Service:
 
     async def _keep(self) -> None:
         while not self._stopping.is_set():
-            child = await self._run()
+            how = await self._run()
             if self._stopping.is_set():
                 return
-            how = child.describe_end()
-            if not self.served.is_set() and child.gave_up:
-                # It said why; another attempt would say the same.
-                raise LaunchError(f"{self.name} ended by itself ({how})")
             delay = self._delay
             self._delay = min(delay * 2, LONGEST_DELAY)
-            tell(f"{self.name} ended by itself ({how}); it is started again in {delay:g} s")
+            tell(f"{self.name} {how}; it is started again in {delay:g} s")
             await self._unless_stopping(asyncio.sleep(delay))
 
-    async def _run(self) -> Child:
-        """Run it once, to its end."""
-        async with await Child.spawn(self.name, self._command, self._ps_name, self._text) as child:
+    async def _run(self) -> str:
+        """Run it once, to its end; how that came about.
+
+        Raises:
+            LaunchError: Another attempt would end the same way.
+        """
+        try:
+            child = await Child.spawn(self.name, self._command, self._ps_name, self._text)
+        except OSError as error:
+            # The machine has no process or no memory left; in a moment it may.
+            return f"could not be started ({error.strerror})"
+        async with child:
+            self._child = child
             watch = asyncio.create_task(self._watch())
             try:
                 await self._unless_stopping(child.wait())
@@ -102,7 +119,11 @@ class Service:
             finally:
                 watch.cancel()
                 await asyncio.wait([watch])
-        return child
+        how = f"ended by itself ({child.describe_end()})"
+        if not self._stopping.is_set() and not self.served.is_set() and child.gave_up:
+            # It said why; another attempt would say the same.
+            raise LaunchError(f"{self.name} {how}")
+        return how
 
     async def _watch(self) -> None:
         await self._serves()

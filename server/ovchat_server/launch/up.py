@@ -41,6 +41,9 @@ _ENVOY_PATIENCE = 2.0
 # On top of the drain timeout, which a server keeps itself: it ends its streams and its engines
 # after it, and those get 5 seconds.
 _SERVER_PATIENCE = 8.0
+# Told to end at once a server ends its calls, and gives them 2 seconds to say so.
+_INSISTENCE = 5.0
+_LAST_FLUSH_TIMEOUT = 2.0
 # A request counts as done when its last byte is in the connection's buffer, not when it is sent.
 _PENDING = "/stats?filter=^http.rest.downstream_(rq_active|cx_tx_bytes_buffered)$"
 
@@ -61,17 +64,16 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
 
 
 class Signals:
-    """The signals that end us, counted: the first asks, the second insists."""
+    """The signals that end us: the first asks, the second insists, the third ends all patience."""
 
     def __init__(self) -> None:
-        """Count from none."""
-        self.first = asyncio.Event()
-        self.second = asyncio.Event()
+        """Begin with none."""
+        self._received: asyncio.Queue[int] = asyncio.Queue()
 
     def __enter__(self) -> Self:
         """Take over the signals."""
         for number in _SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, self._count)
+            asyncio.get_running_loop().add_signal_handler(number, self._received.put_nowait, number)
         return self
 
     def __exit__(
@@ -88,8 +90,9 @@ class Signals:
             asyncio.get_running_loop().remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
 
-    def _count(self) -> None:
-        (self.second if self.first.is_set() else self.first).set()
+    async def next(self) -> None:
+        """Wait for one."""
+        await self._received.get()
 
 
 async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> int:
@@ -114,15 +117,13 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
     ends = [service.ended() for service in services]
     try:
         try:
-            await first(_serve(plan, services), signals.first.wait(), *ends)
-            insist = signals.second
+            await first(_serve(plan, services), signals.next(), *ends)
             code = 0
         except LaunchError as error:
             tell(str(error))
-            insist = signals.first
             code = 1
-        # Closing kills what `insist` left alive.
-        await first(_stop(plan, servers, envoy), insist.wait())
+        # Closing kills what is left.
+        await first(_stop(plan, servers, envoy), _insist(plan, servers, envoy, signals))
     finally:
         await asyncio.gather(*(service.close() for service in services))
     return code
@@ -164,6 +165,22 @@ async def _stop(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
     with contextlib.suppress(TimeoutError):
         # However slowly they read, no longer than an answer gets.
         async with asyncio.timeout(plan.drain_timeout + _FLUSH_TIMEOUT):
+            await _flushed(plan)
+    await envoy.stop(_ENVOY_PATIENCE)
+
+
+async def _insist(plan: Plan, servers: Sequence[Service], envoy: Service, signals: Signals) -> None:
+    """At a signal have the servers end their calls; return when all has ended, or at another."""
+    await signals.next()
+    await first(_stop_now(plan, servers, envoy), signals.next())
+
+
+async def _stop_now(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
+    """End all, answers under way too: their clients are told."""
+    await asyncio.gather(*(server.stop_now(_INSISTENCE) for server in servers))
+    # What they are told goes through Envoy.
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_FLUSH_TIMEOUT):
             await _flushed(plan)
     await envoy.stop(_ENVOY_PATIENCE)
 

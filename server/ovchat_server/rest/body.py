@@ -12,6 +12,7 @@ from ovchat_server.api.errors import (
     UnsupportedMediaTypeError,
     shortened,
 )
+from ovchat_server.api.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.limits import Limits
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
@@ -29,8 +31,11 @@ MAX_NAMED_PARAMETERS = 20
 MAX_NAME_CHARACTERS = 40
 
 
-def read_json_object(body: httpbody_pb2.HttpBody) -> JsonObject:
+def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMITS) -> JsonObject:
     """The object that a request's body holds.
+
+    It may be deeper than `limits` allow: they are checked where fields are read. What cannot even
+    be parsed is far beyond them.
 
     Raises:
         UnsupportedMediaTypeError: The body says that it is something else.
@@ -45,8 +50,13 @@ def read_json_object(body: httpbody_pb2.HttpBody) -> JsonObject:
         value = msgspec.json.decode(body.data)
     except msgspec.DecodeError as error:
         raise MalformedBodyError(f"The body is not valid JSON: {error}.") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise MalformedBodyError("The body is not valid JSON: not UTF-8, or too deep.") from error
+    except UnicodeDecodeError as error:
+        raise MalformedBodyError("The body is not valid JSON: it is not UTF-8.") from error
+    except RecursionError as error:
+        raise MalformedBodyError(
+            "The body is nested too deep to be read; "
+            f"a parameter may have {limits.max_json_depth} levels."
+        ) from error
     if not isinstance(value, dict):
         raise MalformedBodyError("The body must be a JSON object.")
     return value

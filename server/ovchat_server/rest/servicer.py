@@ -58,7 +58,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a chat completion, whole or streamed as the body says."""
-        fields = with_parsed_texts(read_json_object(request))
+        fields = with_parsed_texts(read_json_object(request, self._rules.limits))
         read = read_chat_request(fields, strict=self._rules.strict, limits=self._rules.limits)
         answer = await self._services.chat.answer(read)
         bodies = answer_bodies(answer, read.stream, wire.chat_completion, wire.chat_chunk)
@@ -70,7 +70,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a text completion, whole or streamed as the body says."""
-        fields = with_parsed_texts(read_json_object(request))
+        fields = with_parsed_texts(read_json_object(request, self._rules.limits))
         read = read_text_request(fields, strict=self._rules.strict, limits=self._rules.limits)
         answer = await self._services.texts.answer(read)
         bodies = answer_bodies(answer, read.stream, wire.text_completion, wire.text_chunk)

@@ -30,7 +30,7 @@ async def tokenize(
 ) -> Iterator[httpbody_pb2.HttpBody]:
     """The tokens of texts or of a conversation."""
     request = read_tokenize_request(
-        read_json_object(body), strict=rules.strict, limits=rules.limits
+        read_json_object(body, rules.limits), strict=rules.strict, limits=rules.limits
     )
     tokenized = await tokenization.tokenize(request)
     await name_ignored(request.ignored, context)
@@ -45,7 +45,7 @@ async def detokenize(
 ) -> Iterator[httpbody_pb2.HttpBody]:
     """The text of tokens."""
     request = read_detokenize_request(
-        read_json_object(body), strict=rules.strict, limits=rules.limits
+        read_json_object(body, rules.limits), strict=rules.strict, limits=rules.limits
     )
     text = await tokenization.detokenize(request)
     await name_ignored(request.ignored, context)

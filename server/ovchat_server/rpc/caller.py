@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import socket
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from ovchat_server.serving.caller import client
 
@@ -15,13 +17,15 @@ if TYPE_CHECKING:
 
     from ovchat_server.rpc.wrapping import Around
 
+FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
+
 
 def naming(*, by_key: bool) -> Around:
     """What notes the client of each call.
 
     Args:
-        by_key: By its API key, which was checked. Otherwise by its address: Envoy's word for
-            it, or the one that it calls from.
+        by_key: By its API key, which was checked. Otherwise by its address: the word of
+            Envoy, which is on this machine, or the one that it calls from.
     """
 
     @contextlib.asynccontextmanager
@@ -43,4 +47,23 @@ def naming(*, by_key: bool) -> Around:
 
 def _address(forwarded_for: str, peer: str) -> str:
     """The address that Envoy, the last of proxies, saw; or the host of gRPC's `ipv4:host:port`."""
-    return forwarded_for.rpartition(",")[2].strip() or peer.rpartition(":")[0]
+    forwarded = forwarded_for.rpartition(",")[2].strip()
+    if forwarded and _near(peer):
+        return forwarded
+    return peer.rpartition(":")[0]
+
+
+def _near(peer: str) -> bool:
+    """Whether a peer is on this machine, as Envoy is; who is not may write any header."""
+    family, _, rest = peer.partition(":")
+    if family not in FAMILIES:
+        return family.startswith("unix")
+    host = unquote(rest.rpartition(":")[0]).strip("[]")
+    # An address of ours can be bound. Not only loopback: a server that listens on one address
+    # is called from it.
+    with socket.socket(FAMILIES[family], socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return False
+    return True

@@ -23,7 +23,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.api.limits import DEFAULT_LIMITS, too_many_parts
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.api.tokenization_request import read_tokenize_request
 
@@ -51,7 +51,7 @@ def chat_request(
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
-    fields = _prompt_fields(request)
+    fields = _prompt_fields(request, limits)
     with contract_paths(request.DESCRIPTOR):
         return read_chat_request({**fields, "stream": stream}, limits=limits)
 
@@ -80,15 +80,21 @@ def tokenize_request(
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
-    fields = _prompt_fields(request)
+    fields = _prompt_fields(request, limits)
     with contract_paths(request.DESCRIPTOR):
         return read_tokenize_request(fields, limits=limits)
 
 
 def _prompt_fields(
     request: chat_pb2.CreateChatCompletionRequest | tokenizer_service_pb2.TokenizeRequest,
+    limits: Limits,
 ) -> JsonObject:
     """The set fields of a request that a chat template is rendered for."""
+    # Before each of them becomes a mapping.
+    parts = sum(len(message.content) + len(message.tool_calls) for message in request.messages)
+    if complaint := too_many_parts(parts, limits):
+        violation = Violation("messages", f"messages {complaint}.")
+        raise InvalidRequestError.of([violation])
     fields = _fields(request, "")
     if request.HasField("chat_template_kwargs"):
         fields["chat_template_kwargs"] = _parsed(

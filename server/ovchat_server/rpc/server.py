@@ -60,6 +60,8 @@ ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
 # What is left of it is closed when no call on it can be of any use to anybody, which is the only
 # way that gRPC forgets a message whose reader takes nothing.
 CONNECTION_AGE = 3600.0
+# gRPC's options are C's.
+MAX_INT = 2**31 - 1
 
 # What a REST body may grow by on its way through Envoy, whose own limit is the body's.
 ENVELOPE_BYTES = 64 << 10
@@ -167,10 +169,11 @@ def create_server(
 def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...]:
     if request_timeout is None:
         return ()
+    # Of calls that began just before; then a second to say how they ended.
+    grace = int(min(request_timeout * 1000 + 1000, MAX_INT))
     return (
         ("grpc.max_connection_age_ms", int(CONNECTION_AGE * 1000)),
-        # Of calls that began just before; then a second to say how they ended.
-        ("grpc.max_connection_age_grace_ms", int(request_timeout * 1000) + 1000),
+        ("grpc.max_connection_age_grace_ms", grace),
     )
 
 

@@ -94,7 +94,11 @@ def check_prompts(
             raise InvalidRequestError.of([Violation(prompt.field, complaint)])
         _check_tokens(model, prompt.field, prompt.tokens)
         if len(prompt.tokens) > room:
-            raise ContextLengthExceededError.of_prompt(prompt.field, len(prompt.tokens), context)
+            least = context - room
+            for answer in (params.ending.max_tokens or least, least):
+                _refuse_width(model, params, len(prompt.tokens) + answer)
+            longest = model.engine.status.context_length or context
+            raise ContextLengthExceededError.of_prompt(prompt.field, len(prompt.tokens), longest)
 
 
 def resolve_sampling(request: SamplingParams, defaults: GenerationDefaults) -> Sampling:
@@ -161,6 +165,7 @@ def _max_tokens(model: ServedModel, params: GenerationParams, prompt: PromptToke
     used = len(prompt.tokens)
     left = context - used
     if ending.max_tokens is not None and ending.max_tokens > left:
+        _refuse_width(model, params, used + ending.max_tokens)
         raise ContextLengthExceededError.of_answer(
             ending.max_tokens_field, ending.max_tokens, used, context
         )
@@ -178,6 +183,16 @@ def _context_length(model: ServedModel, params: GenerationParams) -> int:
     if not status.context_length:
         return model.files.context_length
     return status.search_lengths[params.beams.width - 1] if params.beams else status.context_length
+
+
+def _refuse_width(model: ServedModel, params: GenerationParams, needed: int) -> None:
+    """Refuse a search whose width leaves no room for `needed` tokens, where a narrower one does."""
+    beams = params.beams
+    if beams is None:
+        return
+    lengths = model.engine.status.search_lengths[: beams.width]
+    if fitting := sum(length >= needed for length in lengths):
+        raise ContextLengthExceededError.of_search(beams.field, beams.width, fitting, lengths[-1])
 
 
 def _check_tokens(model: ServedModel, field: str, tokens: Sequence[int]) -> None:

@@ -1,0 +1,113 @@
+"""What `ovchat up` does when something does not play along: an Envoy that hangs, a full machine."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ovchat_server.launch import service as service_module
+from ovchat_server.launch import up
+from ovchat_server.launch.child import Child
+from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.service import Service
+from tests.launch.stack import running, send
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def hung_envoy() -> Iterator[Any]:
+    """A plan whose Envoy is stopped: the kernel takes connections for it, nobody answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        yield SimpleNamespace(admin_port=port, host="127.0.0.1", rest_port=port, drain_timeout=1.0)
+
+
+async def serves() -> None:
+    """At once."""
+
+
+async def test_an_envoy_that_hangs_does_not_hold_up_the_end(hung_envoy: Any) -> None:
+    stopped: list[str] = []
+
+    def service(name: str) -> Any:
+        async def stop(patience: float) -> None:
+            assert patience
+            stopped.append(name)
+
+        return SimpleNamespace(stop=stop)
+
+    await up._stop(hung_envoy, [service("server")], service("Envoy"))
+
+    assert stopped == ["server", "Envoy"]
+
+
+async def test_a_stopped_envoy_and_its_servers_end(tmp_path: Path) -> None:
+    async with running(tmp_path) as stack:
+        send(await stack.one("envoy"), signal.SIGSTOP)
+        stack.process.send_signal(signal.SIGTERM)
+        await stack.says("stopping")
+        assert await stack.ends() == 0
+
+
+@pytest.mark.parametrize("failing", [{1}, {2}, {2, 3}])
+async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failing: set[int]
+) -> None:
+    monkeypatch.setattr(service_module, "FIRST_DELAY", 0.01)
+    spawn, count, enough = Child.spawn, 0, asyncio.Event()
+
+    async def sometimes(*args: Any) -> Child:
+        nonlocal count
+        count += 1
+        if count in failing:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        if count > max(failing):
+            enough.set()
+        return await spawn(*args)
+
+    monkeypatch.setattr(Child, "spawn", sometimes)
+    service = Service("it", ["true"], serves)
+    service.start()
+    ended = asyncio.create_task(service.ended())
+    again = asyncio.create_task(enough.wait())
+    try:
+        await asyncio.wait([ended, again], return_when=asyncio.FIRST_COMPLETED)
+        assert not ended.done(), ended.exception()
+    finally:
+        again.cancel()
+        await service.close()
+    said = "it could not be started (Resource temporarily unavailable); it is started again in "
+    assert capsys.readouterr().err.count(said) == len(failing)
+    with pytest.raises((asyncio.CancelledError, LaunchError)):
+        await ended
+
+
+async def test_a_third_signal_waits_for_nothing(hung_envoy: Any) -> None:
+    told, never = asyncio.Event(), asyncio.Event()
+
+    async def stop_now(patience: float) -> None:
+        assert patience
+        told.set()
+        await never.wait()
+
+    service: Any = SimpleNamespace(stop_now=stop_now)
+    received: asyncio.Queue[int] = asyncio.Queue()
+    signals: Any = SimpleNamespace(next=received.get)
+    ending = asyncio.create_task(up._insist(hung_envoy, [service], service, signals))
+    received.put_nowait(signal.SIGTERM)
+    await told.wait()
+    assert not ending.done()
+    received.put_nowait(signal.SIGTERM)
+    await ending

@@ -1,0 +1,71 @@
+"""Which client a call is taken for where there are no API keys."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ovchat_server.rpc.caller import naming
+from ovchat_server.serving.caller import client
+
+
+def own_address() -> str:
+    """What this machine calls others from, where it is on a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        with contextlib.suppress(OSError):
+            # Sends nothing.
+            probe.connect(("203.0.113.1", 9))
+        address: str = probe.getsockname()[0]
+    return address if address != "0.0.0.0" else "127.0.0.2"
+
+
+async def known(peer: str, forwarded_for: str | None) -> str:
+    metadata = () if forwarded_for is None else (("x-forwarded-for", forwarded_for),)
+    context: Any = SimpleNamespace(invocation_metadata=lambda: metadata, peer=lambda: peer)
+    async with naming(by_key=False)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
+        return client.get()
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        "ipv4:127.0.0.1:5000",
+        "ipv6:%5B::1%5D:5000",
+        "ipv6:[::1]:5000",
+        "ipv6:%5B::ffff:127.0.0.1%5D:5000",
+        "unix:",
+        "unix:/run/ovchat.sock",
+        "unix-abstract:ovchat-1-1",
+    ],
+)
+async def test_envoy_is_believed_who_calls_through_it(peer: str) -> None:
+    assert await known(peer, "203.0.113.9") == "203.0.113.9"
+    # What the client itself says of others before it comes first.
+    assert await known(peer, "198.51.100.1, 203.0.113.9") == "203.0.113.9"
+
+
+async def test_an_envoy_that_calls_from_this_machines_own_address_is_believed() -> None:
+    assert await known(f"ipv4:{own_address()}:5000", "203.0.113.9") == "203.0.113.9"
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        ("ipv4:198.51.100.7:5000", "ipv4:198.51.100.7"),
+        ("ipv6:%5B2001:db8::7%5D:5000", "ipv6:%5B2001:db8::7%5D"),
+        ("ipv6:%5Bfe80::7%25eth9%5D:5000", "ipv6:%5Bfe80::7%25eth9%5D"),
+        ("ipv6:%5B::ffff:198.51.100.7%5D:5000", "ipv6:%5B::ffff:198.51.100.7%5D"),
+        ("strange", ""),
+    ],
+)
+async def test_others_cannot_choose_a_name(peer: str, address: str) -> None:
+    for forwarded_for in (None, "203.0.113.9", "127.0.0.1"):
+        assert await known(peer, forwarded_for) == address
+
+
+async def test_a_direct_caller_of_this_machine_is_known_by_its_address() -> None:
+    assert await known("ipv4:127.0.0.1:5000", None) == "ipv4:127.0.0.1"
