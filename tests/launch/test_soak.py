@@ -20,6 +20,8 @@ MINUTES = float(os.environ.get("OVCHAT_SOAK_MINUTES", "1"))
 CALLERS = 8
 # What comes and goes: a connection, memory that is not given back at once.
 CONNECTIONS, SHARE, MIB = 4, 0.05, 1 << 20
+# Of engines, whose caches of shapes and of KV blocks fill in their first hours.
+ENGINE_SHARE = 0.2
 
 
 @pytest.mark.timeout(MINUTES * 60 + 120)
@@ -36,4 +38,5 @@ async def test_no_process_takes_more_and_more_under_a_mixed_load(tmp_path: Path)
         *_, before, descriptors = quarters(samples, "descriptors")
         assert descriptors <= before + CONNECTIONS, kind
         *_, before, memory = quarters(samples, "memory")
-        assert memory <= before * (1 + SHARE) + 8 * MIB, kind
+        share = ENGINE_SHARE if kind == "engine" else SHARE
+        assert memory <= before * (1 + share) + 8 * MIB, kind
