@@ -228,6 +228,7 @@ def _engine_spec(settings: ModelSettings, files: ModelFiles) -> EngineSpec:
         kv_blocks=blocks,
         kv_cache_gb=settings.kv_cache_gb or 0,
         max_num_batched_tokens=settings.max_num_batched_tokens,
+        max_step_seconds=settings.max_step_seconds,
         context_length=files.context_length,
         end_tokens=files.end_tokens,
         properties=settings.properties,

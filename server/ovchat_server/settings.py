@@ -25,8 +25,10 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         device: OpenVINO's name of a device, such as "CPU" or "GPU.0".
         kv_blocks: Size of the KV cache in blocks (32 tokens on a CPU, 16 on a GPU).
         kv_cache_gb: Its size in GiB instead.
-        max_num_batched_tokens: Most tokens of one step. A smaller number keeps streams
-            moving beside a long prompt, a larger one reads long prompts faster.
+        max_num_batched_tokens: Most tokens of one step.
+        max_step_seconds: Seconds that a step should take at the most: it reads so much less of
+            prompts, as fast as the machine was lately. Less keeps streams moving and lets short
+            prompts overtake long ones, more reads long prompts faster. 0: any time.
         tool_parser: How the model writes tool calls: a parser's name, "none", or "auto", which
             sees it in the chat template.
         reasoning_parser: How it writes reasoning: the same.
@@ -48,6 +50,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     kv_blocks: int | None = None
     kv_cache_gb: int | None = None
     max_num_batched_tokens: int = 2048
+    max_step_seconds: float = 0.2
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
     constrain_tool_calls: bool = True
@@ -74,6 +77,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
         if self.max_num_batched_tokens < 1:
             raise ValueError("max_num_batched_tokens must be at least 1")
+        if not self.max_step_seconds >= 0:
+            raise ValueError(f"max_step_seconds must not be negative, got {self.max_step_seconds}")
         for name in ("grammar_timeout", "load_timeout", "step_timeout", "max_queue_wait"):
             # Not "<= 0", which a NaN is not.
             if not getattr(self, name) > 0:

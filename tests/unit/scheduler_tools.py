@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ovchat_server.engine.kv_pool import KvPool
 from ovchat_server.engine.messages import Add, Load
 from ovchat_server.engine.scheduler import Scheduler
+from ovchat_server.engine.step_budget import StepBudget
 from ovchat_server.engine.steps import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 BLOCK = 4
 END = 7
+# The id of all pieces of prompts.
+PIECE = -1
 VOCABULARY = 50
 
 
@@ -141,7 +146,12 @@ class Pipeline:
         self.faults: dict[int, int] = {}
         # The same once there are so many tokens of an answer.
         self.broken_at: dict[int, int] = {}
+        # Beginnings of prompts that make every step throw.
+        self.broken_prompts: set[tuple[int, ...]] = set()
         self._fresh: list[tuple[int, Handle]] = []
+        # Tokens of prompts that each step had to read, and what it need not read again.
+        self.read_tokens: list[int] = []
+        self._cached: set[tuple[int, ...]] = set()
 
     def add(self, request: Add) -> Handle:
         assert request.max_tokens >= 1
@@ -155,7 +165,14 @@ class Pipeline:
         assert len(request.prompt) + request.max_tokens == tokens
         return handle
 
+    def read(self, prompt: Sequence[int]) -> Handle:
+        piece = Add(PIECE, tuple(prompt), 1, ignore_eos=True)
+        self.requests[PIECE] = [piece]
+        self._fresh.append((PIECE, handle := Handle(piece)))
+        return handle
+
     def step(self) -> None:
+        self.read_tokens.append(sum(self._unread(handle) for _, handle in self._fresh))
         leaving = any(handle.cancelled for handle in self.inside)
         for identifier, handle in self._fresh:
             # genai may drop what is added in the step that frees another's blocks.
@@ -167,6 +184,8 @@ class Pipeline:
         for handle in self.inside:
             first = self.requests[handle.request.id][0]
             said = len(handle.beams[0].tokens) - len(first.prompt)
+            if not handle.cancelled and handle.request.prompt[:BLOCK] in self.broken_prompts:
+                raise RuntimeError("a fault")
             if not handle.cancelled and said == self.broken_at.get(handle.request.id):
                 raise RuntimeError("a fault")
             if not handle.cancelled and self.faults.get(handle.request.id, 0) > 0:
@@ -177,6 +196,7 @@ class Pipeline:
         self.peak = max(self.peak, used)
         for handle in self.inside:
             if not handle.cancelled:
+                self._cached.update(_beginnings(handle.beams[0].tokens))
                 handle.grow()
                 self.grown += 1
         self.inside = [item for item in self.inside if not item.cancelled and not item.ended]
@@ -184,16 +204,32 @@ class Pipeline:
     def text(self, tokens: Sequence[int]) -> str:
         return text_of(tokens)
 
+    def _unread(self, handle: Handle) -> int:
+        prompt = handle.request.prompt
+        found = itertools.takewhile(self._cached.__contains__, _beginnings(prompt))
+        return max(len(prompt) - BLOCK * sum(1 for _ in found), 1)
+
+
+def _beginnings(tokens: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """What full blocks hold, each with all before it."""
+    return (tuple(tokens[:end]) for end in range(BLOCK, len(tokens) + 1, BLOCK))
+
 
 class Run:
     """A scheduler over the fake, and what its reports said."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, budget: StepBudget | None = None) -> None:
         self.pipeline = Pipeline(total)
         self.trials: list[int] = []
         self.admitted: list[int] = []
         self.patience = 3
-        self.scheduler = Scheduler(self.pipeline, total, BLOCK, self._try, lambda _: True)
+        self.scheduler = Scheduler(
+            self.pipeline,
+            KvPool(total, BLOCK),
+            budget or StepBudget(0, 10_000),
+            self._try,
+            lambda _: True,
+        )
         self.total = total
         self.requests: dict[int, Add] = {}
         # By the request's id, and for each sequence of a search.

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from ovchat_server.engine.base import Resumption
 from ovchat_server.engine.compiler import Compiled
 from ovchat_server.engine.grammar_gate import GrammarGate, Grammars
+from ovchat_server.engine.kv_pool import KvPool
 from ovchat_server.engine.messages import REFUSED, Add
 from ovchat_server.engine.scheduler import Scheduler
+from ovchat_server.engine.step_budget import StepBudget
 from ovchat_server.engine.steps import Output
 
 if TYPE_CHECKING:
@@ -86,7 +88,9 @@ class Engine:
         self.compiler = FakeCompiler()
         self.pipeline = FakePipeline(total)
         grammars = Grammars(self.compiler)
-        self.scheduler = Scheduler(self.pipeline, total, BLOCK, print, grammars.compiled)
+        self.scheduler = Scheduler(
+            self.pipeline, KvPool(total, BLOCK), StepBudget(0, 1000), print, grammars.compiled
+        )
         self.gate = GrammarGate(grammars, self.scheduler)
         self.tokens: dict[int, int] = {}
         self.finish: dict[int, str] = {}
@@ -178,6 +182,8 @@ def test_what_a_grammar_may_need_later_is_free_to_others_now() -> None:
     engine.scheduler.add(add(1, "g", answer=50))
     engine.scheduler.add(add(2, "g", answer=50))
     engine.scheduler.add(add(3, answer=30))
+    engine.step()
+    # All have the same prompt, which is read once.
     engine.step()
 
     assert [request.id for request in engine.pipeline.added] == [1, 3]

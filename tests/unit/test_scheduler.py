@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS
+from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS, KvPool
 from ovchat_server.engine.messages import BROKEN, REFUSED, Add
 from ovchat_server.engine.scheduler import MAX_DROPS, Scheduler
+from ovchat_server.engine.step_budget import StepBudget
 from tests.unit.scheduler_tools import BLOCK, Handle, Pipeline, Run, alone, sequence
 
 
@@ -262,7 +263,7 @@ def test_a_sequence_that_the_pipeline_refuses_ends_alone() -> None:
                 raise RuntimeError("no thanks")
             return super().add(request)
 
-    scheduler = Scheduler(Picky(64), 64, BLOCK, print, lambda _: True)
+    scheduler = Scheduler(Picky(64), KvPool(64, BLOCK), StepBudget(0, 1000), print, lambda _: True)
     requests = [Add(id=number, prompt=(number,), max_tokens=6) for number in (1, 2, 3)]
     for request in requests:
         scheduler.add(request)

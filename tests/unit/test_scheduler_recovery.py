@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ovchat_server.engine.kv_pool import KvPool
 from ovchat_server.engine.messages import BROKEN, Add
 from ovchat_server.engine.scheduler import Scheduler
+from ovchat_server.engine.step_budget import StepBudget
 from tests.unit.scheduler_tools import BLOCK, Run, alone, search, sequence
 
 ALWAYS = 1000
@@ -161,7 +163,9 @@ def test_two_that_break_late_are_both_found(kind: str) -> None:
 def test_a_trial_ends_when_its_suspect_comes_further() -> None:
     told: list[int | None] = []
     run = Run(64)
-    run.scheduler = Scheduler(run.pipeline, 64, BLOCK, told.append, lambda _: True)
+    run.scheduler = Scheduler(
+        run.pipeline, KvPool(64, BLOCK), StepBudget(0, 1000), told.append, lambda _: True
+    )
     asked = sequence(1, 4, 8), search(2, 4, 8, 2)
     run.add(*(msgspec.structs.replace(item, suspect=True, ran=3) for item in asked))
     run.step()
@@ -193,11 +197,12 @@ def test_who_runs_for_the_first_time_is_told_once() -> None:
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=8),
     st.dictionaries(st.integers(0, 7), st.integers(1, 2), max_size=3),
     st.integers(10, 40),
+    st.sampled_from([8, 1000]),
 )
 def test_rare_faults_cost_nobody_an_answer_but_those_they_follow(
-    wanted: list[tuple[int, int]], faults: dict[int, int], total: int
+    wanted: list[tuple[int, int]], faults: dict[int, int], total: int, budget: int
 ) -> None:
-    run = Run(total)
+    run = Run(total, StepBudget(0, budget))
     requests = [sequence(i, prompt, answer) for i, (prompt, answer) in enumerate(wanted)]
     run.pipeline.faults = dict(faults)
     run.patience += 2 * sum(faults.values())

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.messages import Add
 from ovchat_server.engine.scheduler import MAX_DROPS
+from ovchat_server.engine.step_budget import StepBudget
 from tests.unit.scheduler_tools import BLOCK, END, Run, alone, found_alone, search, sequence
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def test_any_load_ends_complete_and_right(
     total: int,
     data: st.DataObject,
 ) -> None:
-    run = Run(total)
+    run = Run(total, StepBudget(0, data.draw(st.sampled_from([8, 13, 24, 10_000]))))
     chance = random.Random(data.draw(st.integers(0, 1000)))
     coming: list[tuple[int, Add]] = []
     cancels: dict[int, int] = {}

@@ -5,6 +5,7 @@ Only the engine process imports it: its `step()` holds the GIL for the whole inf
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,6 +93,8 @@ class GenaiPipeline:
         self._pipeline = genai.ContinuousBatchingPipeline(
             spec.path, self._tokenizer, _scheduler_config(spec), spec.device, **spec.properties
         )
+        # Of its own: pieces of prompts have no request's.
+        self._ids = itertools.count()
         self._scratch = ScratchPipeline(self._tokenizer, vocabulary_size(spec.path))
         self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
         self.total_blocks = self._measure_blocks()
@@ -100,7 +103,11 @@ class GenaiPipeline:
         """Take a sequence in; it runs from the next step on."""
         config = self._generation_config(request)
         handle = GenaiHandle if request.beams == 1 else GenaiSearchHandle
-        return handle(self._add(request.id, request.prompt, config))
+        return handle(self._add(request.prompt, config))
+
+    def read(self, prompt: Sequence[int]) -> GenaiHandle:
+        """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
+        return GenaiHandle(self._add(prompt, _plain(max_tokens=1)))
 
     def step(self) -> None:
         """Run the model once over all sequences."""
@@ -118,11 +125,9 @@ class GenaiPipeline:
         """
         self._scratch.compile(grammar)
 
-    def _add(
-        self, identifier: int, prompt: Sequence[int], config: genai.GenerationConfig
-    ) -> genai.GenerationHandle:
+    def _add(self, prompt: Sequence[int], config: genai.GenerationConfig) -> genai.GenerationHandle:
         tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
-        return self._pipeline.add_request(identifier, tokens, config)
+        return self._pipeline.add_request(next(self._ids), tokens, config)
 
     def _generation_config(self, request: Add) -> genai.GenerationConfig:
         config = genai.GenerationConfig()
@@ -158,11 +163,7 @@ class GenaiPipeline:
 
     def _measure_blocks(self) -> int:
         """How many blocks the pool has: a sequence of one block says which share it takes."""
-        config = genai.GenerationConfig()
-        config.max_new_tokens = 2
-        config.ignore_eos = True
-        # Ids of requests count from 1.
-        handle = GenaiHandle(self._add(0, [0], config))
+        handle = GenaiHandle(self._add([0], _plain(max_tokens=2)))
         self._pipeline.step()
         share = self._pipeline.get_metrics().cache_usage
         while self._pipeline.has_non_finished_requests():
@@ -171,6 +172,14 @@ class GenaiPipeline:
         if share <= 0:
             raise RuntimeError("the pipeline does not tell the size of its KV cache")
         return round(100 / float(share))
+
+
+def _plain(max_tokens: int) -> genai.GenerationConfig:
+    """So many of the likeliest tokens."""
+    config = genai.GenerationConfig()
+    config.max_new_tokens = max_tokens
+    config.ignore_eos = True
+    return config
 
 
 def _scheduler_config(spec: EngineSpec) -> genai.SchedulerConfig:

@@ -17,8 +17,10 @@ from ovchat_server.engine.channel import Channel, leave_ending_to_the_server
 from ovchat_server.engine.compiler import GrammarThread
 from ovchat_server.engine.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.intake import Intake
+from ovchat_server.engine.kv_pool import KvPool
 from ovchat_server.engine.messages import Failed, Ready, Report, Trial, decode_spec, encode
 from ovchat_server.engine.scheduler import Scheduler
+from ovchat_server.engine.step_budget import StepBudget
 
 MAX_SEARCH_WIDTH = 32
 
@@ -64,8 +66,8 @@ def main() -> int:
         grammars = Grammars(GrammarThread(pipeline.compile, channel.wake))
         scheduler = Scheduler(
             pipeline,
-            pipeline.total_blocks,
-            pipeline.block_size,
+            KvPool(pipeline.total_blocks, pipeline.block_size),
+            StepBudget(spec.max_step_seconds, spec.max_num_batched_tokens),
             # Before the step, which may be the last thing that this process does.
             on_trial=lambda identifier: channel.send(encode(Trial(identifier))),
             compiled=grammars.compiled,

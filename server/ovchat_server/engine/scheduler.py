@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections import Counter
+import time
 from typing import TYPE_CHECKING
 
-from ovchat_server.engine.kv_pool import KvPool
+from ovchat_server.engine.admission import Admission
+from ovchat_server.engine.known_prefixes import KnownPrefixes
 from ovchat_server.engine.messages import BROKEN, REFUSED, Add, Load, News, Report
+from ovchat_server.engine.prompt_reader import PromptReader
 from ovchat_server.engine.rest_grammars import RestGrammars
 from ovchat_server.engine.sequence import ScheduledSequence
 from ovchat_server.engine.waiting import WaitingLine
@@ -32,6 +34,8 @@ from ovchat_server.engine.waiting import WaitingLine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ovchat_server.engine.kv_pool import KvPool
+    from ovchat_server.engine.step_budget import StepBudget
     from ovchat_server.engine.steps import Pipeline
 
 # Times that a sequence the engine dropped without cause is offered again.
@@ -44,23 +48,25 @@ class Scheduler:
     def __init__(
         self,
         pipeline: Pipeline,
-        total_blocks: int,
-        block_size: int,
+        pool: KvPool,
+        budget: StepBudget,
         on_trial: Callable[[int | None], None],
         compiled: Callable[[str], bool | None],
     ) -> None:
-        """Schedule over `total_blocks` KV blocks of `block_size` tokens.
+        """Schedule over a pool of KV blocks.
 
         Args:
             pipeline: Is stepped.
-            total_blocks: Of its pool.
-            block_size: Tokens.
+            pool: Its pool.
+            budget: What its steps may read.
             on_trial: Told the id of a suspect before the first step that it takes part in, and
                 None when it is no suspect any more, or gone.
             compiled: As RestGrammars'.
         """
         self._pipeline = pipeline
-        self._pool = KvPool(total_blocks, block_size)
+        self._pool = pool
+        known = KnownPrefixes(pool.total, pool.block_size)
+        self._reader = PromptReader(pipeline, known, budget)
         # Oldest first: the youngest is at the end.
         self._running: list[ScheduledSequence] = []
         self._waiting = WaitingLine()
@@ -70,6 +76,7 @@ class Scheduler:
         self._admitted: list[int] = []
         self._on_trial = on_trial
         self._rest_grammars = RestGrammars(pipeline.text, compiled)
+        self._admission = Admission(self._pool, self._waiting, self._rest_grammars)
         self._peak_batch_size = 0
         self._generated_tokens = 0
         self._preemptions = 0
@@ -118,11 +125,16 @@ class Scheduler:
         # The pipeline may drop a sequence that is added in the step that frees another's
         # blocks (genai 2026.4.1), so those go first.
         if not self._leaving:
-            self._admit()
+            for sequence, grammar in self._admission.newcomers(self._running):
+                self._admit(sequence, grammar)
+            self._begin()
+        start = time.perf_counter()
         try:
             self._pipeline.step()
         except Exception as error:  # noqa: BLE001  all that it ran would be lost with it
             self._recover(error)
+        else:
+            self._reader.stepped(time.perf_counter() - start)
         self._leaving = 0
         # The youngest first: so of several that were dropped the oldest is the next again.
         collected = [news for item in self._running[::-1] if (news := self._collect(item))]
@@ -154,72 +166,35 @@ class Scheduler:
 
     def _preempt(self) -> None:
         while len(self._running) > 1 and self._held() - self._leaving > self._pool.total:
-            self._preempt_one(self._preemptible())
+            self._preempt_one(self._admission.preemptible(self._running))
 
     def _preempt_one(self, sequence: ScheduledSequence) -> None:
         self._stop(sequence)
         self._waiting.add(sequence)
         self._preemptions += 1
 
-    def _preemptible(self) -> ScheduledSequence:
-        """The youngest that can go on where it is, or else the youngest of those that cannot.
-
-        Who took no more than was kept for it comes behind those that did.
-        """
-        youngest = self._running[::-1]
-        free = [item for item in youngest if not item.stays] or youngest
-        free.sort(key=lambda item: item.request.reserve)
-        return next((item for item in free if self._rest_grammars.of(item) is not None), free[0])
-
-    def _admit(self) -> None:
-        self._rest_grammars.look_again()
-        # Suspects run on their own: should it break again, it was that one.
-        suspects = self._waiting.suspects
-        if self._running and (suspects or any(item.suspect for item in self._running)):
-            return
-        passed: set[int] = set()
-        # Once one that would stay to its end finds no place, those like it wait behind it.
-        full = False
-
-        def may_run(item: ScheduledSequence) -> bool:
-            if item.request.id in passed or (full and item.stays):
-                return False
-            return item.suspect or not suspects
-
-        clients = Counter(item.request.client for item in self._running)
-        while (sequence := self._waiting.next(clients, may_run)) is not None:
-            if sequence.stays and not self._has_place_to_the_end(sequence):
-                # Others need not wait with it.
-                full = True
-                continue
-            needed = self._pool.needed(sequence)
-            taken = sum(map(self._pool.expected, self._running))
-            if self._running and taken + needed > self._pool.total:
-                break
-            grammar = self._rest_grammars.of(sequence)
-            if self._rest_grammars.waits(sequence, grammar):
-                passed.add(sequence.request.id)
-                continue
-            self._waiting.take(sequence)
-            self._run(sequence, grammar)
-            clients[sequence.request.client] += 1
-            if sequence.suspect:
-                break
-
-    def _run(self, sequence: ScheduledSequence, grammar: str | None) -> None:
+    def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
-        try:
-            sequence.handle = self._pipeline.add(sequence.next(grammar))
-        except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
-            sys.stderr.write(f"the pipeline refused sequence {request.id}: {error}\n")
-            self.refuse(request.id)
-            return
+        sequence.go_on(grammar)
+        self._reader.take(sequence)
         self._running.append(sequence)
         if not sequence.begun:
             sequence.begun = True
             self._admitted.append(request.id)
         if sequence.suspect:
             self._on_trial(request.id)
+
+    def _begin(self) -> None:
+        """Have prompts read; who comes to the end of its own begins to answer."""
+        streams = sum(item.request.beams for item in self._running if item.handle is not None)
+        for sequence in self._reader.feed(streams):
+            try:
+                sequence.handle = self._pipeline.add(sequence.added)
+            except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
+                identifier = sequence.request.id
+                sys.stderr.write(f"the pipeline refused sequence {identifier}: {error}\n")
+                self._leave(sequence)
+                self.refuse(identifier)
 
     def _recover(self, error: Exception) -> None:
         """Begin anew with those that did no wrong, where a step threw.
@@ -240,12 +215,6 @@ class Scheduler:
         # They leave in it.
         self._pipeline.step()
 
-    def _has_place_to_the_end(self, newcomer: ScheduledSequence) -> bool:
-        """Whether those that stay to their end leave room for another's whole length."""
-        staying = [*filter(lambda item: item.stays, self._running), newcomer]
-        needed = sum(map(self._pool.at_most, staying))
-        return len(staying) == 1 or needed <= self._pool.total
-
     def _stop(self, sequence: ScheduledSequence) -> None:
         """Take a running sequence out; its blocks are free after the next step."""
         if sequence.handle is not None:
@@ -255,6 +224,10 @@ class Scheduler:
 
     def _leave(self, sequence: ScheduledSequence) -> None:
         self._running.remove(sequence)
+        if sequence.handle is None:
+            self._reader.drop(sequence)
+        else:
+            self._reader.keep(sequence)
         sequence.handle = None
         sequence.steps = 0
         if sequence.suspect:

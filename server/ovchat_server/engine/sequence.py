@@ -29,7 +29,7 @@ class ScheduledSequence:
         drops: Times that the pipeline dropped it.
         steps: Steps since it runs. A search does not tell its length: it grows by a token a
             step at most.
-        added: What it was added to the pipeline with, the last time.
+        added: What it is added to the pipeline with.
         repeated: Tokens that come once more, because it began anew where it had begun before.
         begun: It ran before.
         suspect: It was there when something broke, and has not come further since.
@@ -41,7 +41,7 @@ class ScheduledSequence:
     handle: Handle | None = None
     drops: int = 0
     steps: int = 0
-    added: Add | None = None
+    added: Add = field(init=False)
     repeated: list[int] = field(default_factory=list)
     begun: bool = False
     suspect: bool = field(init=False)
@@ -49,6 +49,7 @@ class ScheduledSequence:
 
     def __post_init__(self) -> None:
         """Begin where another process was."""
+        self.added = self.request
         self.tokens = [*self.request.said]
         self.suspect = self.request.suspect
         self.broke_at = self.request.ran
@@ -89,8 +90,8 @@ class ScheduledSequence:
             return self.length
         return min(self.longest, max(self.length, len(self.request.prompt) + CALL_TOKENS))
 
-    def next(self, grammar: str | None) -> Add:
-        """What to add to the pipeline now.
+    def go_on(self, grammar: str | None) -> None:
+        """Make what to add to the pipeline now.
 
         With what there is as a prompt, and `grammar` for the rest ("": anything). Where no
         grammar could begin, None, as it was added before: its own seed makes the tokens that it
@@ -102,7 +103,6 @@ class ScheduledSequence:
         if done == 0:
             self.added = self.request
         elif grammar is None:
-            self.added = self.added or self.request
             begun = len(self.added.prompt) - len(self.request.prompt)
             self.repeated = self.tokens[begun:]
         else:
@@ -115,7 +115,6 @@ class ScheduledSequence:
                 seed=(self.request.seed + done) % 2**32,
                 grammar=grammar,
             )
-        return self.added
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
         """How many of the tokens that came now came before.

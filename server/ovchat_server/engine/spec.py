@@ -16,6 +16,8 @@ class EngineSpec(msgspec.Struct, frozen=True):
         kv_cache_gb: Its size in GiB, where `kv_blocks` is None; a whole number of them.
         max_num_batched_tokens: Most tokens of one step: a longer prompt takes several, and
             running sequences get a token each in between.
+        max_step_seconds: Seconds that a step may take that reads prompts, as far as can be
+            foreseen: it reads so much less. 0: any time.
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer, besides the tokenizer's own.
         grammar_timeout: Seconds that compiling a grammar may take.
@@ -35,6 +37,7 @@ class EngineSpec(msgspec.Struct, frozen=True):
     context_length: int
     end_tokens: tuple[int, ...]
     properties: dict[str, str | int | float | bool]
+    max_step_seconds: float = 0.2
     grammar_timeout: float = 1.5
     load_timeout: float = 600.0
     step_timeout: float = 120.0

@@ -47,6 +47,10 @@ class Pipeline(Protocol):
         """Take a sequence in; it runs from the next step on."""
         ...
 
+    def read(self, prompt: Sequence[int]) -> Handle:
+        """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
+        ...
+
     def step(self) -> None:
         """Run the model once over all sequences."""
         ...
