@@ -50,7 +50,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     kv_blocks: int | None = None
     kv_cache_gb: int | None = None
     max_num_batched_tokens: int = 2048
-    max_step_seconds: float = 0.2
+    max_step_seconds: float = 0.25
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
     constrain_tool_calls: bool = True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ovchat_server.engine.known_prefixes import KnownPrefixes
 from ovchat_server.engine.messages import BROKEN
-from ovchat_server.engine.step_budget import FIRST_TOKENS, MIN_TOKENS, StepBudget
+from ovchat_server.engine.step_budget import FIRST_TOKENS, MIN_TOKENS, TIMES_BARE, StepBudget
 from tests.unit.scheduler_tools import BLOCK, Run, sequence
 
 BUDGET = 16
@@ -58,10 +60,12 @@ def test_a_short_prompt_overtakes_a_long_one_which_goes_on() -> None:
     run.add(short := sequence(2, BUDGET // 2, 5))
     assert steps_to_first_token(run, 2) == 1
     assert not run.tokens[1]
-    # Half of the step was for it.
-    assert run.pipeline.read_tokens[-1] == BUDGET
+    # It had the step to itself, and the long one has the next.
+    assert run.pipeline.read_tokens[-1] == BUDGET // 2
+    run.add(another := sequence(3, BUDGET // 2, 5))
+    assert steps_to_first_token(run, 3) == 2
     run.finish_all()
-    run.right(long, short)
+    run.right(long, short, another)
 
 
 def test_a_long_prompt_is_read_behind_any_number_of_short_ones() -> None:
@@ -72,7 +76,7 @@ def test_a_long_prompt_is_read_behind_any_number_of_short_ones() -> None:
         run.step()
         if run.tokens[1]:
             break
-    # Half of each step is for it, and the running ones take two tokens.
+    # Every other step is for it, in which the running ones take two tokens.
     assert number <= 16
     run.finish_all()
     run.right(long)
@@ -81,14 +85,15 @@ def test_a_long_prompt_is_read_behind_any_number_of_short_ones() -> None:
 def test_of_two_long_prompts_the_one_nearer_to_its_end_gets_there_first() -> None:
     run = reading()
     run.add(long := sequence(1, 20 * BUDGET, 2), shorter := sequence(2, 4 * BUDGET, 2))
-    assert steps_to_first_token(run, 2) == 8
+    assert steps_to_first_token(run, 2) == 7
     run.finish_all()
     run.right(long, shorter)
 
 
 def test_short_prompts_are_read_together_where_nobody_waits_for_them() -> None:
     run = Run(POOL, StepBudget(0.001, 500))
-    run.scheduler._reader._budget.note(10, 1)  # so that no more than the least is read at once
+    # So that it foresees no more than the least.
+    run.scheduler._reader._budget.note(10, 1)
     run.add(*(sequence(i, MIN_TOKENS - 1, 2) for i in range(1, 4)))
     run.step()
     assert run.pipeline.read_tokens == [3 * (MIN_TOKENS - 1)]
@@ -162,15 +167,29 @@ def test_who_breaks_a_step_while_its_prompt_is_read_is_found() -> None:
 
 def test_the_budget_is_what_the_machine_reads_in_the_time() -> None:
     budget = StepBudget(0.5, 4096)
-    assert budget.tokens == FIRST_TOKENS
+    assert budget.tokens(streaming=True) == FIRST_TOKENS
     budget.note(FIRST_TOKENS, 0.256)
-    assert budget.tokens == 500
+    assert budget.tokens(streaming=True) == 500
     for _ in range(30):
         budget.note(500, 2)
-    assert budget.tokens == 125
+    assert budget.tokens(streaming=True) == 125
     for _ in range(30):
         budget.note(125, 0.001)
-    assert budget.tokens == 4096
+    assert budget.tokens(streaming=True) == 4096
+
+
+def test_more_is_read_where_nobody_waits_for_the_step() -> None:
+    budget = StepBudget(0.5, 4096)
+    budget.note(1000, 1)
+    assert budget.tokens(streaming=False) == 2 * budget.tokens(streaming=True)
+
+
+def test_a_large_model_reads_as_much_as_makes_its_steps_worth_it() -> None:
+    budget = StepBudget(0.1, 4096)
+    budget.note(1000, 1)
+    for _ in range(30):
+        budget.note(0, 0.5)
+    assert budget.tokens(streaming=True) == pytest.approx(1000 * 0.5 * TIMES_BARE, rel=0.01)
 
 
 def test_steps_that_read_little_do_not_shrink_the_budget() -> None:
@@ -178,13 +197,13 @@ def test_steps_that_read_little_do_not_shrink_the_budget() -> None:
     budget.note(1000, 1)
     for _ in range(30):
         budget.note(8, 0.1)
-    assert budget.tokens == 500
+    assert budget.tokens(streaming=True) == 500
 
 
 def test_the_budget_never_ends_reading() -> None:
     budget = StepBudget(0.001, 4096)
     budget.note(100, 60)
-    assert budget.tokens == MIN_TOKENS
+    assert budget.tokens(streaming=True) == MIN_TOKENS
 
 
 def test_blocks_that_were_used_the_longest_ago_are_forgotten_first() -> None:

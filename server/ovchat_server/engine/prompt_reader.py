@@ -28,27 +28,34 @@ class _Prompt:
     Attributes:
         sequence: Whose it is.
         names: Of its blocks; see KnownPrefixes.
+        start: Tokens of it that are known.
+        end: Tokens of it up to the end of what is being read.
         piece: What runs of it.
-        end: Tokens of the prompt up to the end of that.
         whole: Its pieces do not get through, so it is read in one.
     """
 
     sequence: ScheduledSequence
     names: list[int]
-    piece: Handle | None = None
+    start: int = 0
     end: int = 0
+    piece: Handle | None = None
     whole: bool = False
 
     @property
     def length(self) -> int:
         return len(self.sequence.added.prompt)
 
+    @property
+    def unread(self) -> int:
+        return self.length - self.start
+
 
 class PromptReader:
-    """Says what each step reads of which prompt: half of it of the one that is nearest to its end.
+    """Says what each step reads of which prompt.
 
-    The rest is for the oldest. So a short prompt need not wait for a long one, and no long one
-    for ever.
+    Those whose rest fits into a step and the long ones take turns, and of the long ones the one
+    that is nearest to its end and the oldest share a step. So a short prompt need not wait for a
+    long one, and no long one waits for ever.
     """
 
     def __init__(self, pipeline: Pipeline, known: KnownPrefixes, budget: StepBudget) -> None:
@@ -58,6 +65,7 @@ class PromptReader:
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
+        self._short_turn = False
         # What the step reads, and the prompts that it comes to the end of.
         self._tokens = 0
         self._ending: list[_Prompt] = []
@@ -85,8 +93,8 @@ class PromptReader:
             Those the rest of whose prompts it reads: they are to be added whole.
         """
         self._tokens, self._ending = 0, []
-        for prompt, start, end in self._plan(streams):
-            self._tokens += end - start
+        for prompt, end in self._plan(streams):
+            self._tokens += end - prompt.start
             prompt.end = end
             if end < prompt.length:
                 prompt.piece = self._pipeline.read(prompt.sequence.added.prompt[:end])
@@ -98,8 +106,7 @@ class PromptReader:
 
     def stepped(self, seconds: float) -> None:
         """Take note of what the step has read, in so many seconds."""
-        if self._tokens:
-            self._budget.note(self._tokens, seconds)
+        self._budget.note(self._tokens, seconds)
         for prompt in self._ending:
             self._known.note(prompt.names)
         self._tokens, self._ending = 0, []
@@ -114,41 +121,50 @@ class PromptReader:
                 prompt.piece = None
                 prompt.whole = True
 
-    def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int, int]]:
-        """Which prompts are read in the next step, from where up to where."""
-        block = self._known.block_size
-        starts = {
-            # The last token is always read, or there would be nothing to go on from.
-            prompt: min(self._known.length(prompt.names), prompt.length - 1)
-            for prompt in self._prompts
-            if prompt.piece is None
-        }
-        if not starts:
-            return
+    def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int]]:
+        """Which prompts the next step reads, and up to where."""
         room = self._budget.max_tokens - streams
-        left = min(self._budget.tokens, room)
-        if not streams and all(item.length - start <= left for item, start in starts.items()):
-            # Nobody waits for what comes of this step but they themselves.
-            left = room
-        nearest = min(starts, key=lambda item: item.length - starts[item])
-        others = [item for item in starts if item is not nearest]
-        long = left
-        # Those of the same beginning wait until it was read, and need not read it again.
-        begun: set[int] = set()
-        for prompt in (nearest, *others):
-            start, unread = starts[prompt], prompt.length - starts[prompt]
-            share = left // 2 if prompt is nearest and others else left
-            following = prompt.names[start // block : start // block + 1]
-            if not begun.isdisjoint(following):
-                continue
-            if prompt.whole or unread <= share or long < 2 * block:
-                end = prompt.length
-            elif unread <= long and prompt is not nearest:
-                # It fits into a step, so it waits for the next instead of taking two.
-                continue
-            else:
-                end = (start + share) // block * block
-            if end > start:
-                begun.update(following)
-                left -= end - start
-                yield prompt, start, end
+        most = min(self._budget.tokens(streaming=streams > 0), room)
+        prompts = [prompt for prompt in self._distinct() if prompt.piece is None]
+        # Where there is no room for blocks, genai splits prompts as it likes.
+        whole = most < 2 * self._known.block_size
+        short = [item for item in prompts if whole or item.whole or item.unread <= most]
+        long = [item for item in prompts if item not in short]
+        self._short_turn = bool(short) and not (long and self._short_turn)
+        if not self._short_turn:
+            yield from self._some_of(long, most)
+            return
+        # Where nobody waits for what comes of this step but they themselves, all of them.
+        left = most if streams or long else room
+        for number, prompt in enumerate(short):
+            if number and prompt.unread > left:
+                break
+            left -= prompt.unread
+            yield prompt, prompt.length
+
+    def _some_of(self, prompts: list[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
+        """Of the prompt that is nearest to its end, and as much of the oldest of the others."""
+        if not prompts:
+            return
+        nearest = min(prompts, key=lambda item: item.unread)
+        chosen = [nearest, *(item for item in prompts if item is not nearest)][:2]
+        block = self._known.block_size
+        for prompt in chosen:
+            end = (prompt.start + tokens // len(chosen)) // block * block
+            if end > prompt.start:
+                yield prompt, end
+
+    def _distinct(self) -> Iterator[_Prompt]:
+        """Prompts, the oldest first, that go on differently.
+
+        Others wait until what they have in common was read, and need not read it again.
+        """
+        following: set[int] = set()
+        for prompt in self._prompts:
+            known = self._known.length(prompt.names)
+            # The last token is always read, or there would be nothing to go on from.
+            prompt.start = min(known, prompt.length - 1)
+            next_block = prompt.names[known // self._known.block_size :][:1]
+            if following.isdisjoint(next_block):
+                following.update(next_block)
+                yield prompt

@@ -37,7 +37,7 @@ class EngineSpec(msgspec.Struct, frozen=True):
     context_length: int
     end_tokens: tuple[int, ...]
     properties: dict[str, str | int | float | bool]
-    max_step_seconds: float = 0.2
+    max_step_seconds: float = 0.25
     grammar_timeout: float = 1.5
     load_timeout: float = 600.0
     step_timeout: float = 120.0

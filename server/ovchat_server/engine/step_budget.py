@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-# Where nothing was measured yet, and at the least: a step costs much however little it reads.
+# Where nothing was measured yet, and at the least.
 FIRST_TOKENS, MIN_TOKENS = 256, 64
 # What the last step weighs against those before it.
 WEIGHT = 0.3
+# A step that reads may take so many times as long as one that does not. All weights pass through
+# the processor in each, so that short steps of a large model would do little else.
+TIMES_BARE = 4
+# The same where nobody waits for the step but those whose prompts are read.
+TIMES_ALONE = 2
 
 
 class StepBudget:
@@ -17,20 +22,27 @@ class StepBudget:
         self._max_seconds = max_seconds
         # Tokens a second.
         self._pace: float | None = None
+        # Seconds of a step that reads nothing.
+        self._bare = 0.0
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of prompts that fit into a step."""
+    def tokens(self, *, streaming: bool) -> int:
+        """Tokens of prompts that fit into a step, beside sequences that run or not."""
         if not self._max_seconds:
             return self.max_tokens
-        wanted = FIRST_TOKENS if self._pace is None else int(self._pace * self._max_seconds)
+        seconds = max(self._max_seconds, TIMES_BARE * self._bare)
+        if not streaming:
+            seconds *= TIMES_ALONE
+        wanted = FIRST_TOKENS if self._pace is None else int(self._pace * seconds)
         return min(max(wanted, MIN_TOKENS), self.max_tokens)
 
     def note(self, tokens: int, seconds: float) -> None:
         """Learn from a step that read `tokens`."""
+        if not tokens:
+            self._bare += WEIGHT * (seconds - self._bare)
+            return
         pace = tokens / max(seconds, 1e-6)
         if self._pace is None:
             self._pace = pace
-        elif tokens * 2 >= self.tokens or pace > self._pace:
+        elif tokens * 2 >= self.tokens(streaming=True) or pace > self._pace:
             # A step that reads little says little of how fast it could have read more.
             self._pace += WEIGHT * (pace - self._pace)
