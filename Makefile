@@ -4,8 +4,11 @@ REST_PORT ?= 8000
 GRPC_PORT ?= 9000
 
 BENCH_MODEL := .cache/benchmarks/qwen3-0.6b-int4/tokenizer_config.json
+BENCH_MODEL_TOOLS := .cache/benchmarks/.venv/.installed
+LLAMA_CPP := .cache/benchmarks/llama.cpp
+OPENARC_FOLDER := .cache/benchmarks/openarc
 
-.PHONY: help setup run test bench gen release-contract lint clean
+.PHONY: help setup run test bench bench-llama-cpp bench-openarc gen release-contract lint clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -40,17 +43,32 @@ test: setup tests/rest/node/node_modules/.installed ## Run all tests: [PYTEST_AR
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,benchmarks]'
 	@touch $@
 
-# What makes the model holds back what the tests need, so it has an environment of its own. The
-# file is the last one that it writes.
-$(BENCH_MODEL): benchmarks/models/qwen3_random.py
+# What makes the model holds back what the tests need, so it has an environment of its own.
+$(BENCH_MODEL_TOOLS):
 	$(PYTHON) -m venv --clear .cache/benchmarks/.venv
 	.cache/benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check \
 		'.[benchmark-model]'
+	@touch $@
+
+# The file is the last one that it writes.
+$(BENCH_MODEL): benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
 	.cache/benchmarks/.venv/bin/python $<
 
 # The demo model is there already.
 bench: .venv/.benchmarks $(if $(findstring demo,$(BENCH_ARGS)),,$(BENCH_MODEL)) ## Measure beside the bare engine: [BENCH_ARGS='--quick --model demo'].
 	$(BIN)/python -m benchmarks.suite $(BENCH_ARGS)
+
+$(LLAMA_CPP)/version: benchmarks/references/llama_cpp.sh
+	$< $(LLAMA_CPP) $(PYTHON)
+
+$(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf: benchmarks/references/qwen3_gguf.py benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
+	.cache/benchmarks/.venv/bin/python -m benchmarks.references.qwen3_gguf $@
+
+# For: make bench BENCH_ARGS='--model 0.6b --with llama.cpp --with OpenArc'
+bench-llama-cpp: $(LLAMA_CPP)/version $(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf ## Build llama.cpp's server, to measure beside it.
+
+bench-openarc: $(BENCH_MODEL) ## Install OpenArc, to measure beside it: OPENARC=<a clone of it>.
+	benchmarks/references/openarc.sh $(OPENARC_FOLDER) $(PYTHON) "$(OPENARC)"
 
 gen: setup ## Generate gen/ from protos/.
 	$(BIN)/python protos/generate.py

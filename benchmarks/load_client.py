@@ -53,10 +53,10 @@ async def run_plan(client: _Client, plan: Plan) -> list[Trace]:
     return traces
 
 
-def post(body: Mapping[str, object]) -> bytes:
+def post(body: Mapping[str, object], path: str = PATH) -> bytes:
     """A request for an answer, as it is sent."""
     data = json.dumps(body).encode()
-    head = f"POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {len(data)}\r\n\r\n".encode() + data
 
 
@@ -132,8 +132,12 @@ class RestClient:
 
     async def ask(self, ask: Ask) -> Trace:
         """One request, on a connection that is kept for the next."""
-        start, parts = await self.send(post(rest_body(self._model, ask)))
+        start, parts = await self.send(self.request(ask))
         return _trace_of_events(ask, start, parts[-1][0], timed_events(parts))
+
+    def request(self, ask: Ask) -> bytes:
+        """What is sent."""
+        return post(rest_body(self._model, ask))
 
     async def tokens_before_text(self, ask: Ask) -> int:
         """How many tokens were generated when the first text left."""
@@ -167,8 +171,8 @@ class RestClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        for connection in self._idle:
-            connection.close()
+        while self._idle:
+            self._idle.pop().close()
 
     async def _connection(self) -> Connection:
         while self._idle:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 
 from benchmarks.figures import ratios, spreads
-from benchmarks.report import AGAIN, BASE, CONTENDERS
+from benchmarks.report import AGAIN, BASE, CONTENDERS, OTHERS
 
 mpl.use("Agg")
 
@@ -48,26 +48,29 @@ def _save(figure: Figure, result: Result, path: Path) -> None:
 
 def _by_streams(axis: Axes, result: Result, what: str) -> None:
     """A line for each contender over the number of streams."""
-    names = [name for name in result.rounds if name.startswith(DECODE)]
-    streams = [int(name.removeprefix(DECODE)) for name in names]
+    known = [name for name in result.rounds if name.startswith(DECODE)]
     for contender in CONTENDERS:
-        if not all(contender in one for name in names for one in result.rounds[name]):
+        # Servers of others are not asked all of them.
+        names = [name for name in known if all(contender in one for one in result.rounds[name])]
+        if not names:
             continue
+        streams = [int(name.removeprefix(DECODE)) for name in names]
         found = [spreads(result.rounds[name], contender)[what] for name in names]
         middle = [one.median for one in found]
         below = [one.median - one.least for one in found]
         above = [one.most - one.median for one in found]
         axis.errorbar(streams, middle, yerr=[below, above], label=contender, marker="o", capsize=3)
     axis.set_xscale("log", base=2)
-    axis.set_xticks(streams, [str(count) for count in streams])
+    ticks = [name.removeprefix(DECODE) for name in known]
+    axis.set_xticks([int(tick) for tick in ticks], ticks)
     axis.set(xlabel="streams", ylabel=what, ylim=(0, None), title="64 tokens in, 64 out")
-    if names:
+    if known:
         axis.legend()
 
 
 def _bars(axis: Axes, result: Result, what: str, title: str) -> None:
     """The ratio to the bare loop for each workload."""
-    others = [name for name in CONTENDERS if name not in (BASE, AGAIN)]
+    others = [name for name in CONTENDERS if name not in (BASE, AGAIN, *OTHERS)]
     by_base = {
         name: [ratios(rounds, contender, BASE) for contender in others]
         for name, rounds in result.rounds.items()

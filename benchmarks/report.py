@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from benchmarks.figures import Figures, Spread, differences, ratios, spreads
+from benchmarks.references.servers import REFERENCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 BASE = "bare loop"
 # The same process once more: what its ratio is off 1 by is noise.
 AGAIN = "bare loop again"
-CONTENDERS = (BASE, AGAIN, "gRPC", "REST")
+REST = "REST"
+OTHERS = tuple(REFERENCES)
+CONTENDERS = (BASE, AGAIN, "gRPC", REST, *OTHERS)
 # What the client and all processes of the machine took meanwhile: no figures to compare.
 PROCESSORS = ("client processors", "busy processors", "stolen processors")
 # What a table shows of all requests, and of those of a label; TOO_LATE only where there were any.
@@ -44,13 +47,14 @@ class Result(msgspec.Struct, kw_only=True):
     service: dict[str, list[Figures]] = {}
 
     def summary(self) -> dict[str, Any]:
-        """Medians and spreads: absolute, and by the bare loop's in the same round."""
+        """Medians and spreads: absolute, and by others' in the same round."""
         return {
             name: {
                 contender: {
                     "figures": spreads(rounds, contender),
                     "ratios": ratios(rounds, contender, BASE),
                     "added TTFT ms": differences(rounds, contender, BASE, "TTFT ms"),
+                    "REST by it": ratios(rounds, REST, contender) if contender in OTHERS else {},
                 }
                 for contender in CONTENDERS
                 if any(contender in one for one in rounds)
@@ -83,6 +87,11 @@ def _lines(result: Result, name: str) -> Iterator[str]:
         "Median over rounds [least to most]. A ratio is taken within a round, to the bare loop: "
         "genai's pipeline in a process of its own, without tokenizer, network or client."
     )
+    if any(name in result.machine for name in OTHERS):
+        yield (
+            "Below a workload, ours over REST by the servers of others in the same round: of "
+            "tokens/s more than 1 is better, of times less."
+        )
     if "--quick" in result.machine["command"]:
         yield from ("", "**`--quick`: answers of a few tokens. It shows that all works, no more.**")
     if result.rounds:
@@ -110,6 +119,21 @@ def _table(title: str, rounds: list[dict[str, Figures]]) -> Iterator[str]:
         yield f"| {figure} | {' | '.join(cells)} |"
     added = (_spread(differences(rounds, name, BASE, "TTFT ms")) for name in others)
     yield "| TTFT ms more | |" + "".join(f" {cell} | |" for cell in added)
+    yield from _beside_others(rounds, [name for name in present if name in OTHERS])
+
+
+def _beside_others(rounds: list[dict[str, Figures]], names: list[str]) -> Iterator[str]:
+    """Ours over REST by each server of others in the same round."""
+    if not names:
+        return
+    yield ""
+    yield "| |" + "".join(f" {REST} / {name} |" for name in names)
+    yield "|---|" + "---|" * len(names)
+    by_other = [ratios(rounds, REST, name) for name in names]
+    for figure in _shown(rounds):
+        if figure not in PROCESSORS and any(figure in found for found in by_other):
+            cells = (_spread(found.get(figure)) for found in by_other)
+            yield f"| {figure} | {' | '.join(cells)} |"
 
 
 def _shown(rounds: list[dict[str, Figures]]) -> list[str]:

@@ -66,7 +66,9 @@ def timed_events(parts: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, 
         body += content
         *events, body = body.split(b"\n\n")
         for event in events:
-            yield time, event.removeprefix(b"data: ")
+            # Some servers send a comment when they have nothing to say for long.
+            if not event.startswith(b":"):
+                yield time, event.removeprefix(b"data: ")
 
 
 def _chunks(raw: bytes) -> tuple[bytes, bytes]:

@@ -2,9 +2,11 @@
 
     .venv/bin/python -m benchmarks.suite [--model demo|0.6b] [--only WORKLOAD] [--rounds 5]
                                          [--quick] [--noise] [--name NAME]
+                                         [--with llama.cpp] [--with OpenArc]
 
-Starts what it needs: `ovchat up` with the model, and the engine's pipeline in a bare loop. Each
-workload is asked of all of them in turn, round after round; figures are compared within a round.
+Starts what it needs: `ovchat up` with the model, the engine's pipeline in a bare loop, and the
+servers of others that are asked for. Each workload is asked of all of them in turn, round after
+round; figures are compared within a round.
 Writes benchmarks/results/<model>.json, .md and .png. Whatever else the machine does meanwhile is
 measured, too: let it do nothing else.
 """
@@ -14,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,15 +24,28 @@ import grpc.aio
 
 from benchmarks.bare_process import BareLoop
 from benchmarks.client_cost import client_cost
-from benchmarks.figures import Figures, figures_of, ratios
+from benchmarks.figures import Figures, ratios
 from benchmarks.load_client import GrpcClient, RestClient
-from benchmarks.machine import busy, machine
+from benchmarks.machine import machine
+from benchmarks.measured import measured
 from benchmarks.plots import write_plots
 from benchmarks.probes import probing
 from benchmarks.prompts import Prompts, Tokenizer
-from benchmarks.report import BASE, TOO_LATE, Result, write
+from benchmarks.references.running import running
+from benchmarks.references.servers import REFERENCES
+from benchmarks.report import BASE, Result, write
 from benchmarks.service import MODEL, Service, serving
-from benchmarks.workloads import QUICK, SCALES, WORKLOADS, Scale, decode, long_prompt, warm_up
+from benchmarks.workloads import (
+    COMPARED,
+    QUICK,
+    SCALES,
+    WORKLOADS,
+    Scale,
+    decode,
+    long_prompt,
+    plain_warm_up,
+    warm_up,
+)
 from ovchat_server.app import _engine_spec  # the server's own, so that it cannot differ
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
@@ -40,7 +54,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.load_client import Contender
-    from benchmarks.plan import Plan, Trace
     from benchmarks.workloads import Workload
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +65,10 @@ MODELS = {
 # What is measured of the service alone.
 SCENARIOS = ("probes", "memory", "first-text", "start")
 MEMORY_INTERVAL = 0.2
+# The model that servers of others are measured with, and how far off a prompt's tokens may be as
+# they count them: their templates and tokenizers are not ours.
+REFERENCE_MODEL = "0.6b"
+REFERENCE_SLACK = 0.02
 # A ratio of two requests of one contender: its name, and the figures that it is made of.
 DERIVED = {
     "prefix": ("TTFT warm / cold", "warm: TTFT ms", "cold: TTFT ms"),
@@ -63,11 +80,26 @@ class Suite:
     """Measures one model."""
 
     def __init__(
-        self, model: str, scale: Scale, rounds: int, result: Result, *, noise: bool = False
+        self,
+        scale: Scale,
+        rounds: int,
+        result: Result,
+        *,
+        noise: bool = False,
+        beside: Sequence[str] = (),
     ) -> None:
-        """Measure into `result`; with `noise` also how far the bare loop is from itself."""
+        """Measure into `result`.
+
+        Args:
+            scale: How much is asked.
+            rounds: How often.
+            result: What figures are added to, of its model.
+            noise: Measure also how far the bare loop is from itself.
+            beside: Servers of others that are measured in turn with ours.
+        """
+        self._beside = [REFERENCES[name] for name in beside]
         self._noise = noise
-        self._path = MODELS[model]
+        self._path = MODELS[result.model]
         self._scale = scale
         self._rounds = rounds
         self._result = result
@@ -81,6 +113,9 @@ class Suite:
 
     async def _service(self, names: Sequence[str]) -> None:
         async with AsyncExitStack() as stack:
+            references: list[Contender] = []
+            if set(names) & set(COMPARED):
+                references += [await stack.enter_async_context(running(r)) for r in self._beside]
             service = await stack.enter_async_context(serving(self._path))
             target = f"127.0.0.1:{service.grpc_port}"
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(target))
@@ -94,13 +129,16 @@ class Suite:
             contenders: list[Contender] = [bare, GrpcClient(MODEL, channel), rest]
             for contender in contenders:
                 await contender.run(await tokenizer.complete(warm_up(prompts)))
+            for reference in references:
+                await reference.run(plain_warm_up(prompts))
             if self._noise:
                 contenders.append(bare.again())
             # A collection of what stays anyway would be charged to who is measured then.
             gc.freeze()
             for name in names:
                 if name in WORKLOADS:
-                    await self._workload(WORKLOADS[name], contenders, tokenizer, prompts)
+                    asked = [*contenders, *references] if name in COMPARED else contenders
+                    await self._workload(WORKLOADS[name], asked, tokenizer, prompts)
             if "probes" in names:
                 await self._probes(rest, channel, prompts)
             if "memory" in names:
@@ -122,7 +160,8 @@ class Suite:
             turn = number % len(contenders)
             for contender in (*contenders[turn:], *contenders[:turn]):
                 plan = await tokenizer.complete(workload.plan(prompts, self._scale))
-                found[contender.name] = await _measured(contender, plan)
+                slack = REFERENCE_SLACK if contender.name in REFERENCES else 0
+                found[contender.name] = await measured(contender, plan, slack)
                 if derived := DERIVED.get(workload.name):
                     name, of, by = derived
                     found[contender.name][name] = (
@@ -177,61 +216,23 @@ class Suite:
         print(f"{self._result.model:<6}{scenario:<12}{told}", flush=True)
 
 
-async def _measured(contender: Contender, plan: Plan) -> Figures:
-    """A run's figures, with what the client and all processors did meanwhile."""
-    gc.collect()
-    client, (work, stolen), start = time.process_time(), busy(), time.perf_counter()
-    traces = await contender.run(plan)
-    seconds = time.perf_counter() - start
-    _check(plan, traces)
-    client, (all_work, all_stolen) = time.process_time() - client, busy()
-    figures = figures_of(traces)
-    if late := _too_late(plan, traces):
-        figures[TOO_LATE] = late
-    figures["client processors"] = client / seconds
-    figures["busy processors"] = (all_work - work) / seconds
-    figures["stolen processors"] = (all_stolen - stolen) / seconds
-    return figures
-
-
-def _too_late(plan: Plan, traces: Sequence[Trace]) -> int:
-    """How many requests were to find others running, and did not."""
-    late = 0
-    remaining = iter(traces)
-    for phase in plan.phases:
-        lanes = [(lane.delay, [next(remaining) for _ in lane.asks]) for lane in phase]
-        ends = [found[-1].end for delay, found in lanes if not delay]
-        late += sum(delay > 0 and found[0].start > min(ends) for delay, found in lanes)
-    return late
-
-
-def _check(plan: Plan, traces: Sequence[Trace]) -> None:
-    """Make sure that everything was read and written that was asked for.
-
-    Raises:
-        RuntimeError: It was not, so the figures compare nothing.
-    """
-    asks = (ask for phase in plan.phases for lane in phase for ask in lane.asks)
-    for ask, trace in zip(asks, traces, strict=True):
-        wanted = ask.max_tokens * ask.choices
-        read, written = trace.prompt_tokens, trace.completion_tokens
-        if read != len(ask.tokens) or (written != wanted and ask.schema is None):
-            expected = f"{len(ask.tokens)} and {wanted}"
-            raise RuntimeError(f"{read} tokens in and {written} out instead of {expected}")
-
-
 async def measure(options: argparse.Namespace) -> None:
     """Measure every model that was asked for, and write what was found."""
+    for name in options.beside:
+        if not REFERENCES[name].version:
+            raise SystemExit(f"{name} is not installed: {REFERENCES[name].recipe}")
     cost = await client_cost()
     for model in options.model or MODELS:
         if not MODELS[model].is_dir():
             recipe = "benchmarks/models/qwen3_random.py"
             raise SystemExit(f"there is no {MODELS[model]}: make it with {recipe}")
-        result = Result(model=model, machine=machine(), client=cost)
+        beside = options.beside if model == REFERENCE_MODEL else ()
+        told = machine() | {name: REFERENCES[name].version for name in beside}
+        result = Result(model=model, machine=told, client=cost)
         scale = (QUICK if options.quick else SCALES)[model]
         rounds = 1 if options.quick and options.rounds is None else options.rounds or 5
         try:
-            suite = Suite(model, scale, rounds, result, noise=options.noise)
+            suite = Suite(scale, rounds, result, noise=options.noise, beside=beside)
             await suite.run(options.only or (*WORKLOADS, *SCENARIOS))
         finally:
             # What was found until then is not lost.
@@ -250,6 +251,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 1")
     parser.add_argument("--quick", action="store_true", help="little of each: does it work?")
     parser.add_argument("--noise", action="store_true", help="run the bare loop twice a round")
+    parser.add_argument("--with", dest="beside", action="append", choices=REFERENCES, default=[],
+                        help="measure this server of others, too; repeatable")  # fmt: skip
     parser.add_argument("--name", help="of the files to write; default: the model's")
     asyncio.run(measure(parser.parse_args()))
 

@@ -173,12 +173,17 @@ def long_prompt(prompts: Prompts) -> Plan:
     return _one_lane(_plain(prompts, LONG_PROMPT, 1))
 
 
-def warm_up(prompts: Prompts) -> Plan:
-    """A little of each kind, whose figures are not kept: a long prompt, and some at once."""
+def plain_warm_up(prompts: Prompts) -> Plan:
+    """What is asked first, whose figures are not kept: a long prompt, and some at once."""
     few = tuple(Lane((_plain(prompts, PROMPT, 16),)) for _ in range(4))
+    return Plan(((Lane((_plain(prompts, 1000, 4),)),), few))
+
+
+def warm_up(prompts: Prompts) -> Plan:
+    """The same, and a little of each other kind."""
     form = Lane((Ask(messages=prompts.message(PROMPT), max_tokens=4, schema=SCHEMA),))
     tools = Lane((Ask(messages=prompts.message(PROMPT), max_tokens=4, tools=TOOLS),))
-    return Plan(((Lane((_plain(prompts, 1000, 4),)),), few, (form, tools)))
+    return Plan((*plain_warm_up(prompts).phases, (form, tools)))
 
 
 WORKLOADS = {
@@ -195,3 +200,5 @@ WORKLOADS = {
         Workload("beside", "two streams run when a prompt of 3,000 arrives", _beside),
     )
 }
+# What servers of others are asked, too.
+COMPARED = ("decode-1", "decode-4", "decode-16", "behind", "beside")

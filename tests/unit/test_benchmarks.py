@@ -110,6 +110,12 @@ def test_an_event_has_the_time_of_its_last_byte() -> None:
     assert list(timed_events(pieces)) == [(2.0, b"a"), (4.0, b"b")]
 
 
+def test_a_comment_is_no_event() -> None:
+    pieces = [(1.0, HEAD), (2.0, chunk(b": still here\n\n")), (3.0, chunk(b":\n\ndata: a\n\n"))]
+
+    assert list(timed_events(pieces)) == [(3.0, b"a")]
+
+
 def test_a_refusal_is_no_stream() -> None:
     answer = b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 2\r\n\r\n{}"
 
