@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from ovchat_server.api.errors import ApiError
     from ovchat_server.api.models import EngineLoad, ModelState
 
 
@@ -201,6 +202,10 @@ class Generation(Protocol):
 
     def end(self, index: int) -> None:
         """Give up one sequence; the others go on. Nothing more comes of it."""
+        ...
+
+    def fail(self, error: ApiError) -> None:
+        """End with an error, after what has come until now."""
         ...
 
 

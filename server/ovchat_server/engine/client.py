@@ -57,8 +57,10 @@ class EngineClient:
         self._live = live
         self._process = process
         self._connection = connection
-        self._reader = asyncio.create_task(self._read())
-        self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._frames = FrameReader()
+        self._gone: asyncio.Future[None] = loop.create_future()
+        self._ready: asyncio.Future[Ready] = loop.create_future()
         self._unsent = bytearray()
         self._failure = ""
         self.load: EngineLoad | None = None
@@ -66,6 +68,8 @@ class EngineClient:
         # it said that it goes on.
         self._sent = 0
         self._owes_since: float | None = None
+        # Not sock_recv in a task, which has the selector told twice for every frame.
+        loop.add_reader(connection, self._read)
 
     @classmethod
     async def start(cls, spec: EngineSpec, live: LiveRequests) -> EngineClient:
@@ -85,22 +89,19 @@ class EngineClient:
     async def disconnected(self, timeout: float) -> bool:
         """Wait until nothing more comes from the process; False: it still may."""
         # Asked of, not for its outcome: whatever ended it, this is how to learn of it.
-        done, _ = await asyncio.wait([self._reader], timeout=timeout)
+        done, _ = await asyncio.wait([self._gone], timeout=timeout)
         return bool(done)
 
     async def died(self) -> str:
         """Wait until the process is gone; how it went, for an operator."""
-        await asyncio.shield(self._reader)
+        await asyncio.shield(self._gone)
         code = await self._process.wait()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return self._failure or f"its engine process ended with {how}"
 
     async def close(self) -> None:
         """End the process and wait for it. May be called again."""
-        self._reader.cancel()
-        # Not `await self._reader` with its cancellation suppressed, nor wait_for: on Python
-        # 3.11 either may swallow a cancellation of ours that comes at the same moment.
-        await asyncio.wait([self._reader])
+        self._stop_reading()
         self._connection.close()
         try:
             async with asyncio.timeout(EXIT_TIMEOUT):
@@ -117,7 +118,7 @@ class EngineClient:
 
     def send(self, command: Command) -> None:
         """Tell the process something; one that is gone is told nothing."""
-        if not self._reader.done():
+        if not self._gone.done():
             self._sent += 1
             if self._owes_since is None:
                 self._owes_since = asyncio.get_running_loop().time()
@@ -155,27 +156,32 @@ class EngineClient:
         else:
             loop.remove_writer(self._connection)
 
-    async def _read(self) -> None:
-        """Deliver events until the process is gone."""
-        frames = FrameReader()
-        loop = asyncio.get_running_loop()
+    def _read(self) -> None:
+        """Deliver the events that came."""
         try:
-            while data := await self._receive(loop):
-                for frame in frames.feed(data):
-                    self._deliver(decode_event(frame))
-        finally:
-            loop.remove_writer(self._connection)
-            self.load = None
-            if not self._ready.done():
-                self._ready.set_exception(EngineDiedError(self._failure or "it ended at start"))
-                # Nobody may be waiting for it.
-                self._ready.exception()
-
-    async def _receive(self, loop: asyncio.AbstractEventLoop) -> bytes:
-        try:
-            return await loop.sock_recv(self._connection, READ_SIZE)
+            data = self._connection.recv(READ_SIZE)
+        except BlockingIOError:
+            return
         except ConnectionError:
-            return b""
+            data = b""
+        if not data:
+            self._stop_reading()
+        for frame in self._frames.feed(data):
+            self._deliver(decode_event(frame))
+
+    def _stop_reading(self) -> None:
+        """Nothing more comes from the process. May be called again."""
+        if self._gone.done():
+            return
+        self._gone.set_result(None)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._connection)
+        loop.remove_writer(self._connection)
+        self.load = None
+        if not self._ready.done():
+            self._ready.set_exception(EngineDiedError(self._failure or "it ended at start"))
+            # Nobody may be waiting for it.
+            self._ready.exception()
 
     def _deliver(self, event: Event) -> None:
         match event:

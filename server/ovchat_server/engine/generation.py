@@ -60,7 +60,7 @@ class EngineGeneration:
         """Take in news."""
         index = self._sequences[news.id][news.index]
         # News of a sequence that was given up may still have been on its way.
-        if index in self._open:
+        if index in self._open and not self._failure:
             piece = self._pieces.setdefault(index, _Piece())
             piece.tokens += news.tokens
             piece.logprobs += news.logprobs
@@ -68,8 +68,8 @@ class EngineGeneration:
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:
-        """There will be no more news, for this reason; what has come is read before."""
-        self._failure = error
+        """See engine.base.Generation. Only the first reason counts."""
+        self._failure = self._failure or error
         self._arrived.set()
 
     def __enter__(self) -> Self:

@@ -135,7 +135,7 @@ class PromptReader:
             yield from self._some_of(long, most)
             return
         # Where nobody waits for what comes of this step but they themselves, all of them.
-        left = most if streams or long else room
+        left = room
         for number, prompt in enumerate(short):
             if number and prompt.unread > left:
                 break

@@ -45,15 +45,34 @@ class IdleInterceptor(grpc.aio.ServerInterceptor):
 
     def _watched(self, behavior: Behavior) -> Behavior:
         async def watched(request: Any, context: Context) -> AsyncIterator[object]:  # noqa: ANN401
-            loop, task = asyncio.get_running_loop(), asyncio.current_task()
-            assert task is not None  # noqa: S101  gRPC runs every call in one
+            watch = _Watch(self._seconds)
             async with contextlib.aclosing(behavior(request, context)) as responses:
-                async for response in responses:
-                    # Until the message is with the transport, and the next one is asked for.
-                    timer = loop.call_later(self._seconds, task.cancel)
-                    try:
+                try:
+                    async for response in responses:
+                        # Until the message is with the transport, and the next one is asked for.
+                        watch.waiting_since = watch.loop.time()
                         yield response
-                    finally:
-                        timer.cancel()
+                        watch.waiting_since = None
+                finally:
+                    watch.timer.cancel()
 
         return watched
+
+
+class _Watch:
+    """Looks after a stream now and then: a timer for each message would cost more than that."""
+
+    def __init__(self, seconds: float) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.waiting_since: float | None = None
+        self._seconds = seconds
+        self._task = asyncio.current_task()
+        self.timer = self.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        now = self.loop.time()
+        since = now if self.waiting_since is None else self.waiting_since
+        if now - since < self._seconds:
+            self.timer = self.loop.call_at(since + self._seconds, self._look)
+        elif self._task:
+            self._task.cancel()

@@ -91,8 +91,11 @@ class Answer:
                 yield chunk
             return
         opened = False
-        with self.model.engine.generate(self.requests, asker(self.priority)) as generation:
-            async for piece in self.deadline.until(generation):
+        with (
+            self.model.engine.generate(self.requests, asker(self.priority)) as generation,
+            self.deadline.ends(generation),
+        ):
+            async for piece in generation:
                 if not opened:
                     # As soon as there is a token: callers measure their TTFT by it. All
                     # choices at once, because the SDKs take them in the order of their index.

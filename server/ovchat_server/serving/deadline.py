@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import DeadlineExceededError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, Iterator
 
-T = TypeVar("T")
+    from ovchat_server.engine.base import Generation
 
 
 class Deadline:
@@ -37,19 +37,22 @@ class Deadline:
         except TimeoutError as error:
             raise self._exceeded() from error
 
-    async def until(self, items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-        """The items that come in time.
+    @contextlib.contextmanager
+    def ends(self, generation: Generation) -> Iterator[None]:
+        """Have a generation fail that is not complete in time.
 
-        Raises:
-            DeadlineExceededError: There would have been more.
+        One timer for all of it: one for each of its tokens cost a tenth of what the server does
+        for them.
         """
-        while True:
-            try:
-                async with self.limit():
-                    item = await anext(items)
-            except StopAsyncIteration:
-                return
-            yield item
+        if self._when is None:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        timer = loop.call_at(self._when, lambda: generation.fail(self._exceeded()))
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _check(self) -> None:
         if self._when is not None and asyncio.get_running_loop().time() >= self._when:
