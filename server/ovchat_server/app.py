@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import logging
 import signal
@@ -196,6 +197,10 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, signals.put_nowait, number)
     server = Server(settings)
     async with server.running():
+        # What stays for good is not looked through in every collection, which would stop the
+        # loop for so long.
+        gc.collect()
+        gc.freeze()
         received = await signals.get()
         logger.info("stopping", extra={"signal": signal.Signals(received).name})
         impatience = asyncio.create_task(_stop_at_next(signals, server))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,8 +78,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
         if self.max_num_batched_tokens < 1:
             raise ValueError("max_num_batched_tokens must be at least 1")
-        if not self.max_step_seconds >= 0:
-            raise ValueError(f"max_step_seconds must not be negative, got {self.max_step_seconds}")
+        if not 0 <= self.max_step_seconds < math.inf:
+            raise ValueError(f"max_step_seconds must be 0 or above, got {self.max_step_seconds}")
         for name in ("grammar_timeout", "load_timeout", "step_timeout", "max_queue_wait"):
             # Not "<= 0", which a NaN is not.
             if not getattr(self, name) > 0:

@@ -170,6 +170,7 @@ def test_a_table_says_all_about_a_model(config: Callable[[str], str]) -> None:
         device = "GPU.0"
         kv_cache_gb = 2
         max_num_batched_tokens = 256
+        max_step_seconds = 0.5
         properties = { INFERENCE_PRECISION_HINT = "f32", X = 1, Y = true }
         [[models]]
         name = "b"
@@ -184,6 +185,7 @@ def test_a_table_says_all_about_a_model(config: Callable[[str], str]) -> None:
             device="GPU.0",
             kv_cache_gb=2,
             max_num_batched_tokens=256,
+            max_step_seconds=0.5,
             properties={"INFERENCE_PRECISION_HINT": "f32", "X": 1, "Y": True},
         ),
         ModelSettings(name="b", path=Path("/m/b"), kv_blocks=4),
@@ -245,6 +247,8 @@ MODEL_TABLE = '[[models]]\nname = "a"\npath = "m"\n'
         (MODEL_TABLE + "kv_cache_gb = 0", ["models", "kv_cache_gb", "0"]),
         (MODEL_TABLE + "kv_blocks = 9\nkv_cache_gb = 1", ["kv_blocks and kv_cache_gb"]),
         (MODEL_TABLE + "max_num_batched_tokens = 0", ["max_num_batched_tokens"]),
+        (MODEL_TABLE + "max_step_seconds = -1", ["max_step_seconds", "-1"]),
+        (MODEL_TABLE + "max_step_seconds = inf", ["max_step_seconds", "inf"]),
         (MODEL_TABLE + 'kv_blocks = "x"', ["models", "kv_blocks"]),
         (MODEL_TABLE + "properties = { A = [1] }", ["models", "properties"]),
         (MODEL_TABLE + "max_queue = 0", ["max_queue", "at least 1"]),

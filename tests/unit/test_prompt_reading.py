@@ -6,6 +6,7 @@ import pytest
 
 from ovchat_server.engine.known_prefixes import KnownPrefixes
 from ovchat_server.engine.messages import BROKEN
+from ovchat_server.engine.prompt_reader import ROWS, TIMES_TOGETHER
 from ovchat_server.engine.step_budget import FIRST_TOKENS, MIN_TOKENS, TIMES_BARE, StepBudget
 from tests.unit.scheduler_tools import BLOCK, Run, sequence
 
@@ -223,3 +224,26 @@ def test_a_text_is_known_up_to_where_it_differs() -> None:
     other = [*range(3 * BLOCK), 99, *range(3 * BLOCK + 1, 5 * BLOCK)]
     assert known.length(known.names(other)) == 3 * BLOCK
     assert known.length(known.names(other[1:])) == 0
+
+
+def test_a_step_has_as_many_rows_as_the_kernels_like() -> None:
+    run = Run(2000, StepBudget(0, 2 * ROWS + 50))
+    run.add(sequence(1, 1, 60), sequence(2, 1, 60))
+    run.step()
+    run.add(sequence(3, 6 * ROWS, 2))
+    run.step()
+    assert run.pipeline.read_tokens[-1] == 2 * ROWS - BLOCK
+    assert run.pipeline.read_tokens[-1] + 2 <= 2 * ROWS
+
+
+def test_short_prompts_are_read_together_beside_streams_up_to_a_bound() -> None:
+    budget = StepBudget(0.001, 10_000)
+    budget.note(10, 1)
+    run = Run(3000, budget)
+    run.add(sequence(1, 1, 60))
+    run.step()
+    run.add(*(sequence(i, MIN_TOKENS, 2) for i in range(2, 12)))
+    # How long its steps take says nothing here.
+    budget._max_seconds, budget._pace, budget._bare = 1.0, MIN_TOKENS, 0.0
+    run.step()
+    assert run.pipeline.read_tokens[-1] == TIMES_TOGETHER * MIN_TOKENS

@@ -63,7 +63,7 @@ class EngineClient:
         self._ready: asyncio.Future[Ready] = loop.create_future()
         self._unsent = bytearray()
         self._failure = ""
-        self.load: EngineLoad | None = None
+        self._load: Load | None = None
         # Commands that it was sent, and since when it owes an answer: to one of them, or because
         # it said that it goes on.
         self._sent = 0
@@ -77,6 +77,13 @@ class EngineClient:
         client = cls(*await start_child("ovchat_server.engine.process"), live)
         client._write(encode(spec))
         return client
+
+    @property
+    def load(self) -> EngineLoad | None:
+        """How full it said it was; None: it is not ready, or gone."""
+        if self._load is None:
+            return None
+        return msgspec.convert(self._load, EngineLoad, from_attributes=True)
 
     async def ready(self) -> Ready:
         """Wait until the model is loaded; what it can hold.
@@ -177,7 +184,7 @@ class EngineClient:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._connection)
         loop.remove_writer(self._connection)
-        self.load = None
+        self._load = None
         if not self._ready.done():
             self._ready.set_exception(EngineDiedError(self._failure or "it ended at start"))
             # Nobody may be waiting for it.
@@ -186,20 +193,16 @@ class EngineClient:
     def _deliver(self, event: Event) -> None:
         match event:
             case Report(load=load):
-                self.load = _engine_load(load)
+                self._load = load
                 owes = event.busy or event.taken < self._sent
                 self._owes_since = asyncio.get_running_loop().time() if owes else None
                 self._live.deliver(event)
             case Trial(id=identifier):
                 self._live.try_alone(identifier)
             case Ready(load=load):
-                self.load = _engine_load(load)
+                self._load = load
                 self._ready.set_result(event)
             case Failed(reason=reason):
                 # The engine's own words hold paths and C++: for the log, not for callers.
                 logger.error("engine failed", extra={"pid": self._process.pid, "reason": reason})
                 self._failure = "its engine failed; the server's log says why"
-
-
-def _engine_load(load: Load) -> EngineLoad:
-    return msgspec.convert(load, EngineLoad, from_attributes=True)

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from ovchat_server.engine.step_budget import StepBudget
     from ovchat_server.engine.steps import Handle, Pipeline
 
+# The kernels take as long for some more rows as for the next multiple of this: 130 tokens, those of
+# running sequences among them, as long as 192 (OpenVINO 2026.4.1, AMX).
+ROWS = 128
+# So many times the budget may be read of prompts that fit into it one by one.
+TIMES_TOGETHER = 4
+
 
 @dataclass(slots=True, eq=False)
 class _Prompt:
@@ -132,10 +138,11 @@ class PromptReader:
         long = [item for item in prompts if item not in short]
         self._short_turn = bool(short) and not (long and self._short_turn)
         if not self._short_turn:
-            yield from self._some_of(long, most)
+            yield from self._some_of(long, _worth_it(most, streams))
             return
-        # Where nobody waits for what comes of this step but they themselves, all of them.
-        left = room
+        # Together they take less of everybody's time than in steps of their own. Where nobody else
+        # waits for the step it may take as long as it likes.
+        left = min(TIMES_TOGETHER * most, room) if streams or long else room
         for number, prompt in enumerate(short):
             if number and prompt.unread > left:
                 break
@@ -168,3 +175,9 @@ class PromptReader:
             if following.isdisjoint(next_block):
                 following.update(next_block)
                 yield prompt
+
+
+def _worth_it(tokens: int, streams: int) -> int:
+    """How many of these tokens to read, beside so many sequences that run."""
+    rows = (tokens + streams) // ROWS * ROWS
+    return rows - streams if rows - streams >= ROWS // 2 else tokens
