@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from benchmarks.sse import AnswerError
 from ovchat_server.launch.ports import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
 MODEL = "bench"
 POLL = 0.005
@@ -63,6 +64,15 @@ class Service:
         return found
 
 
+def _table(model: Path, properties: Mapping[str, str | float]) -> str:
+    """The model's table in a config file."""
+    # Strings and numbers are written in TOML as in JSON.
+    pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in properties.items())
+    table = {"name": MODEL, "path": str(model)}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in table.items()]
+    return "\n".join(["[[models]]", *lines, f"properties = {{ {pairs} }}", ""])
+
+
 def _kilobytes(process: Path) -> dict[str, int]:
     lines = (process / "smaps_rollup").read_text().splitlines()[1:]
     values = {name: int(rest.split()[0]) for name, _, rest in (one.partition(":") for one in lines)}
@@ -70,18 +80,27 @@ def _kilobytes(process: Path) -> dict[str, int]:
 
 
 @contextlib.asynccontextmanager
-async def serving(model: Path) -> AsyncIterator[Service]:
-    """`ovchat up` with a model as people start it, from when it answers."""
+async def serving(
+    model: Path, properties: Mapping[str, str | float] | None = None
+) -> AsyncIterator[Service]:
+    """`ovchat up` with a model as people start it, from when it answers.
+
+    Args:
+        model: Its folder.
+        properties: OpenVINO's.
+    """
     rest_port, grpc_port = free_port(), free_port()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name).resolve()
         log = directory / "log"
+        config = directory / "ovchat.toml"
+        config.write_text(_table(model, properties or {}))
         with log.open("w") as output:
             start = time.perf_counter()
             # Its processes inherit the folder that they run in, and are known by it.
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "ovchat_server", "up", "--log-level", "warning"),
-                *("--model", f"{MODEL}={model}"),
+                *("--config", str(config)),
                 *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
                 stdout=output,
                 stderr=output,

@@ -51,7 +51,7 @@ from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from benchmarks.load_client import Contender
     from benchmarks.workloads import Workload
@@ -79,7 +79,7 @@ DERIVED = {
 class Suite:
     """Measures one model."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what the command line says
         self,
         scale: Scale,
         rounds: int,
@@ -87,6 +87,7 @@ class Suite:
         *,
         noise: bool = False,
         beside: Sequence[str] = (),
+        properties: Mapping[str, str | float] | None = None,
     ) -> None:
         """Measure into `result`.
 
@@ -96,9 +97,11 @@ class Suite:
             result: What figures are added to, of its model.
             noise: Measure also how far the bare loop is from itself.
             beside: Servers of others that are measured in turn with ours.
+            properties: OpenVINO's, for ours and for the bare loop.
         """
         self._beside = [REFERENCES[name] for name in beside]
         self._noise = noise
+        self._properties = properties or {}
         self._path = MODELS[result.model]
         self._scale = scale
         self._rounds = rounds
@@ -116,14 +119,14 @@ class Suite:
             references: list[Contender] = []
             if set(names) & set(COMPARED):
                 references += [await stack.enter_async_context(running(r)) for r in self._beside]
-            service = await stack.enter_async_context(serving(self._path))
+            service = await stack.enter_async_context(serving(self._path, self._properties))
             target = f"127.0.0.1:{service.grpc_port}"
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(target))
             tokenizer = Tokenizer(MODEL, channel)
             prompts = await tokenizer.prompts(self._path)
             rest = RestClient(MODEL, service.rest_port)
             stack.push_async_callback(rest.close)
-            settings = ModelSettings(name=MODEL, path=self._path)
+            settings = ModelSettings(name=MODEL, path=self._path, properties=dict(self._properties))
             bare = await BareLoop.start(_engine_spec(settings, read_model_files(self._path)))
             stack.push_async_callback(bare.close)
             contenders: list[Contender] = [bare, GrpcClient(MODEL, channel), rest]
@@ -207,7 +210,7 @@ class Suite:
 
     async def _start(self) -> None:
         for _ in range(self._rounds):
-            async with serving(self._path) as service:
+            async with serving(self._path, self._properties) as service:
                 self._note("start", {"first token s": service.first_token})
 
     def _note(self, scenario: str, figures: Figures) -> None:
@@ -232,13 +235,22 @@ async def measure(options: argparse.Namespace) -> None:
         scale = (QUICK if options.quick else SCALES)[model]
         rounds = 1 if options.quick and options.rounds is None else options.rounds or 5
         try:
-            suite = Suite(scale, rounds, result, noise=options.noise, beside=beside)
+            properties = dict(options.property)
+            suite = Suite(
+                scale, rounds, result, noise=options.noise, beside=beside, properties=properties
+            )
             await suite.run(options.only or (*WORKLOADS, *SCENARIOS))
         finally:
             # What was found until then is not lost.
             name = options.name or model + ("-quick" if options.quick else "")
             print(write(result, RESULTS, name), flush=True)
             write_plots(result, RESULTS, name)
+
+
+def _property(text: str) -> tuple[str, str | int]:
+    """One of OpenVINO's properties, from NAME=VALUE."""
+    name, _, value = text.partition("=")
+    return name, int(value) if value.isdecimal() else value
 
 
 def main() -> None:
@@ -253,6 +265,9 @@ def main() -> None:
     parser.add_argument("--noise", action="store_true", help="run the bare loop twice a round")
     parser.add_argument("--with", dest="beside", action="append", choices=REFERENCES, default=[],
                         help="measure this server of others, too; repeatable")  # fmt: skip
+    parser.add_argument("--property", action="append", type=_property, default=[],
+                        metavar="NAME=VALUE", help="OpenVINO's, such as "
+                        "INFERENCE_PRECISION_HINT=f32; repeatable")  # fmt: skip
     parser.add_argument("--name", help="of the files to write; default: the model's")
     asyncio.run(measure(parser.parse_args()))
 

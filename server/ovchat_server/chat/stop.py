@@ -33,6 +33,8 @@ class StopMatcher:
         """
         if self.matched is not None:
             return ""
+        if not self._stops:
+            return text
         self._held += text
         if not armed:
             self._immune = len(self._held)

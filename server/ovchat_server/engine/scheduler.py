@@ -258,7 +258,7 @@ class Scheduler:
             self._on_trial(None)
         if outputs and outputs[0].finish is not None:
             self._leave(sequence)
-        elif sequence.handle.dropped():
+        elif not outputs and sequence.handle.dropped():
             self._offer_again(sequence)
         logprobs = sequence.request.logprobs
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # Decoding them holds the GIL for less than a tenth of a millisecond.
 FEW_TOKENS = 1000
+# Texts of single tokens.
+REMEMBERED_TEXTS = 8192
 
 
 class TokenizerError(Exception):
@@ -42,6 +45,8 @@ class Tokenizer:
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+        # Half of what is decoded while answers are written.
+        self._text_alone = lru_cache(REMEMBERED_TEXTS)(self._decode_one)
         self._longest_token = max(len(token) for token in vocabulary)
         # Ids may have gaps: this is what they stay below.
         self.vocabulary_size = max(vocabulary.values()) + 1
@@ -125,11 +130,16 @@ class Tokenizer:
             tokens: Ids of the vocabulary; others have no text.
             special_tokens: Keep the text of control tokens.
         """
+        if len(tokens) == 1:
+            return self._text_alone(tokens[0], special_tokens)
         if len(tokens) <= FEW_TOKENS:
             return self._tokenizer.decode(tokens, skip_special_tokens=not special_tokens)
         # The batch form leaves the GIL, but costs 20 times as much for a token.
         [text] = self._tokenizer.decode_batch([tokens], skip_special_tokens=not special_tokens)
         return text
+
+    def _decode_one(self, token: int, special_tokens: bool) -> str:  # noqa: FBT001  cached by place
+        return self._tokenizer.decode([token], skip_special_tokens=not special_tokens)
 
 
 def _pad_token(path: Path) -> str | None:
