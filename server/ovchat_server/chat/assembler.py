@@ -139,7 +139,7 @@ class ChoiceAssembler:
         self.ended = finish is not None
         if finish and not called:
             pieces += self._flush()
-        delta = self._delta(pieces)
+        delta = self._delta(_joined(pieces))
         chunks = [self._chunk(delta)] if delta else []
         if finish:
             if self._calls and finish is FinishReason.STOP:
@@ -186,21 +186,14 @@ class ChoiceAssembler:
         self._passed += len(text)
         return self._parser.feed(text) if text else Output()
 
-    def _delta(self, pieces: Sequence[Output]) -> Delta | None:
-        content = "".join(piece.content for piece in pieces)
-        reasoning = "".join(piece.reasoning for piece in pieces)
-        if not self._options.include_reasoning:
-            reasoning = ""
-        calls = self._call_deltas([call for piece in pieces for call in piece.calls])
-        if not (reasoning or content or calls):
+    def _delta(self, output: Output) -> Delta | None:
+        reasoning = output.reasoning if self._options.include_reasoning else ""
+        calls = self._call_deltas(output.calls) if output.calls else ()
+        if not (reasoning or output.content or calls):
             return None
-        return Delta(
-            content=content or None,
-            reasoning_content=reasoning or None,
-            tool_calls=tuple(calls),
-        )
+        return Delta(None, output.content or None, reasoning or None, calls)
 
-    def _call_deltas(self, pieces: Sequence[CallPiece]) -> list[ToolCallDelta]:
+    def _call_deltas(self, pieces: Sequence[CallPiece]) -> tuple[ToolCallDelta, ...]:
         """One for each call that there is something new of."""
         deltas: list[ToolCallDelta] = []
         for piece in pieces:
@@ -218,10 +211,12 @@ class ChoiceAssembler:
                 deltas[-1] = dataclasses.replace(deltas[-1], arguments=arguments)
             else:
                 deltas.append(ToolCallDelta(self._calls - 1, arguments=piece.arguments))
-        return deltas
+        return tuple(deltas)
 
     def _chunk(self, delta: Delta, finish: FinishReason | None = None) -> ChunkChoice:
         options = self._options
+        if not (finish or options.logprobs or options.token_ids):
+            return ChunkChoice(self._index, delta)
         token_ids, self._token_ids = self._token_ids, []
         cut = isinstance(self._stopped_by, str)
         return ChunkChoice(
@@ -247,3 +242,14 @@ class ChoiceAssembler:
         if self._options.alternatives:
             return dataclasses.replace(reported, alternatives=(reported,))
         return reported
+
+
+def _joined(pieces: Sequence[Output]) -> Output:
+    """All pieces as one; mostly there is one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return Output(
+        "".join([piece.reasoning for piece in pieces]),
+        "".join([piece.content for piece in pieces]),
+        tuple(call for piece in pieces for call in piece.calls),
+    )

@@ -24,56 +24,45 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-async def answer_bodies(
+async def whole_bodies(
     answer: Answer,
-    options: StreamOptions | None,
     write: Callable[[Completion], JsonObject],
-    write_chunk: Callable[[Chunk, StreamOptions], JsonObject],
+    ignored: Sequence[str],
+    context: grpc.aio.ServicerContext[Any, Any],
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
-    """The whole answer, in pieces of its JSON; with `options` its events instead."""
-    if options is None:
-        for piece in json_pieces(write(await answer.whole())):
-            yield piece
-        return
-    async with contextlib.aclosing(_events(answer, options, write_chunk)) as events:
-        async for body in events:
-            yield body
+    """The whole answer, in pieces of its JSON; the parameters that were ignored in a header."""
+    whole = write(await answer.whole())
+    # Not before there is an answer: an error's status needs untouched headers.
+    await name_ignored(ignored, context)
+    for piece in json_pieces(whole):
+        yield piece
 
 
-async def _events(
-    answer: Answer, options: StreamOptions, write: Callable[[Chunk, StreamOptions], JsonObject]
+async def event_bodies(
+    answer: Answer,
+    options: StreamOptions,
+    write: Callable[[Chunk, StreamOptions], JsonObject],
+    ignored: Sequence[str],
+    context: grpc.aio.ServicerContext[Any, Any],
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
-    """The events of an answer. Once it began, an error is an event of its own.
+    """The events of an answer, otherwise as `whole_bodies`.
 
-    The SDKs take a stream that just ends for a whole answer, so a broken one must say so.
+    Once it began, an error is an event of its own: the SDKs take a stream that just ends for a
+    whole answer, so a broken one must say so.
     """
     began = False
-    chunks = answer.stream(options)
-    async with contextlib.aclosing(chunks):
+    async with contextlib.aclosing(answer.stream(options)) as chunks:
         try:
             async for chunk in chunks:
-                began = True
+                if not began:
+                    await name_ignored(ignored, context)
+                    began = True
                 yield event(write(chunk, options))
         except Exception as error:
             if not began:
                 raise
             yield event(wire.error(_told(error)))
     yield end_of_events()
-
-
-async def naming_ignored(
-    bodies: AsyncGenerator[httpbody_pb2.HttpBody, None],
-    ignored: Sequence[str],
-    context: grpc.aio.ServicerContext[Any, Any],
-) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
-    """The bodies, with the parameters that were ignored named in a header."""
-    first = True
-    async for body in bodies:
-        if first:
-            # Not before there is an answer: an error's status needs untouched headers.
-            await name_ignored(ignored, context)
-            first = False
-        yield body
 
 
 def _told(error: Exception) -> ApiError:

@@ -117,12 +117,14 @@ def create_server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
             *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
-            AroundInterceptor(identify),
-            AroundInterceptor(log_access),
-            AroundInterceptor(error_translation(services.rest_error)),
-            AroundInterceptor(calls.admit),
-            AroundInterceptor(authentication(options.api_keys)),
-            AroundInterceptor(naming(by_key=bool(options.api_keys))),
+            AroundInterceptor(
+                identify,
+                log_access,
+                error_translation(services.rest_error),
+                calls.admit,
+                authentication(options.api_keys),
+                naming(by_key=bool(options.api_keys)),
+            ),
         ],
         options=[
             ("grpc.max_receive_message_length", options.max_request_bytes + ENVELOPE_BYTES),

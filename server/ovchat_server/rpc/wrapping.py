@@ -1,4 +1,4 @@
-"""Interceptors as context managers: one that surrounds every RPC, whatever its kind."""
+"""Context managers around every RPC, whatever its kind."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ FACTORIES = {
 
 
 class AroundInterceptor(grpc.aio.ServerInterceptor):
-    """Puts a context manager around the behaviour of every RPC."""
+    """Puts context managers around the behaviour of every RPC.
 
-    def __init__(self, around: Around) -> None:
-        """Surround with `around`."""
-        self._around = around
+    All in one interceptor: each is a generator that every message of a stream passes.
+    """
+
+    def __init__(self, *arounds: Around) -> None:
+        """Surround with `arounds`, the first outermost."""
+        self._arounds = arounds
 
     async def intercept_service(
         self,
@@ -57,6 +60,13 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
                     response_serializer=handler.response_serializer,
                 )
         raise AssertionError("a handler has a behaviour")
+
+    @contextlib.asynccontextmanager
+    async def _around(self, context: Context, method: str) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            for around in self._arounds:
+                await stack.enter_async_context(around(context, method))
+            yield
 
     def _surround(self, behavior: Behavior, method: str, parse: Parse) -> Behavior:
         if inspect.isasyncgenfunction(behavior):
