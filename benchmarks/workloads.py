@@ -104,6 +104,11 @@ def decode(streams: int) -> Workload:
     return Workload(f"decode-{streams}", f"64 tokens in, 64 out, {streams} at once", plan)
 
 
+def _first(prompts: Prompts, scale: Scale) -> Plan:
+    # Some more of them: a step varies by more than what is added to it.
+    return _one_lane(*(_plain(prompts, PROMPT, 1) for _ in range(10 * scale.repeats)))
+
+
 def _prefill(prompts: Prompts, scale: Scale) -> Plan:
     return _one_lane(*(_plain(prompts, 2000, 16) for _ in range(scale.repeats)))
 
@@ -190,6 +195,7 @@ WORKLOADS = {
     workload.name: workload
     for workload in (
         *map(decode, STREAMS),
+        Workload("first", "64 tokens in, one out, one caller", _first),
         Workload("prefill", "2,000 tokens in, 16 out, one caller", _prefill),
         Workload("prefix", "1,000 tokens that requests share, and 64 of their own", _prefix),
         Workload("turns", f"a chat of {TURNS} turns, 100 tokens each way", _turns),
