@@ -7,6 +7,7 @@ import contextlib
 import gc
 import hashlib
 import logging
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ovchat_server.engine.spec import EngineSpec
 from ovchat_server.engine.supervisor import EngineSupervisor
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
+from ovchat_server.processors import available, serving
 from ovchat_server.rest.rules import RestRules
 from ovchat_server.rest.servicer import RestServicer, RestServices, rest_error
 from ovchat_server.rpc.calls import Calls
@@ -30,7 +32,7 @@ from ovchat_server.serving.versions import installed_versions
 from ovchat_server.settings import DEFAULT_KV_BLOCKS, socket_target
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Collection
 
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.settings import ModelSettings, Settings
@@ -54,14 +56,19 @@ class StartError(Exception):
 class Server:
     """Everything that `ovchat serve` runs."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, processors: Collection[int] = ()) -> None:
         """Put the parts together. Starts nothing.
+
+        Args:
+            settings: What to serve, and how.
+            processors: Those that engines may run on; none: as this process.
 
         Raises:
             ModelFilesError: A model's folder cannot be served.
             StartError: A model's settings do not fit it.
         """
         self._settings = settings
+        self._processors = processors
         self._changed = asyncio.Event()
         self._engines: dict[str, EngineSupervisor] = {}
         self._models = ModelRegistry([self._served(model) for model in settings.models])
@@ -168,7 +175,9 @@ class Server:
 
     def _served(self, settings: ModelSettings) -> ServedModel:
         files = read_model_files(settings.path)
-        engine = EngineSupervisor(_engine_spec(settings, files), self._changed.set)
+        engine = EngineSupervisor(
+            _engine_spec(settings, files, self._processors), self._changed.set
+        )
         self._engines[settings.name] = engine
         return ServedModel(
             id=settings.name,
@@ -191,11 +200,14 @@ async def serve(settings: Settings) -> None:
         StartError: The port is taken, or a model's settings do not fit.
         ModelFilesError: A model's folder cannot be served.
     """
+    processors = available()
+    # Before there are threads, which inherit it.
+    os.sched_setaffinity(0, serving(processors))
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.put_nowait, number)
-    server = Server(settings)
+    server = Server(settings, processors)
     async with server.running():
         # What stays for good is not looked through in every collection, which would stop the
         # loop for so long.
@@ -222,7 +234,9 @@ def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
         raise StartError(f"the model {settings.name!r}: {error}") from error
 
 
-def _engine_spec(settings: ModelSettings, files: ModelFiles) -> EngineSpec:
+def _engine_spec(
+    settings: ModelSettings, files: ModelFiles, processors: Collection[int]
+) -> EngineSpec:
     blocks = settings.kv_blocks
     if blocks is None and settings.kv_cache_gb is None:
         blocks = DEFAULT_KV_BLOCKS
@@ -242,6 +256,7 @@ def _engine_spec(settings: ModelSettings, files: ModelFiles) -> EngineSpec:
         step_timeout=settings.step_timeout,
         max_queue=settings.max_queue,
         max_queue_wait=settings.max_queue_wait,
+        processors=tuple(processors),
     )
 
 

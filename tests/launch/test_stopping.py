@@ -14,7 +14,7 @@ import pytest
 
 from ovchat_server.launch import service as service_module
 from ovchat_server.launch import up
-from ovchat_server.launch.child import Child
+from ovchat_server.launch.child import Child, Program
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.service import Service
 from tests.launch.stack import running, send
@@ -78,7 +78,7 @@ async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
         return await spawn(*args)
 
     monkeypatch.setattr(Child, "spawn", sometimes)
-    service = Service("it", ["true"], serves)
+    service = Service("it", Program(["true"]), serves)
     service.start()
     ended = asyncio.create_task(service.ended())
     again = asyncio.create_task(enough.wait())

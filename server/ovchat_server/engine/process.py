@@ -58,6 +58,9 @@ def main() -> int:
         return 1
     spec = decode_spec(frames[0])
     setproctitle(f"ovchat engine {spec.name}")
+    if spec.processors:
+        # Before there are other threads, which inherit it.
+        os.sched_setaffinity(0, spec.processors)
     try:
         # Seconds and a gigabyte, so not before the process has its name.
         from ovchat_server.engine.pipeline import GenaiPipeline  # noqa: PLC0415

@@ -25,6 +25,7 @@ class EngineSpec(msgspec.Struct, frozen=True):
         step_timeout: Seconds that a step may take; an engine that is silent for longer hangs.
         max_queue: Most requests that may wait for their first place.
         max_queue_wait: Seconds that each of them may.
+        processors: Those that it may run on; none: as the server.
         properties: OpenVINO's, such as {"INFERENCE_PRECISION_HINT": "f32"}.
     """
 
@@ -43,3 +44,4 @@ class EngineSpec(msgspec.Struct, frozen=True):
     step_timeout: float = 120.0
     max_queue: int = 256
     max_queue_wait: float = 60.0
+    processors: tuple[int, ...] = ()

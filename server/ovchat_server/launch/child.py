@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from ovchat_server.launch import exec_child
@@ -14,6 +15,23 @@ from ovchat_server.launch import exec_child
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run.
+
+    Attributes:
+        command: The program, and what it is told.
+        ps_name: Replaces its name in ps. Not for Python, which finds its installation by it.
+        text: What it finds on standard input.
+        processors: Those that it may run on; none: as we.
+    """
+
+    command: Sequence[str]
+    ps_name: str = ""
+    text: str = ""
+    processors: frozenset[int] = frozenset()
 
 
 class Child:
@@ -29,34 +47,27 @@ class Child:
         self._closed = False
 
     @classmethod
-    async def spawn(
-        cls, name: str, command: Sequence[str], ps_name: str = "", text: str = ""
-    ) -> Self:
-        """Start `command`; its output goes where ours goes.
-
-        `ps_name` replaces the program's name in ps. Not for Python, which finds its
-        installation by that name. `text` is what it finds on standard input.
-        """
+    async def spawn(cls, name: str, program: Program) -> Self:
+        """Start a program; its output goes where ours goes."""
         # A file in memory: unlike a temporary one it is never left behind, and unlike a pipe
         # it takes any length at once.
         with os.fdopen(os.memfd_create("stdin"), "w+", encoding="utf-8") as stdin:
-            stdin.write(text)
+            stdin.write(program.text)
             stdin.seek(0)
-            process = await cls._start(command, ps_name, stdin.fileno())
+            process = await cls._start(program, stdin.fileno())
         return cls(name, process)
 
     @staticmethod
-    async def _start(
-        command: Sequence[str], ps_name: str, stdin: int
-    ) -> asyncio.subprocess.Process:
+    async def _start(program: Program, stdin: int) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             sys.executable,
             # Nothing of site-packages is needed, and importing it takes longer than the rest.
             "-IS",
             exec_child.__file__,
             str(os.getpid()),
-            ps_name,
-            *command,
+            ",".join(map(str, program.processors)),
+            program.ps_name,
+            *program.command,
             stdin=stdin,
             # Out of the terminal's foreground group: Ctrl-C is for the parent alone, which
             # decides who ends first.

@@ -16,8 +16,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Take the parent's process id, the name for ps, and the program with its arguments."""
-    parent, name, program, *rest = arguments
+    """Take the parent's id, processors, the name for ps, and the program with its arguments."""
+    parent, processors, name, program, *rest = arguments
     # KILL: a parent that was killed cannot follow up on a child that is slow to obey TERM.
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         code = ctypes.get_errno()
@@ -25,6 +25,8 @@ def main(arguments: list[str]) -> None:
     # The parent may have ended before the line above.
     if os.getppid() != int(parent):
         sys.exit(1)
+    if processors:
+        os.sched_setaffinity(0, map(int, processors.split(",")))
     try:
         os.execvp(program, [name or program, *rest])  # noqa: S606 - this is the module's purpose
     except OSError as error:

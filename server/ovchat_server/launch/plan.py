@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from ovchat_server.launch.banner import banner
+from ovchat_server.launch.child import Program
 from ovchat_server.launch.envoy_config import (
     Address,
     EnvoyFiles,
@@ -20,12 +21,14 @@ from ovchat_server.launch.envoy_config import (
 )
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
+from ovchat_server.processors import available, serving
 from ovchat_server.settings import socket_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from ovchat_server.launch.envoy_config import Upstream
+    from ovchat_server.launch.envoy_config import Config, Upstream
     from ovchat_server.settings import Settings
 
 # More workers would serve no more: one carries tens of thousands of events a second.
@@ -58,9 +61,8 @@ class Plan:
     model: str
     drain_timeout: float
     replicas: Sequence[Replica]
-    envoy_config: str
-    """Envoy's configuration, which it reads from standard input."""
-    envoy_command: tuple[str, ...]
+    envoy: Program
+    """It reads its configuration from standard input."""
 
     @classmethod
     def make(cls, settings: Settings) -> Self:
@@ -98,26 +100,7 @@ class Plan:
             model=settings.models[0].name if settings.models else "MODEL",
             drain_timeout=settings.drain_timeout,
             replicas=replicas,
-            envoy_config=json.dumps(config),
-            envoy_command=(
-                str(locate_envoy(settings.envoy_path)),
-                # Not --config-yaml: ps would show 15 kB of it. Envoy refuses /dev/stdin.
-                "--config-path",
-                "/dev/fd/0",
-                "--log-level",
-                "warning",
-                # Or it warns of having caught our own SIGTERM.
-                "--component-log-level",
-                "main:error",
-                "--concurrency",
-                str(_ENVOY_WORKERS),
-                # Otherwise two Envoys on one machine share memory by a number, and the
-                # second does not start.
-                "--disable-hot-restart",
-                # The access log; 10 s unless told otherwise.
-                "--file-flush-interval-msec",
-                "1000",
-            ),
+            envoy=_envoy(locate_envoy(settings.envoy_path), config),
         )
 
     def banner(self) -> str:
@@ -125,6 +108,34 @@ class Plan:
         return banner(
             self.host, rest_port=self.rest_port, grpc_port=self.grpc_port, model=self.model
         )
+
+
+def _envoy(path: Path, config: Config) -> Program:
+    processors = serving(available())
+    return Program(
+        (
+            str(path),
+            # Not --config-yaml: ps would show 15 kB of it. Envoy refuses /dev/stdin.
+            "--config-path",
+            "/dev/fd/0",
+            "--log-level",
+            "warning",
+            # Or it warns of having caught our own SIGTERM.
+            "--component-log-level",
+            "main:error",
+            "--concurrency",
+            str(min(_ENVOY_WORKERS, len(processors))),
+            # Otherwise two Envoys on one machine share memory by a number, and the
+            # second does not start.
+            "--disable-hot-restart",
+            # The access log; 10 s unless told otherwise.
+            "--file-flush-interval-msec",
+            "1000",
+        ),
+        ps_name="ovchat-envoy",
+        text=json.dumps(config),
+        processors=processors,
+    )
 
 
 def _replicas(settings: Settings, host: str) -> tuple[Replica, ...]:

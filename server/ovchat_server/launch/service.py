@@ -11,7 +11,9 @@ from ovchat_server.launch.child import Child
 from ovchat_server.launch.errors import LaunchError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
+
+    from ovchat_server.launch.child import Program
 
 # Seconds between an end and the next start: doubled every time, back to the first once it served.
 FIRST_DELAY = 0.25
@@ -27,24 +29,19 @@ class Service:
     def __init__(
         self,
         name: str,
-        command: Sequence[str],
+        program: Program,
         serves: Callable[[], Awaitable[None]],
-        *,
-        ps_name: str = "",
-        text: str = "",
     ) -> None:
-        """Keep `command` running.
+        """Keep `program` running.
 
         Args:
             name: For messages.
-            command: See `Child.spawn`; so `ps_name` and `text`.
+            program: What to run.
             serves: Returns once it serves.
-            ps_name: Its name in ps.
-            text: What it finds on standard input.
         """
         self.name = name
         self.served = asyncio.Event()
-        self._command, self._ps_name, self._text = command, ps_name, text
+        self._program = program
         self._serves = serves
         self._delay = FIRST_DELAY
         self._stopping = asyncio.Event()
@@ -105,7 +102,7 @@ class Service:
             LaunchError: Another attempt would end the same way.
         """
         try:
-            child = await Child.spawn(self.name, self._command, self._ps_name, self._text)
+            child = await Child.spawn(self.name, self._program)
         except OSError as error:
             # The machine has no process or no memory left; in a moment it may.
             return f"could not be started ({error.strerror})"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from ovchat_server.launch.child import Program
 from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.http import request
@@ -99,18 +100,12 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
     servers = [
         Service(
             replica.name,
-            [*serve_command, *replica.arguments],
+            Program([*serve_command, *replica.arguments]),
             partial(_serving, plan, replica),
         )
         for replica in plan.replicas
     ]
-    envoy = Service(
-        "Envoy",
-        plan.envoy_command,
-        partial(envoy_running, plan.admin_port),
-        ps_name="ovchat-envoy",
-        text=plan.envoy_config,
-    )
+    envoy = Service("Envoy", plan.envoy, partial(envoy_running, plan.admin_port))
     services = [*servers, envoy]
     for service in services:
         service.start()

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from ovchat.v1 import chat_pb2, chat_service_pb2_grpc
-from ovchat_server.launch.child import Child
+from ovchat_server.launch.child import Child, Program
 from ovchat_server.launch.envoy_config import (
     Address,
     EnvoyFiles,
@@ -96,17 +96,18 @@ async def edge(
     )
     logger["typed_config"]["path"] = str(access_log)
     change(config)
-    command = [
+    command = (
         str(locate_envoy(None)),
         *("--config-path", "/dev/fd/0"),
         *("--log-level", "error", "--concurrency", "1", "--disable-hot-restart"),
         *("--file-flush-interval-msec", "10"),
-    ]
+    )
+    program = Program(command, ps_name="ovchat-envoy", text=json.dumps(config))
     if server_runs:
         await server.start()
     try:
         async with (
-            await Child.spawn("Envoy", command, "ovchat-envoy", json.dumps(config)) as envoy,
+            await Child.spawn("Envoy", program) as envoy,
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{rest_port}", timeout=30) as http,
             grpc.aio.insecure_channel(f"127.0.0.1:{rest_port}") as channel,
         ):

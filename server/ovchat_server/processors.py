@@ -1,0 +1,20 @@
+"""Which processors serve, and which compute."""
+
+from __future__ import annotations
+
+import os
+
+
+def available() -> frozenset[int]:
+    """Those that this process may run on."""
+    return frozenset(os.sched_getaffinity(0))
+
+
+def serving(processors: frozenset[int]) -> frozenset[int]:
+    """Where server and Envoy run: not on the first of them, if there is another.
+
+    OpenVINO binds the thread that steps an engine to the first. What an engine does alone, such
+    as choosing tokens, it does there, while the others have nothing to do; and in its parallel
+    work they wait for it. On two processors a small model answers half as fast again like this.
+    """
+    return processors - {min(processors)} or processors
