@@ -127,7 +127,7 @@ class Suite:
             rest = RestClient(MODEL, service.rest_port)
             stack.push_async_callback(rest.close)
             settings = ModelSettings(name=MODEL, path=self._path, properties=dict(self._properties))
-            bare = await BareLoop.start(_engine_spec(settings, read_model_files(self._path)))
+            bare = await BareLoop.start(_engine_spec(settings, read_model_files(self._path), ()))
             stack.push_async_callback(bare.close)
             contenders: list[Contender] = [bare, GrpcClient(MODEL, channel), rest]
             for contender in contenders:
