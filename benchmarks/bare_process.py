@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 # Traces of a run are one line.
 LINE_LIMIT = 1 << 26
+# Seconds between requests that come at once: what a server takes to read one.
+APART = 0.001
 
 
 class BareLoop:
     """A bare loop that runs."""
 
-    def __init__(self, process: asyncio.subprocess.Process, name: str = "bare loop") -> None:
-        """See start."""
+    def __init__(
+        self, process: asyncio.subprocess.Process, name: str = "bare loop", apart: float = 0.0
+    ) -> None:
+        """See start; lanes begin `apart` seconds after each other."""
         self.name = name
         self._process = process
+        self._apart = apart
 
     @classmethod
     async def start(cls, spec: EngineSpec) -> Self:
@@ -45,8 +50,21 @@ class BareLoop:
         """The same loop under another name, to see how far two runs of it are apart."""
         return BareLoop(self._process, f"{self.name} again")
 
+    def spread(self) -> BareLoop:
+        """The same loop, to which requests come one after the other, as they do to a server."""
+        return BareLoop(self._process, f"{self.name}, {APART * 1000:g} ms apart", APART)
+
     async def run(self, plan: Plan) -> list[Trace]:
         """See Contender.run."""
+        plan = Plan(
+            tuple(
+                tuple(
+                    msgspec.structs.replace(lane, delay=lane.delay + number * self._apart)
+                    for number, lane in enumerate(phase)
+                )
+                for phase in plan.phases
+            )
+        )
         assert self._process.stdin is not None  # noqa: S101  for the type
         self._process.stdin.write(msgspec.json.encode(plan) + b"\n")
         return msgspec.json.decode(await self._line(), type=list[Trace])

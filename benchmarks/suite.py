@@ -37,6 +37,7 @@ from benchmarks.report import BASE, Result, write
 from benchmarks.service import MODEL, Service, serving
 from benchmarks.workloads import (
     COMPARED,
+    CROWDS,
     QUICK,
     SCALES,
     WORKLOADS,
@@ -140,7 +141,9 @@ class Suite:
             gc.freeze()
             for name in names:
                 if name in WORKLOADS:
-                    asked = [*contenders, *references] if name in COMPARED else contenders
+                    asked = [*contenders, *(references if name in COMPARED else ())]
+                    if name in CROWDS:
+                        asked.append(bare.spread())
                     await self._workload(WORKLOADS[name], asked, tokenizer, prompts)
             if "probes" in names:
                 await self._probes(rest, channel, prompts)

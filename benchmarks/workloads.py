@@ -206,5 +206,7 @@ WORKLOADS = {
         Workload("beside", "two streams run when a prompt of 3,000 arrives", _beside),
     )
 }
+# Where the engine might begin with the first request alone.
+CROWDS = ("decode-4", "decode-16")
 # What servers of others are asked, too.
 COMPARED = ("decode-1", "decode-4", "decode-16", "behind", "beside")
