@@ -141,9 +141,9 @@ class Suite:
             gc.freeze()
             for name in names:
                 if name in WORKLOADS:
-                    asked = [*contenders, *(references if name in COMPARED else ())]
-                    if name in CROWDS:
-                        asked.append(bare.spread())
+                    beside = references if name in COMPARED else []
+                    spread = [bare.spread()] if name in CROWDS else []
+                    asked = [*contenders, *beside, *spread]
                     await self._workload(WORKLOADS[name], asked, tokenizer, prompts)
             if "probes" in names:
                 await self._probes(rest, channel, prompts)
@@ -178,7 +178,7 @@ class Suite:
         for contender in contenders:
             speed = ratios(rounds, contender.name, BASE)["tokens/s"]
             print(
-                f"{self._result.model:<6}{workload.name:<12}{contender.name:<16}"
+                f"{self._result.model:<6}{workload.name:<12}{contender.name:<23}"
                 f"tokens/s x {speed.median:.3f} [{speed.least:.3f} to {speed.most:.3f}]",
                 flush=True,
             )
