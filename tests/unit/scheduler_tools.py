@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ovchat_server.engine.base import Search
 from ovchat_server.engine.kv_pool import KvPool
 from ovchat_server.engine.messages import Add, Load
 from ovchat_server.engine.scheduler import Scheduler
@@ -49,9 +50,13 @@ def alone(request: Add, beam: int = 0) -> tuple[list[int], str]:
     return tokens[len(request.prompt) :], "length"
 
 
+def _returned(request: Add) -> int:
+    return request.search.returned if request.search else 1
+
+
 def found_alone(request: Add) -> list[tuple[list[int], str]]:
     """What a search gives when it is never disturbed."""
-    return [alone(request, beam) for beam in range(request.returned)]
+    return [alone(request, beam) for beam in range(_returned(request))]
 
 
 def logprobs_of(request: Add, tokens: Sequence[int]) -> list[float]:
@@ -121,7 +126,7 @@ class Handle:
         search = len(self.beams) > 1
         if search and not self.ended:
             return []
-        outputs = [beam.take() for beam in self.beams[: self.request.returned]]
+        outputs = [beam.take() for beam in self.beams[: _returned(self.request)]]
         return [output for output in outputs if output.tokens or output.finish]
 
     def dropped(self) -> bool:
@@ -254,8 +259,8 @@ class Run:
     def add(self, *requests: Add) -> None:
         for request in requests:
             self.requests[request.id] = request
-            self.answers[request.id] = [[] for _ in range(request.returned)]
-            self.logprobs[request.id] = [[] for _ in range(request.returned)]
+            self.answers[request.id] = [[] for _ in range(_returned(request))]
+            self.logprobs[request.id] = [[] for _ in range(_returned(request))]
             self.finishes[request.id] = {}
             self.scheduler.add(request)
 
@@ -310,4 +315,4 @@ def sequence(identifier: int, prompt: int, answer: int, **fields: Any) -> Add:
 
 def search(identifier: int, prompt: int, answer: int, width: int, returned: int = 0) -> Add:
     """A search all of whose beams say `answer` tokens."""
-    return sequence(identifier, prompt, answer, beams=width, returned=returned or width)
+    return sequence(identifier, prompt, answer, search=Search(width, returned or width))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ovchat_server.engine.base import Sampling, Search
 from ovchat_server.engine.messages import (
     LENGTH,
     REFUSED,
@@ -39,15 +40,17 @@ ADDS = st.builds(
     id=COUNT,
     prompt=st.lists(TOKEN, max_size=8).map(tuple),
     max_tokens=st.integers(1, 2**32 - 1),
-    temperature=st.floats(0, 2),
-    top_p=st.floats(0, 1),
-    top_k=st.integers(0, 2**31 - 1),
-    min_p=st.floats(0, 1),
-    repetition_penalty=st.floats(0, 100),
-    seed=st.integers(0, 2**32 - 1),
-    beams=st.integers(1, 20),
-    returned=st.integers(1, 20),
-    length_penalty=st.floats(-100, 100),
+    sampling=st.builds(
+        Sampling,
+        temperature=st.floats(0, 2),
+        top_p=st.floats(0, 1),
+        top_k=st.integers(0, 2**31 - 1),
+        min_p=st.floats(0, 1),
+        repetition_penalty=st.floats(0, 100),
+        seed=st.integers(0, 2**32 - 1),
+    ),
+    search=st.none()
+    | st.builds(Search, st.integers(2, 20), st.integers(1, 20), st.floats(-100, 100)),
     min_tokens=st.integers(0, 2**32 - 1),
     ignore_eos=st.booleans(),
     stop_tokens=st.lists(TOKEN, max_size=4).map(tuple),

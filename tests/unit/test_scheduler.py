@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ovchat_server.engine.base import Sampling
 from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS, KvPool
 from ovchat_server.engine.messages import BROKEN, REFUSED, Add
 from ovchat_server.engine.scheduler import MAX_DROPS, Scheduler
@@ -67,7 +68,7 @@ def test_the_longest_sequence_that_is_promised_fits_alone() -> None:
 def preempting() -> tuple[Run, list[Add]]:
     """A run up to its first preemption: the sequences grow until one must go."""
     run = Run(12)
-    requests = [sequence(i, 6, 20, seed=100) for i in (1, 2, 3)]
+    requests = [sequence(i, 6, 20, sampling=Sampling(seed=100)) for i in (1, 2, 3)]
     run.add(*requests)
     for _ in range(60):
         if run.step().preemptions:
@@ -138,15 +139,15 @@ def test_a_resumed_sequence_does_not_draw_the_same_random_numbers_again() -> Non
     run, _ = preempting()
     done = len(run.tokens[3])
     run.finish_all()
-    assert [request.seed for request in run.pipeline.requests[3]][:2] == [100, 100 + done]
+    assert [request.sampling.seed for request in run.pipeline.requests[3]][:2] == [100, 100 + done]
 
 
 def test_seeds_stay_within_what_the_engine_takes() -> None:
     run = Run(12)
-    requests = [sequence(i, 6, 20, seed=2**32 - 1) for i in (1, 2, 3)]
+    requests = [sequence(i, 6, 20, sampling=Sampling(seed=2**32 - 1)) for i in (1, 2, 3)]
     run.add(*requests)
     run.finish_all()
-    seeds = [request.seed for request in run.pipeline.requests[3]]
+    seeds = [request.sampling.seed for request in run.pipeline.requests[3]]
     assert len(seeds) > 1
     assert all(0 <= seed < 2**32 for seed in seeds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ovchat_server.engine.base import Sampling, Search
 from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.messages import Add
 from ovchat_server.engine.scheduler import MAX_DROPS
@@ -165,7 +167,7 @@ def test_a_resumed_sequence_is_asked_for_what_is_left() -> None:
         assert again.prompt == (*request.prompt, *run.tokens[3][:done])
         assert again.max_tokens == 20 - done
         assert again.min_tokens == 15 - done
-        assert again.seed == done
+        assert again.sampling.seed == done
 
 
 def test_a_resumed_sequence_never_asks_for_less_than_no_tokens() -> None:
@@ -176,19 +178,12 @@ def test_a_resumed_sequence_never_asks_for_less_than_no_tokens() -> None:
 
 
 def test_a_resumed_sequence_keeps_all_other_wishes() -> None:
-    wishes = {
-        "temperature": 0.5,
-        "top_p": 0.25,
-        "top_k": 3,
-        "min_p": 0.125,
-        "repetition_penalty": 1.5,
-        "ignore_eos": True,
-        "stop_tokens": (51, 52),
-        "logprobs": True,
-    }
-    run, _ = resumed(replaced(**wishes))
+    sampling = Sampling(0.5, top_p=0.25, top_k=3, min_p=0.125, repetition_penalty=1.5)
+    wishes = {"ignore_eos": True, "stop_tokens": (51, 52), "logprobs": True}
+    run, _ = resumed(replaced(sampling=sampling, **wishes))
     for again in run.pipeline.requests[3]:
         assert {name: getattr(again, name) for name in wishes} == wishes
+        assert dataclasses.replace(again.sampling, seed=0) == sampling
 
 
 def test_log_probabilities_stay_with_their_tokens_across_a_preemption() -> None:
@@ -250,9 +245,8 @@ def test_any_load_ends_complete_and_right(
             identifier,
             tuple(chance.choices(range(8, 50), k=prompt)),
             answer,
-            seed=identifier,
-            beams=beams,
-            returned=chance.randint(1, beams),
+            sampling=Sampling(seed=identifier),
+            search=None if plain else Search(beams, chance.randint(1, beams)),
             min_tokens=min(fewest, answer) if plain else 0,
             ignore_eos=past and plain,
             logprobs=logprobs,

@@ -168,20 +168,12 @@ class LiveRequests:
 
 
 def _add(identifier: int, request: GenerationRequest, asker: Asker) -> Add:
-    sampling, search = request.sampling, request.search
     return Add(
         id=identifier,
         prompt=request.prompt,
         max_tokens=request.max_tokens,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        min_p=sampling.min_p,
-        repetition_penalty=sampling.repetition_penalty,
-        seed=sampling.seed,
-        beams=search.width if search else 1,
-        returned=request.sequences,
-        length_penalty=search.length_penalty if search else 1.0,
+        sampling=request.sampling,
+        search=request.search,
         min_tokens=request.min_tokens,
         ignore_eos=request.ignore_eos,
         stop_tokens=request.stop_tokens,

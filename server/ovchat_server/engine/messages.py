@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ovchat_server.engine.base import Resumption
+from ovchat_server.engine.base import Resumption, Sampling, Search
 from ovchat_server.engine.spec import EngineSpec
 
 LENGTH = struct.Struct(">I")
@@ -24,8 +24,7 @@ BROKEN = "broken"
 class Add(msgspec.Struct, frozen=True):
     """Generate; see engine.base.GenerationRequest.
 
-    Ids come from a counter and are never used again. `beams` of 1 is no search, an empty
-    `grammar` no constraint.
+    Ids come from a counter and are never used again.
 
     Attributes:
         said: Tokens of its answer that are known already, from a process that died: not of a
@@ -39,15 +38,8 @@ class Add(msgspec.Struct, frozen=True):
     id: int
     prompt: tuple[int, ...]
     max_tokens: int
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    seed: int = 0
-    beams: int = 1
-    returned: int = 1
-    length_penalty: float = 1.0
+    sampling: Sampling = Sampling()
+    search: Search | None = None
     min_tokens: int = 0
     ignore_eos: bool = False
     stop_tokens: tuple[int, ...] = ()
@@ -61,6 +53,11 @@ class Add(msgspec.Struct, frozen=True):
     ran: int = 0
     client: str = ""
     priority: int = 0
+
+    @property
+    def beams(self) -> int:
+        """Sequences that run; 1: it is no search."""
+        return self.search.width if self.search else 1
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):

@@ -18,6 +18,7 @@ from ovchat_server.engine.steps import Output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ovchat_server.engine.base import Sampling
     from ovchat_server.engine.messages import Add
     from ovchat_server.engine.spec import EngineSpec
 
@@ -102,7 +103,7 @@ class GenaiPipeline:
     def add(self, request: Add) -> GenaiHandle:
         """Take a sequence in; it runs from the next step on."""
         config = self._generation_config(request)
-        handle = GenaiHandle if request.beams == 1 else GenaiSearchHandle
+        handle = GenaiSearchHandle if request.search else GenaiHandle
         return handle(self._add(request.prompt, config))
 
     def read(self, prompt: Sequence[int]) -> GenaiHandle:
@@ -140,25 +141,17 @@ class GenaiPipeline:
         if request.logprobs:
             # More than one changes nothing, and costs. One gives the model's own.
             config.logprobs = 1
-        if request.beams > 1:
-            config.num_beams = request.beams
-            config.num_return_sequences = request.returned
-            config.length_penalty = request.length_penalty
+        if search := request.search:
+            config.num_beams = search.width
+            config.num_return_sequences = search.returned
+            config.length_penalty = search.length_penalty
             return config
         if request.grammar:
             config.structured_output_config = structured(request.grammar)
         if request.closed:
             # The compiler lets all others stand inside strings, where they would end the answer.
             config.stop_token_ids = {self._tokenizer_end}
-        config.repetition_penalty = request.repetition_penalty
-        if request.temperature > 0:
-            config.do_sample = True
-            config.temperature = request.temperature
-            config.top_p = request.top_p
-            config.min_p = request.min_p
-            config.rng_seed = request.seed
-            if request.top_k > 0:
-                config.top_k = request.top_k
+        _set_sampling(config, request.sampling)
         return config
 
     def _measure_blocks(self) -> int:
@@ -172,6 +165,18 @@ class GenaiPipeline:
         if share <= 0:
             raise RuntimeError("the pipeline does not tell the size of its KV cache")
         return round(100 / float(share))
+
+
+def _set_sampling(config: genai.GenerationConfig, sampling: Sampling) -> None:
+    config.repetition_penalty = sampling.repetition_penalty
+    if sampling.temperature > 0:
+        config.do_sample = True
+        config.temperature = sampling.temperature
+        config.top_p = sampling.top_p
+        config.min_p = sampling.min_p
+        config.rng_seed = sampling.seed
+        if sampling.top_k > 0:
+            config.top_k = sampling.top_k
 
 
 def _plain(max_tokens: int) -> genai.GenerationConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ovchat_server.engine.base import Sampling
     from ovchat_server.engine.messages import Add
     from ovchat_server.engine.steps import Handle
 
@@ -112,7 +114,7 @@ class ScheduledSequence:
                 max_tokens=self.request.max_tokens - done,
                 min_tokens=max(self.request.min_tokens - done, 0),
                 # It must not draw the same random numbers again.
-                seed=(self.request.seed + done) % 2**32,
+                sampling=_reseeded(self.request.sampling, done),
                 grammar=grammar,
             )
 
@@ -129,3 +131,7 @@ class ScheduledSequence:
             return -1
         del self.repeated[:count]
         return count
+
+
+def _reseeded(sampling: Sampling, done: int) -> Sampling:
+    return dataclasses.replace(sampling, seed=(sampling.seed + done) % 2**32)
