@@ -52,7 +52,7 @@ class BareLoop:
 
     def spread(self) -> BareLoop:
         """The same loop, to which requests come one after the other, as they do to a server."""
-        return BareLoop(self._process, f"{self.name}, {APART * 1000:g} ms apart", APART)
+        return BareLoop(self._process, f"{self.name}, spread", APART)
 
     async def run(self, plan: Plan) -> list[Trace]:
         """See Contender.run."""

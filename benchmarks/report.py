@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 BASE = "bare loop"
 # The same process once more: what its ratio is off 1 by is noise.
 AGAIN = "bare loop again"
+# The same process, to which requests that come at once come one after the other.
+SPREAD = "bare loop, spread"
 REST = "REST"
 OTHERS = tuple(REFERENCES)
-CONTENDERS = (BASE, AGAIN, "gRPC", REST, *OTHERS)
+# What ours over REST is compared with, besides the bare loop.
+COMPARED = (SPREAD, *OTHERS)
+CONTENDERS = (BASE, AGAIN, SPREAD, "gRPC", REST, *OTHERS)
 # What the client and all processes of the machine took meanwhile: no figures to compare.
 PROCESSORS = ("client processors", "busy processors", "stolen processors")
 # What a table shows of all requests, and of those of a label; TOO_LATE only where there were any.
@@ -54,7 +58,7 @@ class Result(msgspec.Struct, kw_only=True):
                     "figures": spreads(rounds, contender),
                     "ratios": ratios(rounds, contender, BASE),
                     "added TTFT ms": differences(rounds, contender, BASE, "TTFT ms"),
-                    "REST by it": ratios(rounds, REST, contender) if contender in OTHERS else {},
+                    "REST by it": ratios(rounds, REST, contender) if contender in COMPARED else {},
                 }
                 for contender in CONTENDERS
                 if any(contender in one for one in rounds)
@@ -119,7 +123,7 @@ def _table(title: str, rounds: list[dict[str, Figures]]) -> Iterator[str]:
         yield f"| {figure} | {' | '.join(cells)} |"
     added = (_spread(differences(rounds, name, BASE, "TTFT ms")) for name in others)
     yield "| TTFT ms more | |" + "".join(f" {cell} | |" for cell in added)
-    yield from _beside_others(rounds, [name for name in present if name in OTHERS])
+    yield from _beside_others(rounds, [name for name in present if name in COMPARED])
 
 
 def _beside_others(rounds: list[dict[str, Figures]], names: list[str]) -> Iterator[str]:

@@ -143,7 +143,7 @@ class Suite:
             # Callers are elsewhere: what ours computes here is not to stand in an engine's way.
             # Only now, as processes inherit it.
             stack.callback(os.sched_setaffinity, 0, available())
-            os.sched_setaffinity(0, off_the_first(available()))
+            os.sched_setaffinity(0, off_the_first(available(), 1))
             # A collection of what stays anyway would be charged to who is measured then.
             gc.freeze()
             for name in names:

@@ -54,7 +54,7 @@ async def running(reference: Reference) -> AsyncIterator[ReferenceClient]:
         log = folder / "log"
         with log.open("w") as output:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-IS", exec_child.__file__, str(os.getpid()), ""),
+                *(sys.executable, "-IS", exec_child.__file__, str(os.getpid()), "", ""),
                 *reference.command(port, folder),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,

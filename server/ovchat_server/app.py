@@ -202,7 +202,7 @@ async def serve(settings: Settings) -> None:
     """
     processors = available()
     # Before there are threads, which inherit it.
-    os.sched_setaffinity(0, serving(processors))
+    os.sched_setaffinity(0, serving(processors, settings.replicas))
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

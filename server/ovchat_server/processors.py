@@ -10,11 +10,12 @@ def available() -> frozenset[int]:
     return frozenset(os.sched_getaffinity(0))
 
 
-def serving(processors: frozenset[int]) -> frozenset[int]:
-    """Where server and Envoy run: not on the first of them, if there is another.
+def serving(processors: frozenset[int], servers: int) -> frozenset[int]:
+    """Where servers and Envoy run: not on the first of them, if each server has another.
 
     OpenVINO binds the thread that steps an engine to the first. What an engine does alone, such
     as choosing tokens, it does there, while the others have nothing to do; and in its parallel
     work they wait for it. On two processors a small model answers half as fast again like this.
     """
-    return processors - {min(processors)} or processors
+    others = processors - {min(processors)}
+    return others if len(others) >= servers else processors

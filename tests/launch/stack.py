@@ -16,6 +16,7 @@ import httpx
 import openai
 
 from ovchat_server.launch.ports import free_port
+from ovchat_server.settings import DEFAULT_KV_BLOCKS
 from tests.conftest import EXACT, ROOT
 
 if TYPE_CHECKING:
@@ -129,7 +130,9 @@ async def gone(*pids: int) -> None:
 
 
 @contextlib.asynccontextmanager
-async def started(directory: Path, *options: str) -> AsyncIterator[Stack]:
+async def started(
+    directory: Path, *options: str, kv_blocks: int = DEFAULT_KV_BLOCKS
+) -> AsyncIterator[Stack]:
     """`ovchat up` with the successor model, at whatever it does now."""
     log, config = directory / "log", directory / "ovchat.toml"
     # In bfloat16 OpenVINO 2026.4.1 dies of so small a model where the processor has AMX.
@@ -139,6 +142,7 @@ async def started(directory: Path, *options: str) -> AsyncIterator[Stack]:
         [[models]]
         name = "successor"
         path = "{ROOT / "models/successor"}"
+        kv_blocks = {kv_blocks}
         properties = {{ {properties} }}
         """
     )
@@ -172,9 +176,11 @@ async def started(directory: Path, *options: str) -> AsyncIterator[Stack]:
 
 
 @contextlib.asynccontextmanager
-async def running(directory: Path, *options: str) -> AsyncIterator[Stack]:
+async def running(
+    directory: Path, *options: str, kv_blocks: int = DEFAULT_KV_BLOCKS
+) -> AsyncIterator[Stack]:
     """The same, once it is ready."""
-    async with started(directory, *options) as stack:
+    async with started(directory, *options, kv_blocks=kv_blocks) as stack:
         ready = asyncio.create_task(stack.banner.wait())
         ended = asyncio.create_task(stack.process.wait())
         await asyncio.wait([ready, ended], return_when=asyncio.FIRST_COMPLETED)

@@ -29,7 +29,7 @@ async def test_the_first_processor_is_left_to_the_engine(tmp_path: Path) -> None
         await stack.answers()
 
         for kind in ("server", "envoy"):
-            assert {*processors(await stack.one(kind))} == {serving(everywhere)}
+            assert {*processors(await stack.one(kind))} == {serving(everywhere, 1)}
         # OpenVINO narrows it down for some of its threads, for as long as they compute.
         assert everywhere in {*processors(await stack.one("engine"))}
         stack.process.terminate()

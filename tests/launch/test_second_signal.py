@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(120)
 
-# With two choices each, all that the cache holds at once.
+# All at once, even where all come to one engine. On two processors two engines may take turns of
+# seconds, so those of one may have ended when those of the other begin.
 LONG = 4000
+STREAMS = 5
+KV_BLOCKS = 2048
 
 
 async def event_stream(stack: Stack, begun: asyncio.Event) -> list[str]:
@@ -32,9 +35,7 @@ async def event_stream(stack: Stack, begun: asyncio.Event) -> list[str]:
     events = []
     async with (
         httpx.AsyncClient(base_url=stack.url, timeout=60) as http,
-        http.stream(
-            "POST", "/v3/chat/completions", json={**body, "max_tokens": LONG, "n": 2}
-        ) as answer,
+        http.stream("POST", "/v3/chat/completions", json={**body, "max_tokens": LONG}) as answer,
     ):
         async for line in answer.aiter_lines():
             begun.set()
@@ -43,16 +44,16 @@ async def event_stream(stack: Stack, begun: asyncio.Event) -> list[str]:
     return events[-2:]
 
 
-async def grpc_stream(stack: Stack, begun: asyncio.Event) -> grpc.aio.AioRpcError:
-    """The error that it ends with."""
+async def grpc_stream(stack: Stack, begun: asyncio.Event) -> grpc.aio.AioRpcError | None:
+    """The error that it ends with, unless it comes to its own end."""
     async with grpc.aio.insecure_channel(f"127.0.0.1:{stack.grpc_port}") as channel:
         chat = chat_service_pb2_grpc.ChatServiceStub(channel)
         try:
-            async for _ in chat.StreamChatCompletion(successor("a", LONG, n=2)):
+            async for _ in chat.StreamChatCompletion(successor("a", LONG)):
                 begun.set()
         except grpc.aio.AioRpcError as error:
             return error
-    pytest.fail("it came to its own end")
+    return None
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -60,24 +61,26 @@ async def test_a_second_signal_gives_calls_under_way_a_clear_end(
     tmp_path: Path, replicas: int
 ) -> None:
     options = ("--replicas", str(replicas), "--drain-timeout", "300")
-    async with running(tmp_path, *options) as stack:
-        begun = [asyncio.Event(), asyncio.Event()]
-        rest = asyncio.create_task(event_stream(stack, begun[0]))
-        typed = asyncio.create_task(grpc_stream(stack, begun[1]))
+    async with running(tmp_path, *options, kv_blocks=KV_BLOCKS) as stack:
+        begun = [asyncio.Event() for _ in range(2 * STREAMS)]
+        rest = [asyncio.create_task(event_stream(stack, event)) for event in begun[:STREAMS]]
+        typed = [asyncio.create_task(grpc_stream(stack, event)) for event in begun[STREAMS:]]
         await asyncio.gather(*(event.wait() for event in begun))
 
         stack.process.send_signal(signal.SIGTERM)
         await stack.says("stopping", replicas)
-        assert not rest.done()
-        assert not typed.done()
         stack.process.send_signal(signal.SIGTERM)
 
-        error, done = await rest
-        assert json.loads(error.removeprefix("data: "))["error"]["code"] == "service_unavailable"
-        assert done == "data: [DONE]"
-        status = await typed
-        assert status.code() is grpc.StatusCode.UNAVAILABLE
+        events = await asyncio.gather(*rest)
+        assert {done for _, done in events} == {"data: [DONE]"}
+        last = [json.loads(event.removeprefix("data: ")) for event, _ in events]
+        cut = [chunk["error"]["code"] for chunk in last if "error" in chunk]
+        assert {*cut} <= {"service_unavailable"}
+        statuses = [status for status in await asyncio.gather(*typed) if status]
+        assert {status.code() for status in statuses} <= {grpc.StatusCode.UNAVAILABLE}
         # And not gRPC's own word for a connection that broke.
-        assert "Try again shortly" in str(status.details()), status.details()
+        assert all("Try again shortly" in str(status.details()) for status in statuses)
+        # Of one engine nobody has come to its own end by then.
+        assert (len(cut), len(statuses)) == (STREAMS, STREAMS) if replicas == 1 else cut or statuses
         assert await stack.ends() == 0
         assert "Traceback" not in stack.log.read_text()

@@ -8,10 +8,17 @@ from ovchat_server.processors import serving
 
 
 @pytest.mark.parametrize(
-    ("available", "served_on"),
-    [({0}, {0}), ({3}, {3}), ({0, 1}, {1}), ({2, 3, 5}, {3, 5})],
+    ("available", "servers", "served_on"),
+    [
+        ({0}, 1, {0}),
+        ({3}, 1, {3}),
+        ({0, 1}, 1, {1}),
+        ({2, 3, 5}, 1, {3, 5}),
+        ({0, 1}, 2, {0, 1}),
+        ({2, 3, 5}, 2, {3, 5}),
+    ],
 )
-def test_the_first_processor_is_the_engines_if_there_is_another(
-    available: set[int], served_on: set[int]
+def test_the_first_processor_is_the_engines_if_each_server_has_another(
+    available: set[int], servers: int, served_on: set[int]
 ) -> None:
-    assert serving(frozenset(available)) == served_on
+    assert serving(frozenset(available), servers) == served_on

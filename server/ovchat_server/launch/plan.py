@@ -26,7 +26,6 @@ from ovchat_server.settings import socket_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from ovchat_server.launch.envoy_config import Config, Upstream
     from ovchat_server.settings import Settings
@@ -100,7 +99,7 @@ class Plan:
             model=settings.models[0].name if settings.models else "MODEL",
             drain_timeout=settings.drain_timeout,
             replicas=replicas,
-            envoy=_envoy(locate_envoy(settings.envoy_path), config),
+            envoy=_envoy(settings, config),
         )
 
     def banner(self) -> str:
@@ -110,11 +109,11 @@ class Plan:
         )
 
 
-def _envoy(path: Path, config: Config) -> Program:
-    processors = serving(available())
+def _envoy(settings: Settings, config: Config) -> Program:
+    processors = serving(available(), settings.replicas)
     return Program(
         (
-            str(path),
+            str(locate_envoy(settings.envoy_path)),
             # Not --config-yaml: ps would show 15 kB of it. Envoy refuses /dev/stdin.
             "--config-path",
             "/dev/fd/0",
