@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from benchmarks.load_client import RestClient, post
 from benchmarks.request_forms import rest_body
 from benchmarks.service import MODEL
 from benchmarks.sse import AnswerError
-from ovchat_server.launch import exec_child
+from ovchat_server.launch.child import Program
 from ovchat_server.launch.ports import free_port
 
 if TYPE_CHECKING:
@@ -54,8 +53,7 @@ async def running(reference: Reference) -> AsyncIterator[ReferenceClient]:
         log = folder / "log"
         with log.open("w") as output:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-IS", exec_child.__file__, str(os.getpid()), "", ""),
-                *reference.command(port, folder),
+                *Program(reference.command(port, folder)).tied(),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -33,6 +33,19 @@ class Program:
     text: str = ""
     processors: frozenset[int] = frozenset()
 
+    def tied(self) -> tuple[str, ...]:
+        """The command that runs it as a child of ours which ends when we do."""
+        return (
+            sys.executable,
+            # Nothing of site-packages is needed, and importing it takes longer than the rest.
+            "-IS",
+            exec_child.__file__,
+            str(os.getpid()),
+            ",".join(map(str, self.processors)),
+            self.ps_name,
+            *self.command,
+        )
+
 
 class Child:
     """A running process and its process group.
@@ -54,25 +67,14 @@ class Child:
         with os.fdopen(os.memfd_create("stdin"), "w+", encoding="utf-8") as stdin:
             stdin.write(program.text)
             stdin.seek(0)
-            process = await cls._start(program, stdin.fileno())
+            process = await asyncio.create_subprocess_exec(
+                *program.tied(),
+                stdin=stdin,
+                # Out of the terminal's foreground group: Ctrl-C is for the parent alone, which
+                # decides who ends first.
+                start_new_session=True,
+            )
         return cls(name, process)
-
-    @staticmethod
-    async def _start(program: Program, stdin: int) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            # Nothing of site-packages is needed, and importing it takes longer than the rest.
-            "-IS",
-            exec_child.__file__,
-            str(os.getpid()),
-            ",".join(map(str, program.processors)),
-            program.ps_name,
-            *program.command,
-            stdin=stdin,
-            # Out of the terminal's foreground group: Ctrl-C is for the parent alone, which
-            # decides who ends first.
-            start_new_session=True,
-        )
 
     @property
     def pid(self) -> int:
