@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ovchat_server.api.errors import ApiError, InternalError
@@ -16,15 +17,37 @@ if TYPE_CHECKING:
     import grpc.aio
     from google.api import httpbody_pb2
 
+    from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.completion import Chunk, Completion
     from ovchat_server.api.generation import StreamOptions
     from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.text import TextRequest
     from ovchat_server.serving.answer import Answer
 
 logger = logging.getLogger(__name__)
 
 
-async def whole_bodies(
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """How an endpoint's answers are written: whole, and each part of a stream."""
+
+    whole: Callable[[Completion], JsonObject]
+    chunk: Callable[[Chunk, StreamOptions], JsonObject]
+
+
+def answer_bodies(
+    answer: Answer,
+    asked: ChatRequest | TextRequest,
+    forms: Forms,
+    context: grpc.aio.ServicerContext[Any, Any],
+) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
+    """The bodies of an answer, whole or streamed as was asked for."""
+    if asked.stream is None:
+        return _whole(answer, forms.whole, asked.ignored, context)
+    return _events(answer, asked.stream, forms.chunk, asked.ignored, context)
+
+
+async def _whole(
     answer: Answer,
     write: Callable[[Completion], JsonObject],
     ignored: Sequence[str],
@@ -38,14 +61,14 @@ async def whole_bodies(
         yield piece
 
 
-async def event_bodies(
+async def _events(
     answer: Answer,
     options: StreamOptions,
     write: Callable[[Chunk, StreamOptions], JsonObject],
     ignored: Sequence[str],
     context: grpc.aio.ServicerContext[Any, Any],
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
-    """The events of an answer, otherwise as `whole_bodies`.
+    """The events of an answer, otherwise as `_whole`.
 
     Once it began, an error is an event of its own: the SDKs take a stream that just ends for a
     whole answer, so a broken one must say so.

@@ -11,7 +11,7 @@ from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.rest import wire
-from ovchat_server.rest.answers import event_bodies, whole_bodies
+from ovchat_server.rest.answers import Forms, answer_bodies
 from ovchat_server.rest.body import ascii_json, json_body, read_json_object
 from ovchat_server.rest.json_texts import with_parsed_texts
 from ovchat_server.rest.tokenization import detokenize, tokenize
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ovchat_server.serving.text import TextCompletions
     from ovchat_server.serving.tokenization import Tokenization
     from ovchat_server.serving.versions import Versions
+
+CHAT = Forms(wire.chat_completion, wire.chat_chunk)
+TEXT = Forms(wire.text_completion, wire.text_chunk)
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -61,11 +64,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         fields = with_parsed_texts(read_json_object(request, self._rules.limits))
         read = read_chat_request(fields, strict=self._rules.strict, limits=self._rules.limits)
         answer = await self._services.chat.answer(read)
-        if read.stream is None:
-            bodies = whole_bodies(answer, wire.chat_completion, read.ignored, context)
-        else:
-            bodies = event_bodies(answer, read.stream, wire.chat_chunk, read.ignored, context)
-        async with contextlib.aclosing(bodies):
+        async with contextlib.aclosing(answer_bodies(answer, read, CHAT, context)) as bodies:
             async for body in bodies:
                 yield body
 
@@ -76,11 +75,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         fields = with_parsed_texts(read_json_object(request, self._rules.limits))
         read = read_text_request(fields, strict=self._rules.strict, limits=self._rules.limits)
         answer = await self._services.texts.answer(read)
-        if read.stream is None:
-            bodies = whole_bodies(answer, wire.text_completion, read.ignored, context)
-        else:
-            bodies = event_bodies(answer, read.stream, wire.text_chunk, read.ignored, context)
-        async with contextlib.aclosing(bodies):
+        async with contextlib.aclosing(answer_bodies(answer, read, TEXT, context)) as bodies:
             async for body in bodies:
                 yield body
 
