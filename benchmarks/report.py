@@ -21,7 +21,7 @@ SPREAD = "bare loop, spread"
 REST = "REST"
 OTHERS = tuple(REFERENCES)
 # What ours over REST is compared with, besides the bare loop.
-COMPARED = (SPREAD, *OTHERS)
+BESIDE = (SPREAD, *OTHERS)
 CONTENDERS = (BASE, AGAIN, SPREAD, "gRPC", REST, *OTHERS)
 # What the client and all processes of the machine took meanwhile: no figures to compare.
 PROCESSORS = ("client processors", "busy processors", "stolen processors")
@@ -58,7 +58,7 @@ class Result(msgspec.Struct, kw_only=True):
                     "figures": spreads(rounds, contender),
                     "ratios": ratios(rounds, contender, BASE),
                     "added TTFT ms": differences(rounds, contender, BASE, "TTFT ms"),
-                    "REST by it": ratios(rounds, REST, contender) if contender in COMPARED else {},
+                    "REST by it": ratios(rounds, REST, contender) if contender in BESIDE else {},
                 }
                 for contender in CONTENDERS
                 if any(contender in one for one in rounds)
@@ -123,7 +123,7 @@ def _table(title: str, rounds: list[dict[str, Figures]]) -> Iterator[str]:
         yield f"| {figure} | {' | '.join(cells)} |"
     added = (_spread(differences(rounds, name, BASE, "TTFT ms")) for name in others)
     yield "| TTFT ms more | |" + "".join(f" {cell} | |" for cell in added)
-    yield from _beside_others(rounds, [name for name in present if name in COMPARED])
+    yield from _beside_others(rounds, [name for name in present if name in BESIDE])
 
 
 def _beside_others(rounds: list[dict[str, Figures]], names: list[str]) -> Iterator[str]:

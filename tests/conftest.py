@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from ovchat_server.api.limits import DEFAULT_LIMITS
@@ -54,6 +56,14 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         log_level="info",
     )
     return dataclasses.replace(settings, **changes)
+
+
+def model_table(model: ModelSettings) -> str:
+    """A model's table of a config file; its numbers are exact."""
+    fields: dict[str, Any] = {**msgspec.to_builtins(model, enc_hook=str), "properties": None}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
+    properties = ", ".join(f'{key} = "{value}"' for key, value in EXACT.items())
+    return "\n".join(["\n[[models]]", *lines, f"properties = {{ {properties} }}", ""])
 
 
 @pytest.fixture(scope="session")

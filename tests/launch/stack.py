@@ -16,8 +16,8 @@ import httpx
 import openai
 
 from ovchat_server.launch.ports import free_port
-from ovchat_server.settings import DEFAULT_KV_BLOCKS
-from tests.conftest import EXACT, ROOT
+from ovchat_server.settings import DEFAULT_KV_BLOCKS, ModelSettings
+from tests.conftest import ROOT, model_table
 
 if TYPE_CHECKING:
     import signal
@@ -135,17 +135,10 @@ async def started(
 ) -> AsyncIterator[Stack]:
     """`ovchat up` with the successor model, at whatever it does now."""
     log, config = directory / "log", directory / "ovchat.toml"
-    # In bfloat16 OpenVINO 2026.4.1 dies of so small a model where the processor has AMX.
-    properties = ", ".join(f'{name} = "{value}"' for name, value in EXACT.items())
-    config.write_text(
-        f"""
-        [[models]]
-        name = "successor"
-        path = "{ROOT / "models/successor"}"
-        kv_blocks = {kv_blocks}
-        properties = {{ {properties} }}
-        """
-    )
+    # Exact numbers: in bfloat16 OpenVINO 2026.4.1 dies of so small a model where the processor
+    # has AMX.
+    model = ModelSettings(name="successor", path=ROOT / "models/successor", kv_blocks=kv_blocks)
+    config.write_text(model_table(model))
     rest_port, grpc_port = free_port(), free_port()
     with log.open("w") as errors:
         process = await asyncio.create_subprocess_exec(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import signal
 import socket
 import subprocess
@@ -11,13 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import msgspec
 import openai
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 
 from ovchat_server.launch.ports import free_port
-from tests.conftest import EXACT
+from tests.conftest import model_table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -78,14 +76,6 @@ def running_stack(
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0, log.read_text()[-3000:]
-
-
-def model_table(model: ModelSettings) -> str:
-    """A model's table of a config file; its numbers are exact."""
-    fields: dict[str, Any] = {**msgspec.to_builtins(model, enc_hook=str), "properties": None}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
-    properties = ", ".join(f'{key} = "{value}"' for key, value in EXACT.items())
-    return "\n".join(["\n[[models]]", *lines, f"properties = {{ {properties} }}", ""])
 
 
 def wait_for_banner(process: subprocess.Popen[str], log: Path) -> None:

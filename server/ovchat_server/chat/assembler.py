@@ -191,7 +191,11 @@ class ChoiceAssembler:
         calls = self._call_deltas(output.calls) if output.calls else ()
         if not (reasoning or output.content or calls):
             return None
-        return Delta(None, output.content or None, reasoning or None, calls)
+        return Delta(
+            content=output.content or None,
+            reasoning_content=reasoning or None,
+            tool_calls=calls,
+        )
 
     def _call_deltas(self, pieces: Sequence[CallPiece]) -> tuple[ToolCallDelta, ...]:
         """One for each call that there is something new of."""
