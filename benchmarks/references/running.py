@@ -59,7 +59,7 @@ async def running(reference: Reference) -> AsyncIterator[ReferenceClient]:
                 stderr=output,
                 cwd=folder,
                 env={**os.environ, **reference.environment(folder)},
-                start_new_session=True,
+                process_group=0,
             )
         client = ReferenceClient(MODEL, port, reference.name)
         try:

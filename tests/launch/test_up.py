@@ -307,7 +307,14 @@ async def test_ctrl_c_reaches_the_parent_alone(launch: Launcher) -> None:
     await up.ready()
     for pid in up.children().values():
         assert os.getpgid(pid) == pid
-        assert os.getsid(pid) == pid
+
+
+async def test_children_share_the_parents_session_which_is_what_the_kernel_schedules(
+    launch: Launcher,
+) -> None:
+    up = await launch()
+    await up.ready()
+    assert {os.getsid(pid) for pid in up.children().values()} == {os.getsid(up.process.pid)}
 
 
 async def test_a_second_signal_ends_at_once(launch: Launcher) -> None:

@@ -71,8 +71,10 @@ class Child:
                 *program.tied(),
                 stdin=stdin,
                 # Out of the terminal's foreground group: Ctrl-C is for the parent alone, which
-                # decides who ends first.
-                start_new_session=True,
+                # decides who ends first. In the same session, because the kernel schedules
+                # sessions, not processes (autogroups): with one each, Envoy waited for seconds
+                # for a processor that an engine kept busy (Linux 6.18).
+                process_group=0,
             )
         return cls(name, process)
 
@@ -121,7 +123,7 @@ class Child:
             self._closed = True
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        # Before its setsid the group does not exist yet, and the process gets it by itself.
+        # Before its setpgid the group does not exist yet, and the process gets it by itself.
         if self.running:
             self._signal(signal.SIGKILL)
         return await self.wait()

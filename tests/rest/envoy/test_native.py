@@ -20,6 +20,8 @@ from tests.rest.envoy.scripted import ERROR, MAX_BYTES
 if TYPE_CHECKING:
     from tests.rest.envoy.edge import Edge
 
+STEPWISE = httpbody_pb2.HttpBody(data=b'{"stream": true, "stepwise": true}')
+
 
 async def test_native_calls_pass_with_their_trailers(gate: Edge) -> None:
     answer = await chat_stub(gate).CreateChatCompletion(chat_request({}))
@@ -77,20 +79,27 @@ async def test_a_call_without_a_deadline_has_none(gate: Edge) -> None:
 
 
 async def test_a_deadline_ends_the_call_as_one(gate: Edge) -> None:
-    gate.seen.cancelled.clear()
     stub = rest_service_pb2_grpc.RestServiceStub(gate.channel)
-    body = httpbody_pb2.HttpBody(data=b'{"stream": true, "stepwise": true}')
 
     async def code() -> grpc.StatusCode:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            async for _ in stub.CreateChatCompletion(body, timeout=0.3):
+            async for _ in stub.CreateChatCompletion(STEPWISE, timeout=0.3):
                 pass
         return caught.value.code()
 
     # Client, proxy and server all count; whoever is first, the answer is the same.
     codes = await asyncio.gather(*(code() for _ in range(50)))
     assert set(codes) == {grpc.StatusCode.DEADLINE_EXCEEDED}
-    await asyncio.wait_for(gate.seen.cancelled.wait(), 5)
+
+
+async def test_a_deadline_cancels_what_the_server_began(gate: Edge) -> None:
+    gate.seen.cancelled.clear()
+    stub = rest_service_pb2_grpc.RestServiceStub(gate.channel)
+    call = stub.CreateChatCompletion(STEPWISE, timeout=2)
+    first = await call.read()
+    assert first.data == b"data: 0\n\n"
+    assert not gate.seen.cancelled.is_set()
+    await asyncio.wait_for(gate.seen.cancelled.wait(), 10)
 
 
 async def test_health_and_reflection_pass(gate: Edge) -> None:
