@@ -72,13 +72,15 @@ def figures_of(traces: Sequence[Trace]) -> Figures:
 def _pace(trace: Trace) -> float:
     """Seconds from token to token of each choice, on average after the first."""
     tokens = trace.completion_tokens / len(trace.arrivals) - 1
-    spans = [times[-1] - times[0] for times in trace.arrivals.values()]
+    spans = [times[-1] - times[0] for times in trace.arrivals.values() if times]
     return statistics.mean(spans) / tokens if tokens > 0 else 0.0
 
 
 def _figures(traces: Sequence[Trace]) -> Figures:
     tokens = sum(trace.completion_tokens for trace in traces)
-    firsts = [first_arrival(trace) for trace in traces]
+    # Of a small model an answer may be control tokens alone, with nothing to see.
+    visible = [trace for trace in traces if any(trace.arrivals.values())] or traces
+    firsts = [first_arrival(trace) for trace in visible]
     between = [gap for trace in traces for gap in gaps(trace)]
     whole = [trace.end - trace.start for trace in traces]
     seen = sum(len(times) for trace in traces for times in trace.arrivals.values())
@@ -91,7 +93,7 @@ def _figures(traces: Sequence[Trace]) -> Figures:
         "whole p99 ms": quantile(whole, 0.99) * 1000,
         "chunks per token": seen / tokens,
     }
-    if paces := [pace for trace in traces if (pace := _pace(trace))]:
+    if paces := [pace for trace in visible if (pace := _pace(trace))]:
         figures["ms per token"] = statistics.median(paces) * 1000
     if between:
         figures |= {

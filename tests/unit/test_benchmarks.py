@@ -74,6 +74,16 @@ def test_an_answer_of_which_nothing_can_be_seen_has_no_figures() -> None:
         figures_of([answer])
 
 
+def test_an_answer_of_control_tokens_alone_counts_for_throughput_only() -> None:
+    unseen = trace(4, tokens=5)
+    unseen.arrivals = {0: []}
+
+    figures = figures_of([trace(1, 2, 3), unseen])
+
+    assert figures["tokens/s"] == pytest.approx(8 / 4)
+    assert figures["TTFT ms"] == pytest.approx(1000)
+
+
 def test_ratios_are_taken_within_a_round() -> None:
     rounds = [
         {"A": {"s": 2.0}, "B": {"s": 1.0}},
