@@ -115,8 +115,8 @@ class GenaiPipeline:
         self._pipeline, self.sees_logits = self._load(spec)
         # Of its own: pieces of prompts have no request's.
         self._ids = itertools.count()
-        self._vocabulary_size = vocabulary_size(spec.path)
-        self._scratch = ScratchPipeline(self._tokenizer, self._vocabulary_size)
+        self.vocabulary_size = vocabulary_size(spec.path)
+        self._scratch = ScratchPipeline(self._tokenizer, self.vocabulary_size)
         self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
         self.total_blocks = self._measure_blocks()
 
@@ -127,7 +127,7 @@ class GenaiPipeline:
             search = ResidentSearch(request.prompt, request.search.width)
             return GenaiSearchHandle(self._add(request.prompt, config), search, self._logits)
         asks = request.sampling.changes_logits or request.top_logprobs
-        control = Control(request, self._vocabulary_size) if asks else None
+        control = Control(request, self.vocabulary_size) if asks else None
         resident = Resident(request.prompt, control)
         return GenaiHandle(self._add(request.prompt, config), resident, self._logits)
 
