@@ -256,7 +256,10 @@ class Scheduler:
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False
             self._on_trial(None)
-        if outputs and outputs[0].finish is not None:
+        if outputs and outputs[0].finish == BROKEN:
+            # The pipeline knows nothing of it.
+            self._stop(sequence)
+        elif outputs and outputs[0].finish is not None:
             self._leave(sequence)
         elif not outputs and sequence.handle.dropped():
             self._offer_again(sequence)
@@ -268,6 +271,7 @@ class Scheduler:
                 output.tokens,
                 output.logprobs if logprobs else [],
                 output.finish,
+                output.alternatives,
             )
             for index, output in enumerate(outputs)
         ]
