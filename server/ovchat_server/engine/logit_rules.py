@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ovchat_server.engine.base import Sampling
     from ovchat_server.engine.logits_tap import Floats
 
-# Less likely than anything, but not infinitely: where a grammar leaves nothing else, its own
-# tokens must still be told from those that it forbids.
-BANNED = np.float32(-1e30)
+# Less likely than anything, whatever its logit and bias, but not infinitely: where a grammar leaves
+# nothing else, the likeliest of its tokens must still be told from the others.
+BANNED = np.float32(-1e5)
 
 
 class LogitRules:
@@ -85,7 +85,7 @@ class LogitRules:
 
     def bans(self, token: int) -> bool:
         """Whether it must not be the next."""
-        return bool(self._fixed[token] == BANNED) or token in self._forbidden()
+        return bool(self._fixed[token] < BANNED / 2) or token in self._forbidden()
 
     def _forbidden(self) -> list[int]:
         """What would complete a banned sequence."""

@@ -43,6 +43,8 @@ class Control:
             if sampling.changes_logits
             else None
         )
+        # A grammar may leave nothing but what is banned; then it wins.
+        self._bound = bool(request.grammar)
         # Whether the best logit is chosen, with nothing between it and the sampler.
         self._certain = not (sampling.temperature or request.grammar or request.min_tokens) and (
             self._rules is not None or sampling.repetition_penalty == 1
@@ -93,7 +95,7 @@ class Control:
             return "a token came without logits" if tokens else ""
         if len(tokens) != 1:
             return f"{len(tokens)} tokens came of one row"
-        if self._rules and self._rules.bans(tokens[0]):
+        if self._rules and not self._bound and self._rules.bans(tokens[0]):
             return f"token {tokens[0]} came, which is banned"
         if self._certain:
             best = _best(row) if self._best is None else self._best
