@@ -38,7 +38,7 @@ def tapped_model(path: str, device: str) -> Iterator[str | None]:
     Only the CPU plugin runs operations in Python, and only graphs that end in a product of
     matrices keep their form.
     """
-    graph = Graph(Path(path) / GRAPH) if device == "CPU" else None
+    graph = _graph(Path(path) / GRAPH) if device == "CPU" else None
     if graph is None or not graph.tappable:
         yield None
         return
@@ -49,6 +49,14 @@ def tapped_model(path: str, device: str) -> Iterator[str | None]:
         graph.tap()
         graph.write(Path(name) / GRAPH)
         yield name
+
+
+def _graph(path: Path) -> Graph | None:
+    try:
+        return Graph(path)
+    except (OSError, ET.ParseError, ValueError):
+        # genai tells better what is wrong with it.
+        return None
 
 
 class Graph:
