@@ -43,11 +43,13 @@ class Control:
             if sampling.changes_logits
             else None
         )
-        # A grammar may leave nothing but what is banned; then it wins.
-        self._bound = bool(request.grammar)
+        # Whether nothing else forbids tokens: it could leave only what is banned.
+        self._alone = not (request.grammar or request.min_tokens)
         # Whether the best logit is chosen, with nothing between it and the sampler.
-        self._certain = not (sampling.temperature or request.grammar or request.min_tokens) and (
-            self._rules is not None or sampling.repetition_penalty == 1
+        self._certain = (
+            self._alone
+            and not sampling.temperature
+            and (self._rules is not None or sampling.repetition_penalty == 1)
         )
         self._row: Floats | None = None
         # Tokens that may be the best after what was added.
@@ -84,10 +86,10 @@ class Control:
             self._rules.note(token)
         if not self._tells:
             return output
-        top = likeliest(row, self._top).tolist() if self._top else []
-        alternatives = [(other, float(row[other]) - self._total) for other in top]
         logprob = float(row[token]) - self._total
-        return Output([token], [logprob], output.finish, [alternatives])
+        top = likeliest(row, self._top).tolist() if self._top else []
+        alternatives = [[(other, float(row[other]) - self._total) for other in top]] if top else []
+        return Output([token], [logprob], output.finish, alternatives)
 
     def _doubt(self, tokens: Sequence[int], row: Floats | None) -> str:
         """Why what came cannot have been chosen from its row; "" where it can."""
@@ -95,7 +97,7 @@ class Control:
             return "a token came without logits" if tokens else ""
         if len(tokens) != 1:
             return f"{len(tokens)} tokens came of one row"
-        if self._rules and not self._bound and self._rules.bans(tokens[0]):
+        if self._rules and self._alone and self._rules.bans(tokens[0]):
             return f"token {tokens[0]} came, which is banned"
         if self._certain:
             best = _best(row) if self._best is None else self._best
@@ -129,15 +131,15 @@ class Resident:
 
 
 class ResidentSearch(Resident):
-    """A beam search inside the pipeline: it tells nothing of its tokens, but grows in each step."""
+    """A beam search inside the pipeline: it tells nothing of its tokens before it ends."""
 
     def __init__(self, prompt: Sequence[int], width: int) -> None:
         """A search of so many beams that is added now."""
         super().__init__(prompt)
         self._width = width
 
-    def grow(self, tokens: Sequence[int]) -> None:  # noqa: ARG002  they are not told
-        """A step more."""
+    def run(self) -> None:
+        """A step gave it rows: each of its beams has a token more."""
         self.length += 1
         self.beams = self._width
 
@@ -165,7 +167,8 @@ class LogitsControl:
     ) -> None:
         """See logits_tap.Look."""
         controls = [item.control for item in self._residents if item.control]
-        if not controls:
+        # How far a search is, only its rows tell: it may have to wait for its first step.
+        if not controls and not any(isinstance(item, ResidentSearch) for item in self._residents):
             return
         try:
             self._look(logits, tokens, positions, added)
@@ -177,6 +180,8 @@ class LogitsControl:
         self, logits: Floats, tokens: Integers, positions: Integers, added: Callable[[], Floats]
     ) -> None:
         owners = row_owners(tokens, positions, self._residents, len(logits))
+        for search in {owner for owner in owners if isinstance(owner, ResidentSearch)}:
+            search.run()
         if self._kept.shape[0] < len(logits):
             # Once for all steps: new memory costs more than what is done with it.
             self._kept = np.empty(logits.shape, np.float32)

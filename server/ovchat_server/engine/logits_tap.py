@@ -39,6 +39,8 @@ class Look(Protocol):
 def logits_tap(look: Look) -> ov.OpExtension:
     """The operation, for the `extensions` of a pipeline; `look` is called in every step.
 
+    One for each process: of several, genai runs the first for all its pipelines.
+
     It runs in the thread that steps. Where nothing is added it gives a single 0, which costs
     nothing that could be measured; as many as there are logits cost 1% of a step.
     """

@@ -85,7 +85,6 @@ class GenaiSearchHandle(GenaiHandle):
     def take(self) -> list[Output]:
         """All sequences, the best first, once they have ended."""
         if self._handle.get_status() != genai.GenerationStatus.FINISHED:
-            self._resident.grow(())
             return []
         self._logits.leave(self._resident)
         # Sorted, and without the beams that were not asked for, unlike read().
