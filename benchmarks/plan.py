@@ -16,6 +16,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         tokens: The same as the server tokenises it, for the bare loop.
         max_tokens: Most tokens of each answer; all of them but where `schema` ends it.
         choices: How many answers; more than one are sampled.
+        top_logprobs: Likeliest tokens that are told with each; the bare loop tells none.
         schema: JSON Schema that the answer follows.
         tools: Functions in OpenAI's form.
     """
@@ -25,6 +26,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     tokens: tuple[int, ...] = ()
     max_tokens: int
     choices: int = 1
+    top_logprobs: int = 0
     schema: dict[str, Any] | None = None
     tools: tuple[dict[str, Any], ...] = ()
 

@@ -30,6 +30,8 @@ def rest_body(model: str, ask: Ask) -> dict[str, Any]:
     }
     if ask.choices > 1:
         body |= {"n": ask.choices, "temperature": TEMPERATURE, "top_k": TOP_K, "seed": SEED}
+    if ask.top_logprobs:
+        body |= {"logprobs": True, "top_logprobs": ask.top_logprobs}
     if ask.schema is not None:
         schema = {"name": "answer", "schema": ask.schema, "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -53,6 +55,8 @@ def grpc_request(model: str, ask: Ask) -> chat_pb2.CreateChatCompletionRequest:
     if ask.choices > 1:
         request.n, request.temperature = ask.choices, TEMPERATURE
         request.top_k, request.seed = TOP_K, SEED
+    if ask.top_logprobs:
+        request.logprobs, request.top_logprobs = True, ask.top_logprobs
     if ask.schema is not None:
         form = format_pb2.JsonSchemaFormat(
             name="answer", schema=json.dumps(ask.schema), strict=True

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from benchmarks.plan import Ask, Lane, Plan
 from benchmarks.prompts import OPENING
 
@@ -102,6 +104,15 @@ def decode(streams: int) -> Workload:
         )
 
     return Workload(f"decode-{streams}", f"64 tokens in, 64 out, {streams} at once", plan)
+
+
+def _top(prompts: Prompts, scale: Scale) -> Plan:
+    lanes = decode(16).plan(prompts, scale).phases[0]
+    return Plan((tuple(Lane(tuple(map(_with_top, lane.asks))) for lane in lanes),))
+
+
+def _with_top(ask: Ask) -> Ask:
+    return msgspec.structs.replace(ask, top_logprobs=5)
 
 
 def _first(prompts: Prompts, scale: Scale) -> Plan:
@@ -201,6 +212,7 @@ WORKLOADS = {
         Workload("turns", f"a chat of {TURNS} turns, 100 tokens each way", _turns),
         Workload("n-4", "64 tokens in, four answers of 64 each", _choices),
         Workload("schema", f"JSON Schema of {len(json.dumps(SCHEMA))} bytes, 4 at once", _schema),
+        Workload("top-5", "as decode-16, each token with the five likeliest", _top),
         Workload("tools", "three tools to choose from, 64 out, 4 at once", _tools),
         Workload("behind", "64 tokens asked while a prompt of 3,000 is read", _behind),
         Workload("beside", "two streams run when a prompt of 3,000 arrives", _beside),

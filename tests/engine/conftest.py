@@ -87,6 +87,7 @@ class Sequence:
 
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    alternatives: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
     finish: TokenFinish | None = None
 
     @property
@@ -103,6 +104,7 @@ async def collect_all(generation: Generation) -> list[Sequence]:
             assert sequence.finish is None
             sequence.tokens += piece.tokens
             sequence.logprobs += piece.logprobs
+            sequence.alternatives += piece.alternatives
             sequence.finish = piece.finish
     return [sequences[index] for index in sorted(sequences)]
 

@@ -35,7 +35,9 @@ class Joined:
         """Take over what every kind of choice has."""
         for token in choice.logprobs.content:
             self.tokens.append((token.token, token.bytes))
-            self.logprobs.append(token.logprob)
+            # Of alternatives as likely as each other, either may come first.
+            tops = [top.logprob for top in token.top_logprobs]
+            self.logprobs += [token.logprob, *tops]
         if choice.finish_reason:
             assert not self.finish, "it ended before"
             self.finish = choice.finish_reason

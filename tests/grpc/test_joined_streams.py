@@ -55,6 +55,22 @@ questions = st.one_of(
     texts.map(lambda text: f"Repeat: {text}"),
     st.sampled_from(["Tell me a story.", "What is 17 + 25?", "What is the weather in Rome?"]),
 )
+ALTERNATIVES = st.sampled_from([0, 1, 5])
+# What changes logits: of tokens that both models have, and of none most of the time.
+changes = st.one_of(
+    st.just({}),
+    st.just({}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "presence_penalty": st.sampled_from([-1.0, 0.5, 2.0]),
+            "frequency_penalty": st.sampled_from([-0.5, 0.5, 2.0]),
+            "logit_bias": st.dictionaries(st.integers(0, 258), st.floats(-100, 5), max_size=3),
+            "allowed_token_ids": st.sampled_from([list(range(200)), list(range(30, 259))]),
+            "bad_words": st.lists(st.sampled_from(["a", "Hello", "the", "é"]), max_size=3),
+        },
+    ),
+)
 Request = TypeVar(
     "Request", chat_pb2.CreateChatCompletionRequest, completion_pb2.CreateCompletionRequest
 )
@@ -75,6 +91,7 @@ def sampling(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "temperature": draw(st.sampled_from([0.0, 0.7, 1.0, 2.0])),
         "top_k": draw(st.sampled_from([0, 5, 40])),
+        **draw(changes),
         "seed": draw(st.integers(-(2**63), 2**63 - 1)),
         "n": draw(st.integers(1, 3)),
         "max_tokens": max_tokens,
@@ -107,8 +124,9 @@ async def test_a_chats_stream_joins_to_the_whole_answer(
     question, tools = data.draw(questions), data.draw(st.sampled_from([[], [WEATHER]]))
     said = whole_chat(await client.chat.CreateChatCompletion(ask(question, tools=tools, **fields)))
     fields |= data.draw(ends(client, said))
-    logprobs = data.draw(st.booleans())
-    request = ask(question, tools=tools, logprobs=logprobs, **fields)
+    if data.draw(st.booleans()):
+        fields |= {"logprobs": True, "top_logprobs": data.draw(ALTERNATIVES)}
+    request = ask(question, tools=tools, **fields)
 
     whole = await client.chat.CreateChatCompletion(request)
     *chunks, last = await stream(client, streaming(request))
@@ -134,7 +152,7 @@ async def test_a_text_completions_stream_joins_to_the_whole_answer(
     said = whole_text(await client.texts.CreateCompletion(plain))
     fields |= data.draw(ends(client, said))
     if not fields["echo"] and data.draw(st.booleans()):
-        fields["logprobs"] = data.draw(st.integers(0, 1))
+        fields["logprobs"] = data.draw(ALTERNATIVES)
     request = completion_pb2.CreateCompletionRequest(
         **fields, return_token_ids=data.draw(st.booleans())
     )

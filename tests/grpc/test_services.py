@@ -33,6 +33,7 @@ async def test_lists_models_with_what_they_can_do(client: Client) -> None:
     ]
     assert list(successor.capabilities) == [model_service_pb2.CAPABILITY_CHAT]
     assert (demo.type, demo.provider) == ("text-generation", "openvino")
+    assert demo.sampling_control
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from google.protobuf import json_format
 
 from ovchat_server.api import parameters
 from ovchat_server.api.tokenization_request import FORMS, OF_MESSAGES
-from tests.parameters import endpoints, form, generation, length, values
+from tests.parameters import endpoints, form, generation, length, logits, values
 from tests.parameters.doors import RefusedError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EFFECTS: list[Effect] = [
     *length.EFFECTS,
     *generation.EFFECTS,
+    *logits.EFFECTS,
     *endpoints.EFFECTS,
     *form.EFFECTS,
 ]

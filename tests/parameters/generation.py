@@ -1,4 +1,4 @@
-"""What the parameters do to sampling, choices, streams and log probabilities."""
+"""What the parameters do to sampling, choices and streams."""
 
 from __future__ import annotations
 
@@ -50,19 +50,6 @@ def becomes_the_likeliest(without: Answer, given: Answer) -> bool:
 
 def becomes_different(without: Answer, given: Answer) -> bool:
     return len(set(without.texts)) == 1 and len(set(given.texts)) == len(given.texts)
-
-
-def _unspoken(answer: Answer) -> bool:
-    return not answer.choices[0].logprobs
-
-
-def _shows_logprobs(without: Answer, given: Answer) -> bool:
-    tokens = given.choices[0].logprobs
-    return (
-        _unspoken(without)
-        and "".join(token for token, _, _ in tokens) == given.text
-        and all(-1 < number <= 0 for _, number, _ in tokens)
-    )
 
 
 SAMPLING: list[Effect] = [
@@ -196,38 +183,4 @@ STREAM: list[Effect] = [
     ),
 ]
 
-LOGPROBS: list[Effect] = [
-    Effect("chat", "logprobs", COUNT[0], {"logprobs": True}, _shows_logprobs),
-    Effect("text", "logprobs", COUNT[1], {"logprobs": 0}, _shows_logprobs),
-    Effect(
-        "chat",
-        "top_logprobs",
-        {**COUNT[0], "logprobs": True},
-        {"top_logprobs": 1},
-        lambda without, given: (
-            not any(tops for _, _, tops in without.choices[0].logprobs)
-            and all(tops == [token] for token, _, tops in given.choices[0].logprobs)
-        ),
-    ),
-    Effect(
-        "text",
-        "logprobs",
-        {**COUNT[1], "logprobs": 0},
-        {"logprobs": 1},
-        lambda without, given: (
-            not any(tops for _, _, tops in without.choices[0].logprobs)
-            and all(tops == [token] for token, _, tops in given.choices[0].logprobs)
-        ),
-        "1 names the token itself",
-    ),
-    Effect(
-        "chat",
-        "logprobs",
-        said("Hi there!", logprobs=True),
-        {"temperature": 0.7, "top_k": 1, "seed": 1},
-        lambda without, given: without.choices[0].logprobs == given.choices[0].logprobs,
-        "are the model's own, before temperature",
-    ),
-]
-
-EFFECTS = [*SAMPLING, *CHOICES, *STREAM, *LOGPROBS]
+EFFECTS = [*SAMPLING, *CHOICES, *STREAM]

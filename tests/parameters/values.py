@@ -77,13 +77,37 @@ BOUNDS: list[Bound] = [
     *_both("top_k", (-1, 0, 2**31 - 1), (-2, 2**31)),
     *_both("min_p", (0, 0.999999), (-0.001, 1)),
     *_both("repetition_penalty", (0.01, 100), (0, -1, 0.009, 100.001)),
+    *_both("presence_penalty", (-2, 0, 2), (-2.001, 2.001)),
+    *_both("frequency_penalty", (-2, 0, 2), (-2.001, 2.001)),
+    *_both(
+        "logit_bias",
+        ({}, {"0": -100, "258": 100}, {str(token): 1 for token in range(259)}),
+        (
+            {"x": 1},
+            {"-1": 1},
+            {"259": 1},
+            {"5": -100.001},
+            {"5": 100.001},
+            {str(token): 0 for token in range(1025)},
+        ),
+    ),
+    *_both(
+        "allowed_token_ids",
+        ([], [97] * 4096, [0, 258]),
+        ([97] * 4097, [-1], [2**32], [259]),
+    ),
+    *_both(
+        "bad_words",
+        ([], ["x"] * 128, ["x" * 256]),
+        (["x"] * 129, ["x" * 257], [""], ["x", " "]),
+    ),
     *_both("seed", (-(2**63), 2**63 - 1), (-(2**63) - 1, 2**63)),
     *_both("n", (1, 128), (0, -1, 129)),
     *_both("best_of", (1, 20), (0, -1, 21)),
     *_both("priority", (-(2**31), 2**31 - 1), (-(2**31) - 1, 2**31)),
     *_both("length_penalty", (-7, 7), (-7.001, 7.001)),
-    _one("chat", "top_logprobs", (0, 1), (-1, 2, 20, 21)),
-    _one("text", "logprobs", (0, 1), (-1, 2, 5, 6)),
+    _one("chat", "top_logprobs", (0, 1, 20), (-1, 21)),
+    _one("text", "logprobs", (0, 1, 20), (-1, 21)),
     _one("chat", "reasoning_effort", EFFORTS, ("most", "")),
     _one(
         "chat",
@@ -148,9 +172,16 @@ TOGETHER: list[Bound] = [
     *_beside("min_tokens", (0,), (1,), best_of=2),
     *_beside("ignore_eos", (False,), (True,), best_of=2),
     *_beside("repetition_penalty", (1,), (1.1,), best_of=2),
+    *_beside("presence_penalty", (0,), (0.1,), best_of=2),
+    *_beside("frequency_penalty", (0,), (-0.1,), best_of=2),
+    *_beside("logit_bias", ({}, {"5": 0}), ({"5": 1},), best_of=2),
+    *_beside("allowed_token_ids", ([],), ([97],), best_of=2),
+    *_beside("bad_words", ([],), (["x"],), best_of=2),
     *_beside("stream_options", ({},), (), stream=True),
     *_beside("stream_options", (), ({},)),
     Bound("chat", "top_logprobs", (0,), (1,), SHORT["chat"]),
+    Bound("chat", "top_logprobs", (0,), (1,), {**SHORT["chat"], "logprobs": True, "best_of": 2}),
+    Bound("text", "logprobs", (0,), (1,), {**SHORT["text"], "best_of": 2}),
     Bound(
         "chat",
         "continue_final_message",
@@ -188,7 +219,15 @@ ARRAY = (1, True, "x", [1], ["x"])
 OBJECT = (1, True, [], "x")
 STRINGS = (1, True, [1], [True], [[]], {})
 
-NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "length_penalty")
+NUMBERS = (
+    "temperature",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "length_penalty",
+)
 
 # Of every parameter that is served.
 WRONG_TYPES: dict[str, tuple[Any, ...]] = {
@@ -215,6 +254,9 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     ),
     "stop": STRINGS,
     "stop_token_ids": (1, True, "x", ["x"], [1.5], [True], {}),
+    "allowed_token_ids": (1, True, "x", ["x"], [1.5], [True], {}),
+    "bad_words": (1, True, "x", [1], [True], [[]], {}),
+    "logit_bias": (*OBJECT, {"5": "x"}, {"5": []}),
     "max_length": INTEGER,
     **dict.fromkeys(("max_tokens", "max_completion_tokens", "min_tokens"), INTEGER),
     **dict.fromkeys(
@@ -262,11 +304,6 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
 
 # Parameters that are refused: values that are, of a wrong type too, and what is neutral.
 REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
-    "presence_penalty": ((0.5, "x"), (0,)),
-    "frequency_penalty": ((0.5, "x"), (0,)),
-    "logit_bias": (({"5": 1}, 5), ({},)),
-    "allowed_token_ids": (([1], 5), ([],)),
-    "bad_words": ((["x"], 5), ([],)),
     "watermarking": ((True, "x"), (False,)),
     "repetition_detection": (({"min_count": 2},), ()),
     "prompt_logprobs": ((0, 1, "x"), ()),

@@ -90,8 +90,12 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "guided_json",
     ),
     "n": ({"n": 0}, "n"),
-    "frequency_penalty": ({"frequency_penalty": 1}, "frequency_penalty"),
-    "logit_bias": ({"logit_bias": {"5": 1}}, "logit_bias"),
+    "logprob_token_ids": ({"logprob_token_ids": [1]}, "logprob_token_ids"),
+    "repetition_detection": ({"repetition_detection": {"min_count": 2}}, "repetition_detection"),
+    "frequency_penalty": ({"frequency_penalty": 3}, "frequency_penalty"),
+    "a key of logit_bias": ({"logit_bias": {"5": 1, "x": 1}}, "logit_bias.x"),
+    "a token of logit_bias": ({"logit_bias": {"1000000": 1}}, "logit_bias.1000000"),
+    "a bad word": ({"bad_words": ["a", ""]}, "bad_words[1]"),
     "a forced tool": (
         {
             "tools": [{"type": "function", "function": {"name": "f"}}],

@@ -68,7 +68,7 @@ def test_errors_are_its_own(seen: Any) -> None:
             "known": True,
         },
         {**wrong, "code": "invalid_value", "param": "temperature"},
-        {**wrong, "code": "unsupported_parameter", "param": "presence_penalty"},
+        {**wrong, "code": "unsupported_parameter", "param": "modalities"},
     ]
 
 

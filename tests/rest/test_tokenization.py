@@ -199,5 +199,7 @@ async def test_models_are_chosen_by_type_and_provider(
         assert len(body["data"]) == found
         for model in body["data"]:
             assert (model["type"], model["provider"]) == ("text-generation", "openvino")
+            assert model["sampling_control"] is True
     typed_answer = (await http.get(f"/ovchat/v1/models?{query}")).json()
     assert len(typed_answer.get("models", [])) == found
+    assert all(model["sampling_control"] for model in typed_answer.get("models", []))

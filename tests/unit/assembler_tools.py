@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.completion import Choice, ChunkChoice, FinishReason
+    from ovchat_server.chat.assembler import Alternatives
     from ovchat_server.chat.detokenizer import TokenDecoder
 
 
@@ -34,12 +35,14 @@ class Assembled:
         return collector.choice()
 
 
-def assembled(
+def assembled(  # noqa: PLR0913  all that an engine brings
     decoder: TokenDecoder,
     groups: Sequence[Sequence[int]],
     options: AssemblyOptions,
     reason: FinishReason,
     logprobs: Sequence[float] = (),
+    *,
+    alternatives: Sequence[Alternatives] = (),
 ) -> Assembled:
     """Feed `groups` of tokens; the last one comes with the engine's reason to end."""
     assembler = ChoiceAssembler(0, decoder, options)
@@ -49,7 +52,7 @@ def assembled(
     for number, group in enumerate(groups):
         finish = reason if number == len(groups) - 1 else None
         end = start + len(group)
-        chunks += assembler.feed(group, logprobs[start:end], finish)
+        chunks += assembler.feed(group, logprobs[start:end], finish, alternatives[start:end])
         start = end
         if assembler.ended:
             break

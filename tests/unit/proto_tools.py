@@ -72,6 +72,10 @@ OPENAI_TOOL = {
 }
 
 # As proto, as OpenAI's JSON.
+BIAS: tuple[dict[str, Any], dict[str, Any]] = (
+    {"logit_bias": {0: -100.0, 2**32 - 1: 0.5}},
+    {"logit_bias": {"0": -100, str(2**32 - 1): 0.5}},
+)
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "response_format text": (
         {"response_format": format_pb2.ResponseFormat(text=format_pb2.TextFormat())},
@@ -158,8 +162,8 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
             {"user": "me", "metadata": {"a": "b"}, "store": False, "verbosity": "low"},
         ),
         "neutral": (
-            {"n": 1, "logprobs": False, "presence_penalty": 0, "modalities": ["text"]},
-            {"n": 1, "logprobs": False, "presence_penalty": 0, "modalities": ["text"]},
+            {"n": 1, "logprobs": False, "modalities": ["text"]},
+            {"n": 1, "logprobs": False, "modalities": ["text"]},
         ),
         "documents": (
             {"documents": [SCHEMA_TEXT, "{}"]},
@@ -170,6 +174,7 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
             {"n": 2, "best_of": 4, "use_beam_search": True, "length_penalty": -0.5},
         ),
         "a priority": ({"priority": -5}, {"priority": -5}),
+        "a bias": BIAS,
         "several parts": (
             message(role=ROLES["user"], content=text("a", "", "b"), name="Ann"),
             {
@@ -244,6 +249,11 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
             ("truncation_side", "right"),
             ("min_p", 0.25),
             ("repetition_penalty", 1.5),
+            ("presence_penalty", 0),
+            ("presence_penalty", -2),
+            ("frequency_penalty", 0.5),
+            ("allowed_token_ids", [5, 2**32 - 1]),
+            ("bad_words", ["a", " b"]),
             ("seed", -(2**63)),
             ("seed", 2**63 - 1),
             ("n", 3),
@@ -254,8 +264,8 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
     }
     | {
         "log probabilities": (
-            {"logprobs": True, "top_logprobs": 1},
-            {"logprobs": True, "top_logprobs": 1},
+            {"logprobs": True, "top_logprobs": 20},
+            {"logprobs": True, "top_logprobs": 20},
         ),
     }
     | FORMS

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.chat import Role
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.generation import StreamOptions
+from ovchat_server.api.text_request import read_text_request
 from ovchat_server.engine.base import GeneratedTokens, TokenFinish
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.models import ModelRegistry
+from ovchat_server.serving.text import TextCompletions
 from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, served
 
 if TYPE_CHECKING:
@@ -47,6 +49,34 @@ async def test_the_roles_come_first_in_order_whichever_choice_speaks_first() -> 
         (0, "a"),
         (1, "b"),
     ]
+
+
+async def test_the_likeliest_tokens_are_told_with_the_text_of_theirs() -> None:
+    tokens = tuple(TOKENIZER.encode("ab"))
+    [x, y] = TOKENIZER.encode("xy")
+    tops = (((x, -0.1), (tokens[0], -2.0)), ((tokens[1], -0.2), (y, -3.0)))
+    piece = GeneratedTokens(0, tokens, TokenFinish.LENGTH, (-2.0, -0.2), tops)
+    asked: dict[str, Any] = {"logprobs": True, "top_logprobs": 2}
+    [choice] = (await (await answer(ScriptedEngine([piece]), **asked)).whole()).choices
+
+    told = [
+        [(top.text, top.logprob) for top in item.alternatives] for item in choice.logprobs or ()
+    ]
+    assert told == [[("x", -0.1), ("a", -2.0)], [("b", -0.2), ("y", -3.0)]]
+
+
+async def test_a_text_completion_names_its_own_token_in_any_case() -> None:
+    tokens = tuple(TOKENIZER.encode("ab"))
+    [x] = TOKENIZER.encode("x")
+    piece = GeneratedTokens(
+        0, tokens, TokenFinish.LENGTH, (-2.0, -0.2), (((x, -0.1),), ((tokens[1], -0.2),))
+    )
+    texts = TextCompletions(ModelRegistry([served(ScriptedEngine([piece]))]))
+    request = read_text_request({"model": "demo", "prompt": "Hi", "logprobs": 1})
+    [choice] = (await (await texts.answer(request)).whole()).choices
+
+    told = [[top.text for top in item.alternatives] for item in choice.logprobs or ()]
+    assert told == [["x", "a"], ["b"]]
 
 
 async def test_a_choice_that_ends_before_the_engine_does_is_given_up_alone() -> None:

@@ -264,6 +264,58 @@ def test_a_log_probability_is_one_that_json_can_hold(given: float, reported: flo
     assert str(item.logprob) != "-0.0"
 
 
+def likeliest(own: bool, *tops: tuple[int, float], said: float = -1.0) -> list[tuple[str, float]]:  # noqa: FBT001
+    """What is told beside an "H"."""
+    options = AssemblyOptions(logprobs=True, own_alternative=own)
+    one = assembled(
+        TOKENIZER, tokens_of("H"), options, FinishReason.LENGTH, [said], alternatives=[tops]
+    )
+    [item] = one.choice.logprobs or ()
+    assert all(top.bytes == top.text.encode() for top in item.alternatives)
+    return [(top.text, top.logprob) for top in item.alternatives]
+
+
+H, A, B = TOKENIZER.encode("Hab")
+
+
+@pytest.mark.parametrize(
+    ("own", "tops", "told"),
+    [
+        (False, [(A, -0.5), (B, -0.75)], [("a", -0.5), ("b", -0.75)]),
+        (True, [(A, -0.5), (B, -0.75)], [("a", -0.5), ("b", -0.75), ("H", -1.0)]),
+        # Two numbers of one token would be one too many.
+        (False, [(A, -0.5), (H, -1.00001)], [("a", -0.5), ("H", -1.0)]),
+        (True, [(H, -0.99999), (A, -1.5)], [("H", -1.0), ("a", -1.5)]),
+        (False, [], []),
+        (True, [], [("H", -1.0)]),
+        (False, [(A, 1e-7), (B, -math.inf)], [("a", 0.0), ("b", -9999.0)]),
+    ],
+)
+def test_alternatives_are_the_likeliest_tokens(
+    own: bool,  # noqa: FBT001
+    tops: list[tuple[int, float]],
+    told: list[tuple[str, float]],
+) -> None:
+    assert likeliest(own, *tops) == told
+
+
+def test_alternatives_come_with_their_token_and_are_cut_with_it() -> None:
+    options = AssemblyOptions(stop=("b!",), logprobs=True)
+    tops = [[(token, -2.0)] for [token] in tokens_of("1234")]
+    said = tokens_of("abb!")
+    chunks = assembled(
+        TOKENIZER, said, options, FinishReason.LENGTH, [-1.0] * 4, alternatives=tops
+    ).chunks
+    told = [
+        (
+            chunk.delta.content,
+            [top.text for item in chunk.logprobs or () for top in item.alternatives],
+        )
+        for chunk in chunks
+    ]
+    assert told == [("a", ["1"]), ("b", ["2"]), (None, [])]
+
+
 def test_log_probabilities_come_with_the_text_of_their_tokens() -> None:
     options = AssemblyOptions(stop=("b!",), logprobs=True)
     chunks = assembled(

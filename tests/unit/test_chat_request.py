@@ -76,6 +76,11 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
         ("truncation_side", [1, True, []], "a string"),
         ("min_p", ["1", False], "a number"),
         ("repetition_penalty", ["1", True], "a number"),
+        ("presence_penalty", ["1", True, []], "a number"),
+        ("frequency_penalty", ["1", False, {}], "a number"),
+        ("logit_bias", [1, True, "x", []], "an object"),
+        ("allowed_token_ids", [1, "x", {}], "an array"),
+        ("bad_words", [1, "x", {}], "an array"),
         ("n", ["1", 1.5, True, {}], "an integer"),
         ("best_of", ["1", 1.5, True], "an integer"),
         ("use_beam_search", [1, "true"], "true or false"),
@@ -207,6 +212,8 @@ def test_a_wrong_document_is_refused_by_its_place(value: Any, path: str, code: s
         ({"logprobs": True}, True, 0),
         ({"logprobs": True, "top_logprobs": 0}, True, 0),
         ({"logprobs": True, "top_logprobs": 1}, True, 1),
+        ({"logprobs": True, "top_logprobs": 20}, True, 20),
+        ({"logprobs": True, "top_logprobs": 0, "best_of": 2}, True, 0),
     ],
 )
 def test_log_probabilities_are_reported_where_asked_for(
@@ -223,8 +230,7 @@ def test_log_probabilities_are_reported_where_asked_for(
     [
         ({"top_logprobs": 1}, "invalid_value"),
         ({"logprobs": False, "top_logprobs": 1}, "invalid_value"),
-        ({"logprobs": True, "top_logprobs": 2}, "unsupported_parameter"),
-        ({"logprobs": True, "top_logprobs": 20}, "unsupported_parameter"),
+        ({"logprobs": True, "top_logprobs": 1, "best_of": 2}, "unsupported_parameter"),
         ({"logprobs": True, "top_logprobs": 21}, "invalid_value"),
         ({"logprobs": True, "top_logprobs": -1}, "invalid_value"),
     ],
@@ -255,7 +261,7 @@ def test_strictly_read_unknown_keys_are_refused_by_name() -> None:
 
 
 def test_strictly_read_a_request_of_known_keys_is_the_same() -> None:
-    fields = REQUIRED | {"user": "me", "temperature": 1, "presence_penalty": 0}
+    fields = REQUIRED | {"user": "me", "temperature": 1, "watermarking": False}
     assert read_chat_request(fields, strict=True) == read_chat_request(fields)
 
 

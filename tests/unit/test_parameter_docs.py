@@ -48,6 +48,9 @@ NUMBER = re.compile(
     r"number (?P<above>above )?(?P<least>-?[\d.]+) to (?P<below>below )?(?P<most>-?[\d.]+)"
 )
 ARRAY = re.compile(r"(?P<string>string or )?array of (?P<least>\d+) to (?P<most>\d+) (?P<item>.+)")
+OBJECT = re.compile(
+    r"object of (?P<fewest>\d+) to (?P<entries>\d+) numbers (?P<least>-?\d+) to (?P<most>-?\d+)"
+)
 STEP = 1e-6
 # What a request needs besides a parameter at its bounds.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -162,6 +165,12 @@ def probes(said: str) -> tuple[list[Any], list[Any]]:
         fewer = [items(kind, least - 1)] if least else []
         text = ["x"] if found["string"] else []
         return [items(kind, least), items(kind, most), *text], [*fewer, items(kind, most + 1), 1]
+    if found := OBJECT.fullmatch(said):
+        fewest, entries = int(found["fewest"]), int(found["entries"])
+        least, most = int(found["least"]), int(found["most"])
+        numbers = {str(key): least for key in range(entries)}
+        many = [dict.fromkeys(list(numbers)[:fewest], least), numbers, {"0": most}]
+        return many, [{**numbers, str(entries): 0}, {"0": least - STEP}, {"0": most + STEP}, 1]
     if said.startswith("one of "):
         return said.removeprefix("one of ").split(", "), ["other", 1]
     return {

@@ -168,7 +168,11 @@ def test_json_in_a_string_must_be_an_object() -> None:
             "response_format.json_schema.schema",
         ),
         ({"structured_outputs": format_pb2.StructuredOutputs()}, "structured_outputs"),
-        ({"logit_bias": {1: 2.0}}, "logit_bias"),
+        ({"logit_bias": {1: 200.0}}, "logit_bias"),
+        ({"allowed_token_ids": [1] * 4097}, "allowed_token_ids"),
+        ({"bad_words": ["x", ""]}, "bad_words[1]"),
+        ({"presence_penalty": float("nan")}, "presence_penalty"),
+        ({"prompt_logprobs": 1}, "prompt_logprobs"),
         ({"n": 0}, "n"),
         ({"documents": ["{}", "[]"]}, "documents[1]"),
         ({"chat_template_kwargs": '{"messages": []}'}, "chat_template_kwargs"),
@@ -189,8 +193,9 @@ def test_an_empty_request_misses_what_is_required() -> None:
 
 def test_a_field_that_breaks_a_rule_of_the_shared_rules_has_the_contracts_path() -> None:
     """Parts of a path that the contract does not have are left out; the message keeps them."""
-    (violation,) = refused_by_proto(logit_bias={1: 2.0, 7: 3.0})
+    (violation,) = refused_by_proto(logit_bias={1: 2.0, 7: 300.0})
     assert violation.field == "logit_bias"
+    assert violation.message.startswith("logit_bias.7 must be at least -100 and at most 100")
     (violation,) = refused_by_proto(
         messages=[
             message_pb2.Message(role=ROLES["user"], content=text("a")),

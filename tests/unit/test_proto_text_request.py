@@ -12,7 +12,7 @@ from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.parameters import TEXT
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.rpc.request import text_request
-from tests.unit.proto_tools import FORMS, OLDER
+from tests.unit.proto_tools import BIAS, FORMS, OLDER
 
 
 def text(value: str) -> completion_pb2.Prompt:
@@ -45,6 +45,7 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"n": 2, "best_of": 4, "use_beam_search": True, "length_penalty": 0.5},
     ),
     "a priority": ({"priority": 7}, {"priority": 7}),
+    "a bias": BIAS,
     "only the prompt": ({"echo": True, "max_tokens": 0}, {"echo": True, "max_tokens": 0}),
 }
 PAIRS |= {
@@ -71,9 +72,14 @@ PAIRS |= {
         ("min_p", 0.25),
         ("seed", -1),
         ("repetition_penalty", 1.5),
+        ("presence_penalty", -0.5),
+        ("frequency_penalty", 2),
+        ("allowed_token_ids", [0, 2**32 - 1]),
+        ("bad_words", ["a", " b"]),
         ("n", 3),
         ("logprobs", 0),
         ("logprobs", 1),
+        ("logprobs", 20),
         ("user", "me"),
     ]
 }
@@ -114,9 +120,9 @@ def test_a_streams_options_are_read() -> None:
         ({"prompt": [text("a"), text("")]}, "prompt[1]"),
         ({"prompt": [text("a"), tokens()]}, "prompt[1]"),
         ({"suffix": "x"}, "suffix"),
-        ({"logit_bias": {1: 2.0}}, "logit_bias"),
+        ({"logit_bias": {1: 200.0}}, "logit_bias"),
         ({"max_tokens": 0}, "max_tokens"),
-        ({"logprobs": 2}, "logprobs"),
+        ({"logprobs": 21}, "logprobs"),
         ({"response_format": format_pb2.ResponseFormat()}, "response_format"),
         ({"structured_outputs": format_pb2.StructuredOutputs()}, "structured_outputs"),
         ({"stream_options": chat_pb2.StreamOptions()}, "stream_options"),

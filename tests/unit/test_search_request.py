@@ -32,6 +32,11 @@ from ovchat_server.api.limits import DEFAULT_LIMITS
         ({"best_of": 2, "min_tokens": 0, "ignore_eos": False}, 1, BeamSearch(2)),
         ({"best_of": 2, "repetition_penalty": 1.0}, 1, BeamSearch(2)),
         ({"best_of": 2, "temperature": 0.5, "seed": 3}, 1, BeamSearch(2)),
+        ({"best_of": 2, "presence_penalty": 0, "frequency_penalty": 0.0}, 1, BeamSearch(2)),
+        ({"best_of": 2, "logit_bias": {"5": 0}, "bad_words": []}, 1, BeamSearch(2)),
+        ({"best_of": 2, "allowed_token_ids": []}, 1, BeamSearch(2)),
+        # Greedy, and no search.
+        ({"use_beam_search": True, "presence_penalty": 1}, 1, None),
     ],
 )
 def test_a_search_is_asked_for_in_two_ways(
@@ -59,6 +64,11 @@ def test_a_search_is_asked_for_in_two_ways(
             "repetition_penalty",
             "unsupported_parameter",
         ),
+        ({"best_of": 2, "presence_penalty": 1}, "presence_penalty", "unsupported_parameter"),
+        ({"best_of": 2, "frequency_penalty": -1}, "frequency_penalty", "unsupported_parameter"),
+        ({"best_of": 2, "logit_bias": {"5": 1}}, "logit_bias", "unsupported_parameter"),
+        ({"best_of": 2, "allowed_token_ids": [5]}, "allowed_token_ids", "unsupported_parameter"),
+        ({"best_of": 2, "bad_words": ["x"]}, "bad_words", "unsupported_parameter"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused_by_name(

@@ -8,12 +8,12 @@ import pytest
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.generation import Ending, GenerationParams
+from ovchat_server.api.generation_request import MAX_TOP_LOGPROBS
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.parameters import TEXT
 from ovchat_server.api.text import TextRequest
 from ovchat_server.api.text_request import (
     DEFAULT_MAX_TOKENS,
-    MAX_LOGPROBS,
     MAX_TEXT_CHOICES,
     read_text_request,
 )
@@ -35,7 +35,8 @@ def paths(**fields: Any) -> list[tuple[str, str]]:
 
 def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> None:
     ending = Ending(max_tokens=DEFAULT_MAX_TOKENS)
-    assert read() == TextRequest("demo", ("Hi",), ("prompt",), GenerationParams(ending=ending))
+    generation = GenerationParams(ending=ending, top_logprobs_field="logprobs")
+    assert read() == TextRequest("demo", ("Hi",), ("prompt",), generation)
 
 
 @pytest.mark.parametrize("field", ["model", "prompt"])
@@ -103,7 +104,7 @@ def test_all_prompts_together_make_only_so_many_choices() -> None:
 
 @pytest.mark.parametrize(
     ("value", "logprobs", "alternatives"),
-    [(None, False, 0), (0, True, 0), (1, True, 1)],
+    [(None, False, 0), (0, True, 0), (1, True, 1), (MAX_TOP_LOGPROBS, True, MAX_TOP_LOGPROBS)],
 )
 def test_log_probabilities_are_asked_for_by_number(
     value: int | None,
@@ -117,9 +118,7 @@ def test_log_probabilities_are_asked_for_by_number(
 @pytest.mark.parametrize(
     ("value", "code"),
     [
-        (2, "unsupported_parameter"),
-        (MAX_LOGPROBS, "unsupported_parameter"),
-        (MAX_LOGPROBS + 1, "invalid_value"),
+        (MAX_TOP_LOGPROBS + 1, "invalid_value"),
         (-1, "invalid_value"),
         (True, "invalid_type"),
         ("1", "invalid_type"),
@@ -127,6 +126,11 @@ def test_log_probabilities_are_asked_for_by_number(
 )
 def test_alternatives_that_cannot_be_reported_are_refused(value: Any, code: str) -> None:
     assert paths(logprobs=value) == [("logprobs", code)]
+
+
+def test_a_search_tells_log_probabilities_without_alternatives() -> None:
+    assert read(logprobs=0, best_of=2).generation.logprobs
+    assert paths(logprobs=1, best_of=2) == [("logprobs", "unsupported_parameter")]
 
 
 @pytest.mark.parametrize("value", [0, 1])
@@ -189,7 +193,7 @@ def test_strictly_read_unknown_keys_are_refused_by_name() -> None:
 
 
 def test_every_fault_is_told_at_once() -> None:
-    violations = refused(prompt=["", 1], n=0, logprobs=9, suffix="x", echo=1)
+    violations = refused(prompt=["", 1], n=0, logprobs=21, suffix="x", echo=1)
     assert [item.field for item in violations] == [
         "echo",
         "prompt[0]",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ import pytest
 
 from ovchat_server.api.chat import Message, Role
 from ovchat_server.api.completion import (
+    Alternative,
     Choice,
     Chunk,
     ChunkChoice,
@@ -100,18 +100,28 @@ def test_tokens_are_told_only_where_asked_for() -> None:
 
 
 def test_log_probabilities_are_lists_of_one_kind_each() -> None:
-    first = TokenLogprob("a", -0.5, b"a", 0)
+    tops = (Alternative("b", -0.25, b"b"), Alternative("a", -0.5, b"a"))
+    first = TokenLogprob("a", -0.5, b"a", 0, tops)
     half = TokenLogprob("\ufffd", -2.0, b"\xf0", 1)
-    logprobs = (dataclasses.replace(first, alternatives=(first,)), half)
+    logprobs = (first, half)
     expected = {
         "tokens": ["a", "\ufffd"],
         "token_logprobs": [-0.5, -2.0],
         "text_offset": [0, 1],
-        "top_logprobs": [{"a": -0.5}, None],
+        "top_logprobs": [{"b": -0.25, "a": -0.5}, None],
     }
     assert whole("x", logprobs=logprobs)["choices"][0]["logprobs"] == expected
     assert part("x", logprobs=logprobs)["choices"][0]["logprobs"] == expected
     assert part(None, logprobs=())["choices"][0]["logprobs"] is None
+
+
+def test_of_alternatives_that_look_the_same_the_likelier_is_told() -> None:
+    tops = tuple(
+        Alternative("\ufffd", -float(number), bytes([0xF0 + number])) for number in range(1, 4)
+    )
+    token = TokenLogprob("\ufffd", -3.0, b"\xf3", 0, tops)
+    [told] = whole("x", logprobs=(token,))["choices"][0]["logprobs"]["top_logprobs"]
+    assert told == {"\ufffd": -1.0}
 
 
 @pytest.mark.parametrize(

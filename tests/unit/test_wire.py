@@ -10,6 +10,7 @@ import pytest
 
 from ovchat_server.api.chat import Message, Role, ToolCall
 from ovchat_server.api.completion import (
+    Alternative,
     Choice,
     Chunk,
     ChunkChoice,
@@ -110,6 +111,8 @@ def test_what_stopped_the_answer_is_told(reason: str | int) -> None:
 
 HALF = TokenLogprob("\ufffd", -0.25, b"\xf0\x9f", 0)
 WORD = TokenLogprob(" a", -1.5, b" a", 1)
+LIKELIER = Alternative("\ufffd", -0.25, b"\xf0\x9f")
+ITSELF = Alternative(" a", -1.5, b" a")
 REPORTED = (
     {"token": "\ufffd", "logprob": -0.25, "bytes": [0xF0, 0x9F]},
     {"token": " a", "logprob": -1.5, "bytes": [32, 97]},
@@ -117,11 +120,11 @@ REPORTED = (
 
 
 def test_log_probabilities_are_openais() -> None:
-    logprobs = (HALF, dataclasses.replace(WORD, alternatives=(WORD,)))
+    logprobs = (HALF, dataclasses.replace(WORD, alternatives=(LIKELIER, ITSELF)))
     expected = {
         "content": [
             {**REPORTED[0], "top_logprobs": []},
-            {**REPORTED[1], "top_logprobs": [REPORTED[1]]},
+            {**REPORTED[1], "top_logprobs": [REPORTED[0], REPORTED[1]]},
         ],
         "refusal": None,
     }
@@ -289,10 +292,17 @@ def test_an_error_is_openais_object(error: ApiError, expected: dict[str, Any]) -
     assert sent(wire.error(error)) == {"error": expected}
 
 
+@pytest.mark.parametrize("control", [True, False])
 @pytest.mark.parametrize(("context", "shown"), [(2048, 2048), (0, None)])
-def test_a_model_is_listed_as_openai_and_vllm_do(context: int, shown: int | None) -> None:
+def test_a_model_is_listed_as_openai_and_vllm_do(
+    context: int,
+    shown: int | None,
+    control: bool,  # noqa: FBT001
+) -> None:
     capabilities = (Capability.CHAT, Capability.TOOLS)
-    status = ModelStatus("demo", 1, context, capabilities, ModelState.READY)
+    status = ModelStatus(
+        "demo", 1, context, capabilities, ModelState.READY, sampling_control=control
+    )
     assert sent(wire.model(status)) == {
         "id": "demo",
         "object": "model",
@@ -304,4 +314,5 @@ def test_a_model_is_listed_as_openai_and_vllm_do(context: int, shown: int | None
         "type": "text-generation",
         "provider": "openvino",
         "state": "ready",
+        "sampling_control": control,
     }

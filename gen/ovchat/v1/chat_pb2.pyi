@@ -207,9 +207,11 @@ class CreateChatCompletionRequest(_message.Message):
     repetition_penalty: _builtins.float
     """Above 1 makes tokens that were already seen less likely, below 1 more; [0.01, 100]. Default 1."""
     presence_penalty: _builtins.float
-    """-2 to 2. Default 0. Not served yet."""
+    """Taken off the logits of tokens that the answer has already; -2 to 2. Default 0. This and the
+    four that follow need Model.sampling_control, and are not for a beam search.
+    """
     frequency_penalty: _builtins.float
-    """-2 to 2. Default 0. Not served yet."""
+    """The same, as many times as the answer has the token; -2 to 2. Default 0."""
     n: _builtins.int
     """--- Choices ---
 
@@ -229,8 +231,8 @@ class CreateChatCompletionRequest(_message.Message):
     Report the log probability of every token of the answer. Default false.
     """
     top_logprobs: _builtins.int
-    """Report so many alternatives for every token; needs logprobs. 1 names the chosen token
-    itself; more are not served yet.
+    """Report so many of the most likely tokens with every token; 0 to 20. Needs logprobs, and
+    Model.sampling_control. Default 0.
     """
     prompt_logprobs: _builtins.int
     """Report log probabilities of the prompt's tokens. Not served yet."""
@@ -313,15 +315,15 @@ class CreateChatCompletionRequest(_message.Message):
 
     @_builtins.property
     def logit_bias(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
-        """Token id to a bias of -100 to 100. Not served yet."""
+        """What is added to tokens' logits, by their ids: -100 to 100. At most 1,024."""
 
     @_builtins.property
     def allowed_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Sample only from these tokens. Not served yet."""
+        """Choose from these tokens only; each in the model's vocabulary, at most 4,096. Default: all."""
 
     @_builtins.property
     def bad_words(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Never generate these texts. Not served yet."""
+        """Never generate these words; at most 128 of 256 characters, none empty."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.Tool]:
@@ -1039,12 +1041,16 @@ class TokenLogprob(_message.Message):
     token: _builtins.str
     """Its text; U+FFFD where its bytes alone are not text."""
     logprob: _builtins.float
-    """Natural logarithm of the model's own probability, before temperature and filters."""
+    """Natural logarithm of the model's own probability, before temperature, filters, penalties
+    and bias.
+    """
     bytes: _builtins.bytes
     """Its bytes."""
     @_builtins.property
     def top_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopLogprob]:
-        """The most likely tokens in its place, as far as top_logprobs asked for them."""
+        """The most likely tokens in its place, the most likely first: as many as top_logprobs asked
+        for. It need not be one of them; in a text completion it comes last then.
+        """
 
     def __init__(
         self,

@@ -130,9 +130,11 @@ class CreateCompletionRequest(_message.Message):
     repetition_penalty: _builtins.float
     """[0.01, 100]. Default 1."""
     presence_penalty: _builtins.float
-    """-2 to 2. Default 0. Not served yet."""
+    """Taken off the logits of tokens that the answer has already; -2 to 2. Default 0. This and the
+    four that follow need Model.sampling_control, and are not for a beam search.
+    """
     frequency_penalty: _builtins.float
-    """-2 to 2. Default 0. Not served yet."""
+    """The same, as many times as the answer has the token; -2 to 2. Default 0."""
     n: _builtins.int
     """--- Choices ---
 
@@ -147,8 +149,8 @@ class CreateCompletionRequest(_message.Message):
     logprobs: _builtins.int
     """--- Log probabilities ---
 
-    Report the log probability of every token, and so many alternatives; 0 or 1, which names
-    the chosen token itself. Not with echo. More are not served yet.
+    Report the log probability of every token, and so many of the most likely tokens with it,
+    besides the token itself; 0 to 20. More than 0 need Model.sampling_control. Not with echo.
     """
     prompt_logprobs: _builtins.int
     """Report log probabilities of the prompt's tokens. Not served yet."""
@@ -176,15 +178,15 @@ class CreateCompletionRequest(_message.Message):
 
     @_builtins.property
     def logit_bias(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
-        """Token id to a bias of -100 to 100. Not served yet."""
+        """What is added to tokens' logits, by their ids: -100 to 100. At most 1,024."""
 
     @_builtins.property
     def allowed_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Sample only from these tokens. Not served yet."""
+        """Choose from these tokens only; each in the model's vocabulary, at most 4,096. Default: all."""
 
     @_builtins.property
     def bad_words(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Never generate these texts. Not served yet."""
+        """Never generate these words; at most 128 of 256 characters, none empty."""
 
     @_builtins.property
     def response_format(self) -> _format_pb2.ResponseFormat:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dovchat/v1/model_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\"3\n\x11ListModelsRequest\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\"6\n\x12ListModelsResponse\x12 \n\x06models\x18\x01 \x03(\x0b\x32\x10.ovchat.v1.Model\"\x1d\n\x0fGetModelRequest\x12\n\n\x02id\x18\x01 \x01(\t\"3\n\x10GetModelResponse\x12\x1f\n\x05model\x18\x01 \x01(\x0b\x32\x10.ovchat.v1.Model\"\xf8\x01\n\x05Model\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07\x63reated\x18\x02 \x01(\r\x12\x16\n\x0e\x63ontext_length\x18\x03 \x01(\r\x12+\n\x0c\x63\x61pabilities\x18\x04 \x03(\x0e\x32\x15.ovchat.v1.Capability\x12$\n\x05state\x18\x05 \x01(\x0e\x32\x15.ovchat.v1.ModelState\x12\x14\n\x0cstate_reason\x18\x06 \x01(\t\x12(\n\x04load\x18\x07 \x01(\x0b\x32\x15.ovchat.v1.EngineLoadH\x00\x88\x01\x01\x12\x0c\n\x04type\x18\x08 \x01(\t\x12\x10\n\x08provider\x18\t \x01(\tB\x07\n\x05_load\"\xe6\x02\n\nEngineLoad\x12\x1d\n\x10running_requests\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1d\n\x10waiting_requests\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x1b\n\x0eused_kv_blocks\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x1c\n\x0ftotal_kv_blocks\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x1c\n\x0fpeak_batch_size\x18\x05 \x01(\rH\x04\x88\x01\x01\x12\x1d\n\x10generated_tokens\x18\x06 \x01(\x04H\x05\x88\x01\x01\x12\x18\n\x0bpreemptions\x18\x07 \x01(\x04H\x06\x88\x01\x01\x42\x13\n\x11_running_requestsB\x13\n\x11_waiting_requestsB\x11\n\x0f_used_kv_blocksB\x12\n\x10_total_kv_blocksB\x12\n\x10_peak_batch_sizeB\x13\n\x11_generated_tokensB\x0e\n\x0c_preemptions*v\n\nModelState\x12\x1b\n\x17MODEL_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13MODEL_STATE_LOADING\x10\x01\x12\x15\n\x11MODEL_STATE_READY\x10\x02\x12\x1b\n\x17MODEL_STATE_UNAVAILABLE\x10\x03*\x84\x01\n\nCapability\x12\x1a\n\x16\x43\x41PABILITY_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41PABILITY_CHAT\x10\x01\x12\x14\n\x10\x43\x41PABILITY_TOOLS\x10\x02\x12\x18\n\x14\x43\x41PABILITY_REASONING\x10\x03\x12\x15\n\x11\x43\x41PABILITY_VISION\x10\x04\x32\xdc\x01\n\x0cModelService\x12\x64\n\nListModels\x12\x1c.ovchat.v1.ListModelsRequest\x1a\x1d.ovchat.v1.ListModelsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/ovchat/v1/models\x12\x66\n\x08GetModel\x12\x1a.ovchat.v1.GetModelRequest\x1a\x1b.ovchat.v1.GetModelResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/ovchat/v1/models/{id=**}b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dovchat/v1/model_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\"3\n\x11ListModelsRequest\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\"6\n\x12ListModelsResponse\x12 \n\x06models\x18\x01 \x03(\x0b\x32\x10.ovchat.v1.Model\"\x1d\n\x0fGetModelRequest\x12\n\n\x02id\x18\x01 \x01(\t\"3\n\x10GetModelResponse\x12\x1f\n\x05model\x18\x01 \x01(\x0b\x32\x10.ovchat.v1.Model\"\xac\x02\n\x05Model\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07\x63reated\x18\x02 \x01(\r\x12\x16\n\x0e\x63ontext_length\x18\x03 \x01(\r\x12+\n\x0c\x63\x61pabilities\x18\x04 \x03(\x0e\x32\x15.ovchat.v1.Capability\x12$\n\x05state\x18\x05 \x01(\x0e\x32\x15.ovchat.v1.ModelState\x12\x14\n\x0cstate_reason\x18\x06 \x01(\t\x12(\n\x04load\x18\x07 \x01(\x0b\x32\x15.ovchat.v1.EngineLoadH\x00\x88\x01\x01\x12\x0c\n\x04type\x18\x08 \x01(\t\x12\x10\n\x08provider\x18\t \x01(\t\x12\x1d\n\x10sampling_control\x18\n \x01(\x08H\x01\x88\x01\x01\x42\x07\n\x05_loadB\x13\n\x11_sampling_control\"\xe6\x02\n\nEngineLoad\x12\x1d\n\x10running_requests\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1d\n\x10waiting_requests\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x1b\n\x0eused_kv_blocks\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x1c\n\x0ftotal_kv_blocks\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x1c\n\x0fpeak_batch_size\x18\x05 \x01(\rH\x04\x88\x01\x01\x12\x1d\n\x10generated_tokens\x18\x06 \x01(\x04H\x05\x88\x01\x01\x12\x18\n\x0bpreemptions\x18\x07 \x01(\x04H\x06\x88\x01\x01\x42\x13\n\x11_running_requestsB\x13\n\x11_waiting_requestsB\x11\n\x0f_used_kv_blocksB\x12\n\x10_total_kv_blocksB\x12\n\x10_peak_batch_sizeB\x13\n\x11_generated_tokensB\x0e\n\x0c_preemptions*v\n\nModelState\x12\x1b\n\x17MODEL_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13MODEL_STATE_LOADING\x10\x01\x12\x15\n\x11MODEL_STATE_READY\x10\x02\x12\x1b\n\x17MODEL_STATE_UNAVAILABLE\x10\x03*\x84\x01\n\nCapability\x12\x1a\n\x16\x43\x41PABILITY_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41PABILITY_CHAT\x10\x01\x12\x14\n\x10\x43\x41PABILITY_TOOLS\x10\x02\x12\x18\n\x14\x43\x41PABILITY_REASONING\x10\x03\x12\x15\n\x11\x43\x41PABILITY_VISION\x10\x04\x32\xdc\x01\n\x0cModelService\x12\x64\n\nListModels\x12\x1c.ovchat.v1.ListModelsRequest\x1a\x1d.ovchat.v1.ListModelsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/ovchat/v1/models\x12\x66\n\x08GetModel\x12\x1a.ovchat.v1.GetModelRequest\x1a\x1b.ovchat.v1.GetModelResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/ovchat/v1/models/{id=**}b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,10 +36,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MODELSERVICE'].methods_by_name['ListModels']._serialized_options = b'\202\323\344\223\002\023\022\021/ovchat/v1/models'
   _globals['_MODELSERVICE'].methods_by_name['GetModel']._loaded_options = None
   _globals['_MODELSERVICE'].methods_by_name['GetModel']._serialized_options = b'\202\323\344\223\002\033\022\031/ovchat/v1/models/{id=**}'
-  _globals['_MODELSTATE']._serialized_start=879
-  _globals['_MODELSTATE']._serialized_end=997
-  _globals['_CAPABILITY']._serialized_start=1000
-  _globals['_CAPABILITY']._serialized_end=1132
+  _globals['_MODELSTATE']._serialized_start=931
+  _globals['_MODELSTATE']._serialized_end=1049
+  _globals['_CAPABILITY']._serialized_start=1052
+  _globals['_CAPABILITY']._serialized_end=1184
   _globals['_LISTMODELSREQUEST']._serialized_start=74
   _globals['_LISTMODELSREQUEST']._serialized_end=125
   _globals['_LISTMODELSRESPONSE']._serialized_start=127
@@ -49,9 +49,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETMODELRESPONSE']._serialized_start=214
   _globals['_GETMODELRESPONSE']._serialized_end=265
   _globals['_MODEL']._serialized_start=268
-  _globals['_MODEL']._serialized_end=516
-  _globals['_ENGINELOAD']._serialized_start=519
-  _globals['_ENGINELOAD']._serialized_end=877
-  _globals['_MODELSERVICE']._serialized_start=1135
-  _globals['_MODELSERVICE']._serialized_end=1355
+  _globals['_MODEL']._serialized_end=568
+  _globals['_ENGINELOAD']._serialized_start=571
+  _globals['_ENGINELOAD']._serialized_end=929
+  _globals['_MODELSERVICE']._serialized_start=1187
+  _globals['_MODELSERVICE']._serialized_end=1407
 # @@protoc_insertion_point(module_scope)

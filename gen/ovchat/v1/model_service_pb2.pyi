@@ -190,6 +190,7 @@ class Model(_message.Message):
     LOAD_FIELD_NUMBER: _builtins.int
     TYPE_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
+    SAMPLING_CONTROL_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """What CreateChatCompletionRequest.model says."""
     created: _builtins.int
@@ -204,6 +205,10 @@ class Model(_message.Message):
     """What it is for: "text-generation"."""
     provider: _builtins.str
     """What runs it: "openvino"."""
+    sampling_control: _builtins.bool
+    """Whether it serves presence_penalty, frequency_penalty, logit_bias, allowed_token_ids,
+    bad_words and alternatives to tokens. Where its device cannot, they are refused.
+    """
     @_builtins.property
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[Global___Capability.ValueType]:
         """What it can do."""
@@ -224,14 +229,20 @@ class Model(_message.Message):
         load: Global___EngineLoad | None = ...,
         type: _builtins.str = ...,
         provider: _builtins.str = ...,
+        sampling_control: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "load", b"load"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "_sampling_control", b"_sampling_control", "load", b"load", "sampling_control", b"sampling_control"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "capabilities", b"capabilities", "context_length", b"context_length", "created", b"created", "id", b"id", "load", b"load", "provider", b"provider", "state", b"state", "state_reason", b"state_reason", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_load", b"_load", "_sampling_control", b"_sampling_control", "capabilities", b"capabilities", "context_length", b"context_length", "created", b"created", "id", b"id", "load", b"load", "provider", b"provider", "sampling_control", b"sampling_control", "state", b"state", "state_reason", b"state_reason", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__load: _TypeAlias = _typing.Literal["load"]  # noqa: Y015
     _WhichOneofArgType__load: _TypeAlias = _typing.Literal["_load", b"_load"]  # noqa: Y015
+    _WhichOneofReturnType__sampling_control: _TypeAlias = _typing.Literal["sampling_control"]  # noqa: Y015
+    _WhichOneofArgType__sampling_control: _TypeAlias = _typing.Literal["_sampling_control", b"_sampling_control"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__load) -> _WhichOneofReturnType__load | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__sampling_control) -> _WhichOneofReturnType__sampling_control | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.chat import CallTags, ChatRequest, PromptEnding, ToolMode
 from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.generation_request import (
-    MAX_TOP_LOGPROBS,
     read_generation,
     read_stream_options,
-    refuse_more_logprobs,
+    read_top_logprobs,
     refuse_with_constraint,
 )
 from ovchat_server.api.limits import DEFAULT_LIMITS
@@ -111,10 +110,9 @@ def read_chat_request(
 
 def _read_logprobs(reader: Reader, generation: GenerationParams) -> GenerationParams:
     logprobs = reader.boolean("logprobs") or False
-    alternatives = reader.integer("top_logprobs", 0, MAX_TOP_LOGPROBS)
+    alternatives = read_top_logprobs(reader, "top_logprobs", generation.beams)
     if alternatives and not logprobs:
         reader.refuse("top_logprobs", "needs logprobs to be true")
-    refuse_more_logprobs(reader, "top_logprobs", alternatives)
     return dataclasses.replace(generation, logprobs=logprobs, top_logprobs=alternatives or 0)
 
 

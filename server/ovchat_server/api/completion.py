@@ -49,22 +49,32 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that was likely in the place of another; see TokenLogprob."""
+
+    text: str
+    logprob: float
+    bytes: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class TokenLogprob:
     """How likely the model found a token of the answer.
 
     Attributes:
         text: U+FFFD where the token's bytes alone are no text.
         logprob: Natural logarithm of the model's own probability, before temperature,
-            filters and penalties (OpenAI).
+            filters, penalties and bias (OpenAI).
         offset: Where the token begins in the answer, in characters.
-        alternatives: At most the token itself: the engine does not report others.
+        alternatives: The likeliest tokens in its place, the likeliest first, as far as they
+            were asked for. It need not be one of them.
     """
 
     text: str
     logprob: float
     bytes: bytes
     offset: int
-    alternatives: tuple[TokenLogprob, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,11 @@ class SamplingParams:
         min_p: [0, 1): the share of the most likely token's probability that others need.
         repetition_penalty: Above 0; above 1 makes tokens seen before less likely.
         seed: 64 bits, signed (OpenAI).
+        presence_penalty: -2 to 2: taken off the logits of tokens that the answer has already.
+        frequency_penalty: -2 to 2: the same, as many times as it has them.
+        logit_bias: Tokens and what is added to their logits, -100 to 100.
+        allowed_token_ids: The only tokens to choose from; none: all.
+        bad_words: Texts that the answer must not hold; none is white space alone.
     """
 
     temperature: float | None = None
@@ -29,6 +34,27 @@ class SamplingParams:
     min_p: float | None = None
     repetition_penalty: float | None = None
     seed: int | None = None
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    allowed_token_ids: tuple[int, ...] = ()
+    bad_words: tuple[str, ...] = ()
+
+    @property
+    def biases(self) -> tuple[tuple[int, float], ...]:
+        """What of `logit_bias` changes something."""
+        return tuple(item for item in self.logit_bias if item[1])
+
+    def logit_changes(self) -> tuple[str, ...]:
+        """The names of the parameters by which it changes logits."""
+        changes = {
+            "presence_penalty": self.presence_penalty,
+            "frequency_penalty": self.frequency_penalty,
+            "logit_bias": self.biases,
+            "allowed_token_ids": self.allowed_token_ids,
+            "bad_words": self.bad_words,
+        }
+        return tuple(name for name, change in changes.items() if change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +122,8 @@ class GenerationParams:
         n: Choices for every prompt.
         beams: None: sample.
         logprobs: Report the log probability of every token.
-        top_logprobs: 0 or 1: whether the token stands in the list of alternatives, too.
+        top_logprobs: How many of the likeliest tokens to tell with each.
+        top_logprobs_field: What the caller named it.
         skip_special_tokens: Leave control tokens out of the text.
         truncation: None: a prompt that is too long is refused.
         constraint: The form that the answer must have; None: any.
@@ -109,6 +136,7 @@ class GenerationParams:
     beams: BeamSearch | None = None
     logprobs: bool = False
     top_logprobs: int = 0
+    top_logprobs_field: str = "top_logprobs"
     skip_special_tokens: bool = True
     truncation: Truncation | None = None
     constraint: Constraint | None = None

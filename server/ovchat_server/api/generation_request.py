@@ -14,6 +14,12 @@ from ovchat_server.api.generation import (
     Truncation,
     TruncationSide,
 )
+from ovchat_server.api.logits_request import (
+    read_allowed_tokens,
+    read_bad_words,
+    read_logit_bias,
+    read_penalty,
+)
 from ovchat_server.api.structured_output import read_constraint
 
 if TYPE_CHECKING:
@@ -26,7 +32,7 @@ MIN_INT32, MAX_INT32 = -(2**31), 2**31 - 1
 STREAM_OPTIONS = frozenset({"include_usage", "continuous_usage_stats", "include_obfuscation"})
 # OVMS's default for best_of_limit.
 MAX_BEAMS = 20
-# OpenAI's range, of which more than one needs the sampling control that is not served.
+# OpenAI's for chats, and vLLM's for both.
 MAX_TOP_LOGPROBS = 20
 # Beyond it nothing changes any more.
 MIN_REPETITION_PENALTY = 0.01
@@ -34,6 +40,7 @@ MAX_REPETITION_PENALTY = 100
 # The engine divides by the length to this power, in float32: more than 2**126 would overflow
 # at 2**18 tokens, and then the beams no longer come in the order that was asked for.
 MAX_LENGTH_PENALTY = 7
+WITH_BEAMS = "is not supported with beam search"
 
 
 def read_generation(
@@ -58,7 +65,8 @@ def read_generation(
             field, max_tokens = name, given
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
     n = reader.integer("n", 1, reader.limits.max_choices) or 1
-    sampling, beams = _read_sampling(reader), _read_beams(reader, n)
+    sampling = _read_sampling(reader)
+    beams = _read_beams(reader, n, sampling)
     constraint = read_constraint(reader)
     if constraint:
         refuse_with_constraint(reader, constraint.field, beams)
@@ -93,10 +101,12 @@ def read_stream_options(reader: Reader) -> StreamOptions | None:
     return read if stream else None
 
 
-def refuse_more_logprobs(reader: Reader, name: str, asked: int | None) -> None:
-    """Note a violation where alternatives are asked for that the engine does not report."""
-    if asked is not None and asked > 1:
-        reader.refuse(name, "is only supported up to 1", "unsupported_parameter")
+def read_top_logprobs(reader: Reader, name: str, beams: BeamSearch | None) -> int | None:
+    """How many alternatives to each token the field `name` asks for; None where it is absent."""
+    asked = reader.integer(name, 0, MAX_TOP_LOGPROBS)
+    if asked and beams:
+        reader.refuse(name, WITH_BEAMS, "unsupported_parameter")
+    return asked
 
 
 def _read_sampling(reader: Reader) -> SamplingParams:
@@ -109,6 +119,11 @@ def _read_sampling(reader: Reader) -> SamplingParams:
             "repetition_penalty", MIN_REPETITION_PENALTY, MAX_REPETITION_PENALTY
         ),
         seed=reader.integer("seed", -(2**63), 2**63 - 1),
+        presence_penalty=read_penalty(reader, "presence_penalty"),
+        frequency_penalty=read_penalty(reader, "frequency_penalty"),
+        logit_bias=read_logit_bias(reader),
+        allowed_token_ids=read_allowed_tokens(reader),
+        bad_words=read_bad_words(reader),
     )
 
 
@@ -154,7 +169,7 @@ def _read_stop(reader: Reader) -> tuple[str, ...]:
     return tuple(strings)
 
 
-def _read_beams(reader: Reader, n: int) -> BeamSearch | None:
+def _read_beams(reader: Reader, n: int, sampling: SamplingParams) -> BeamSearch | None:
     """Beam search, as OVMS (best_of) and vLLM (use_beam_search) ask for it."""
     best_of = reader.integer("best_of", 1, MAX_BEAMS)
     asked = reader.boolean("use_beam_search")
@@ -168,7 +183,7 @@ def _read_beams(reader: Reader, n: int) -> BeamSearch | None:
         if asked is False:
             reader.refuse("use_beam_search", "must not be false where best_of is more than 1")
         if width > 1:
-            _refuse_with_beams(reader)
+            _refuse_with_beams(reader, sampling)
         return BeamSearch(
             width,
             1.0 if length_penalty is None else length_penalty,
@@ -179,11 +194,13 @@ def _read_beams(reader: Reader, n: int) -> BeamSearch | None:
     return None
 
 
-def _refuse_with_beams(reader: Reader) -> None:
+def _refuse_with_beams(reader: Reader, sampling: SamplingParams) -> None:
     """What the engine's beam search does not heed; it takes no samples anyway."""
     for name, neutral in (("min_tokens", 0), ("ignore_eos", False), ("repetition_penalty", 1)):
         if reader.present(name) and reader.fields[name] != neutral:
-            reader.refuse(name, "is not supported with beam search", "unsupported_parameter")
+            reader.refuse(name, WITH_BEAMS, "unsupported_parameter")
+    for name in sampling.logit_changes():
+        reader.refuse(name, WITH_BEAMS, "unsupported_parameter")
 
 
 def refuse_with_constraint(reader: Reader, field: str, beams: BeamSearch | None) -> None:

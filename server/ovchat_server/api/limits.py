@@ -36,6 +36,9 @@ class Limits:
         max_documents: Documents.
         max_stop_strings: OVMS's; OpenAI's is 4.
         max_stop_tokens: Stop tokens.
+        max_logit_biases: Tokens with a bias.
+        max_allowed_tokens: Tokens to choose from. They are told to the engine with every choice.
+        max_bad_words: Texts that an answer must not hold.
         max_choices: Choices of each prompt. OpenAI's.
         max_prompts: Prompts of a text completion.
         max_texts: Texts to tokenise.
@@ -50,6 +53,9 @@ class Limits:
     max_documents: int = 1024
     max_stop_strings: int = 16
     max_stop_tokens: int = 1024
+    max_logit_biases: int = 1024
+    max_allowed_tokens: int = 4096
+    max_bad_words: int = 128
     max_choices: int = 128
     max_prompts: int = 128
     max_texts: int = 2048

@@ -56,6 +56,8 @@ class ModelStatus:
         context_length: Most tokens of prompt and answer together; 0 until loaded once.
         state_reason: Why it does not answer, for an operator; "" where it does.
         load: None while there is no engine.
+        sampling_control: It serves what changes logits, or tells the likeliest tokens: its
+            device can do that.
     """
 
     id: str
@@ -67,6 +69,7 @@ class ModelStatus:
     load: EngineLoad | None = None
     type: str = MODEL_TYPE
     provider: str = PROVIDER
+    sampling_control: bool = True
 
     def matches(self, model_type: str, provider: str) -> bool:
         """Whether it is of a type and a provider; "" asks for any."""

@@ -76,6 +76,11 @@ _GENERATION_SERVED = frozenset(
         "top_k",
         "min_p",
         "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+        "logit_bias",
+        "allowed_token_ids",
+        "bad_words",
         "seed",
         "n",
         "best_of",
@@ -101,11 +106,6 @@ _GENERATION_ACCEPTED = frozenset({"user", "request_id", "session_id", "stream_in
 
 _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     # Sampling
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "logit_bias": ({},),
-    "allowed_token_ids": ([],),
-    "bad_words": ([],),
     "watermarking": (False,),
     "repetition_detection": (),
     # Log probabilities and token ids

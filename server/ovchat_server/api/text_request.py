@@ -10,7 +10,7 @@ from ovchat_server.api.generation_request import (
     MAX_UINT32,
     read_generation,
     read_stream_options,
-    refuse_more_logprobs,
+    read_top_logprobs,
 )
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.parameters import TEXT
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 DEFAULT_MAX_TOKENS = 16
 # All of them are generated at once.
 MAX_TEXT_CHOICES = 1024
-# OpenAI's.
-MAX_LOGPROBS = 5
 
 
 def read_text_request(
@@ -75,8 +73,7 @@ def read_text_request(
 
 
 def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) -> GenerationParams:
-    alternatives = reader.integer("logprobs", 0, MAX_LOGPROBS)
-    refuse_more_logprobs(reader, "logprobs", alternatives)
+    alternatives = read_top_logprobs(reader, "logprobs", generation.beams)
     if echo and alternatives is not None:
         reader.refuse(
             "logprobs",
@@ -84,7 +81,10 @@ def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) 
             "unsupported_parameter",
         )
     return dataclasses.replace(
-        generation, logprobs=alternatives is not None, top_logprobs=alternatives or 0
+        generation,
+        logprobs=alternatives is not None,
+        top_logprobs=alternatives or 0,
+        top_logprobs_field="logprobs",
     )
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ovchat_server.api.completion import (
     ChunkChoice,
     Delta,
     FinishReason,
-    TokenLogprob,
     ToolCallDelta,
 )
 from ovchat_server.chat.detokenizer import Detokenizer
 from ovchat_server.chat.dialects.base import Output
 from ovchat_server.chat.dialects.chain import Chain
 from ovchat_server.chat.dialects.json_text import is_whole
-from ovchat_server.chat.logprobs import LEAST_LOGPROB, LogprobQueue
+from ovchat_server.chat.logprobs import LogprobQueue, token_logprob
 from ovchat_server.chat.stop import StopMatcher
 
 if TYPE_CHECKING:
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 
     from ovchat_server.chat.detokenizer import TokenDecoder
     from ovchat_server.chat.dialects.base import CallPiece, OutputParser
+
+
+# The likeliest tokens in the place of one, and their log probabilities.
+Alternatives: TypeAlias = "Sequence[tuple[int, float]]"
 
 
 def plain_text() -> OutputParser:
@@ -49,7 +52,8 @@ class AssemblyOptions:
         include_reasoning: Hand it out.
         single_call: The answer ends with its first call.
         logprobs: Report the log probability of every token.
-        alternatives: Name the token itself among the alternatives, too.
+        own_alternative: A token is among its alternatives even where it is none of the
+            likeliest (OpenAI's text completions).
         token_ids: Report the tokens.
     """
 
@@ -64,7 +68,7 @@ class AssemblyOptions:
     include_reasoning: bool = True
     single_call: bool = False
     logprobs: bool = False
-    alternatives: bool = False
+    own_alternative: bool = False
     token_ids: bool = False
 
 
@@ -110,6 +114,7 @@ class ChoiceAssembler:
         tokens: Sequence[int],
         logprobs: Sequence[float] = (),
         finish: FinishReason | None = None,
+        alternatives: Sequence[Alternatives] = (),
     ) -> list[ChunkChoice]:
         """What is new; nothing where everything is held back.
 
@@ -120,13 +125,21 @@ class ChoiceAssembler:
             tokens: What came since the last time.
             logprobs: One for each token, where they were asked for.
             finish: Why the engine ended, where it did: of a stop, the last token is the cause.
+            alternatives: For each token the likeliest in its place, where they were asked for.
         """
         called = False
         pieces: list[Output] = []
         for position, token in enumerate(tokens):
             last = finish is FinishReason.STOP and position == len(tokens) - 1
             before = self._parser.reasoning
-            pieces.append(self._token(token, logprobs[position] if logprobs else 0.0, last=last))
+            pieces.append(
+                self._token(
+                    token,
+                    logprobs[position] if logprobs else 0.0,
+                    alternatives[position] if alternatives else (),
+                    last=last,
+                )
+            )
             if before or self._parser.reasoning:
                 self.reasoning_tokens += 1
             if self._options.single_call and pieces[-1].calls:
@@ -149,7 +162,9 @@ class ChoiceAssembler:
             chunks.append(self._chunk(Delta(), finish))
         return chunks
 
-    def _token(self, token: int, logprob: float, *, last: bool) -> Output:
+    def _token(
+        self, token: int, logprob: float, alternatives: Alternatives, *, last: bool
+    ) -> Output:
         """What one token brings; sets `ended` where it is the last."""
         options = self._options
         self.completion_tokens += 1
@@ -164,7 +179,15 @@ class ChoiceAssembler:
             if not options.include_stop:
                 return Output()
         if options.logprobs and (options.include_reasoning or not self._parser.reasoning):
-            self._logprobs.put(self._logprob(token, logprob))
+            self._logprobs.put(
+                token_logprob(
+                    self._decoder,
+                    (token, logprob),
+                    alternatives,
+                    self._detokenized + self._detokenizer.held,
+                    with_itself=options.own_alternative,
+                )
+            )
         text = self._detokenizer.feed(token)
         self._detokenized += len(text)
         # The token that ends the answer is the reason, whatever its text.
@@ -233,19 +256,6 @@ class ChoiceAssembler:
             else None,
             token_ids=tuple(token_ids) if options.token_ids else None,
         )
-
-    def _logprob(self, token: int, logprob: float) -> TokenLogprob:
-        data = self._decoder.token_bytes(token)
-        reported = TokenLogprob(
-            text=data.decode(errors="replace"),
-            # Rounding in the engine may lift a certainty above itself.
-            logprob=max(min(logprob, 0.0), LEAST_LOGPROB) + 0.0,
-            bytes=data,
-            offset=self._detokenized + self._detokenizer.held,
-        )
-        if self._options.alternatives:
-            return dataclasses.replace(reported, alternatives=(reported,))
-        return reported
 
 
 def _joined(pieces: Sequence[Output]) -> Output:

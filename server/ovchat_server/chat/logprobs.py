@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.completion import Alternative, TokenLogprob
+
 if TYPE_CHECKING:
-    from ovchat_server.api.completion import TokenLogprob
+    from collections.abc import Sequence
+
+    from ovchat_server.chat.detokenizer import TokenDecoder
 
 # OpenAI's floor; the logarithm of 0 has no JSON.
 LEAST_LOGPROB = -9999.0
+# Those of all models together. With alternatives, each token of an answer needs many.
+REMEMBERED_TEXTS = 1 << 15
 
 
 class LogprobQueue:
@@ -32,3 +39,55 @@ class LogprobQueue:
         while self._held and (rest or self._held[0].offset < passed):
             taken.append(self._held.popleft())
         return tuple(taken)
+
+
+def token_logprob(
+    decoder: TokenDecoder,
+    said: tuple[int, float],
+    likeliest: Sequence[tuple[int, float]],
+    offset: int,
+    *,
+    with_itself: bool,
+) -> TokenLogprob:
+    """What is told of one token of an answer.
+
+    Args:
+        decoder: Whose tokens they are.
+        said: The token and its log probability.
+        likeliest: The same of the likeliest tokens in its place.
+        offset: Where it begins in the answer, in characters.
+        with_itself: It is among the alternatives even where it is none of the likeliest.
+    """
+    token, logprob = said
+    text, data = _spoken(decoder, token)
+    told = _told(logprob)
+    if not (likeliest or with_itself):
+        return TokenLogprob(text, told, data, offset)
+    itself = Alternative(text, told, data)
+    missing = with_itself
+    alternatives: list[Alternative] = []
+    for other, number in likeliest:
+        if other == token:
+            # Rounded on another way, the engine's second number of it may be a little different.
+            alternatives.append(itself)
+            missing = False
+        else:
+            spoken, others = _spoken(decoder, other)
+            alternatives.append(Alternative(spoken, _told(number), others))
+    if missing:
+        alternatives.append(itself)
+    return TokenLogprob(text, told, data, offset, tuple(alternatives))
+
+
+def _told(logprob: float) -> float:
+    # Rounding in the engine may lift a certainty above itself.
+    if logprob >= 0.0:
+        return 0.0
+    return max(LEAST_LOGPROB, logprob)
+
+
+@lru_cache(REMEMBERED_TEXTS)
+def _spoken(decoder: TokenDecoder, token: int) -> tuple[str, bytes]:
+    """A token's text and bytes."""
+    data = decoder.token_bytes(token)
+    return data.decode(errors="replace"), data

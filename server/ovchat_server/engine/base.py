@@ -33,6 +33,11 @@ class Sampling:
         min_p: [0, 1); 0 turns it off.
         repetition_penalty: Above 0; 1 turns it off.
         seed: 0 to 2^32 - 1: the engine's generator takes no more bits.
+        presence_penalty: -2 to 2: taken off the logits of tokens that the answer has already.
+        frequency_penalty: -2 to 2: the same, so many times as it has them.
+        bias: Tokens of the vocabulary and what is added to their logits.
+        allowed: The only tokens to choose from; none: all.
+        banned: Sequences of tokens that the answer must not hold.
     """
 
     temperature: float = 0.0
@@ -41,6 +46,22 @@ class Sampling:
     min_p: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    bias: tuple[tuple[int, float], ...] = ()
+    allowed: tuple[int, ...] = ()
+    banned: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def changes_logits(self) -> bool:
+        """Whether it needs what only some devices can do; see EngineStatus."""
+        return bool(
+            self.presence_penalty
+            or self.frequency_penalty
+            or self.bias
+            or self.allowed
+            or self.banned
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +111,7 @@ class GenerationRequest:
         reserve: Room for all of `max_tokens` is kept from the start: the caller asked for them.
             Otherwise it begins where there is room for its prompt.
         logprobs: Report the log probability of every token.
+        top_logprobs: So many of the likeliest tokens are told with each token; not in a search.
         grammar: What the sequence must be, as of engine.grammar, checked before; "" for
             anything. Not in a search, nor with `ignore_eos` or `min_tokens`.
         closed: The grammar says where the sequence ends: a token that ends answers is text
@@ -107,6 +129,7 @@ class GenerationRequest:
     stop_tokens: tuple[int, ...] = ()
     reserve: bool = False
     logprobs: bool = False
+    top_logprobs: int = 0
     grammar: str = ""
     closed: bool = False
     resumptions: tuple[Resumption, ...] = ()
@@ -140,13 +163,16 @@ class GeneratedTokens:
     Attributes:
         index: Which sequence: counted through all requests of the generation.
         logprobs: One for every token where asked for, else none. Natural logarithms of the
-            model's own probabilities, before temperature, filters and penalties.
+            model's own probabilities, before temperature, filters, penalties and bias.
+        alternatives: For every token the likeliest tokens in its place and their log
+            probabilities, the likeliest first, where asked for; else none.
     """
 
     index: int
     tokens: tuple[int, ...]
     finish: TokenFinish | None = None
     logprobs: tuple[float, ...] = ()
+    alternatives: tuple[tuple[tuple[int, float], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +184,8 @@ class EngineStatus:
         search_lengths: The same for each sequence of a beam search: of width 1, 2 and so on.
         reason: Why it does not answer, for an operator; "" where it does.
         load: None while there is no engine.
+        sees_logits: It can change logits and tell the likeliest tokens. Its device cannot
+            otherwise (engine.tapped_model).
     """
 
     state: ModelState
@@ -165,6 +193,7 @@ class EngineStatus:
     search_lengths: tuple[int, ...] = ()
     reason: str = ""
     load: EngineLoad | None = None
+    sees_logits: bool = True
 
 
 class Generation(Protocol):

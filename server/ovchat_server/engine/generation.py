@@ -26,6 +26,7 @@ class _Piece:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish: str | None = None
+    alternatives: list[list[tuple[int, float]]] = field(default_factory=list)
 
 
 class EngineGeneration:
@@ -64,6 +65,7 @@ class EngineGeneration:
             piece = self._pieces.setdefault(index, _Piece())
             piece.tokens += news.tokens
             piece.logprobs += news.logprobs
+            piece.alternatives += news.alternatives
             piece.finish = news.finish
             self._arrived.set()
 
@@ -110,7 +112,13 @@ class EngineGeneration:
         finish = TokenFinish(piece.finish) if piece.finish else None
         if finish:
             self._open.remove(index)
-        return GeneratedTokens(index, tuple(piece.tokens), finish, tuple(piece.logprobs))
+        return GeneratedTokens(
+            index,
+            tuple(piece.tokens),
+            finish,
+            tuple(piece.logprobs),
+            tuple(tuple(others) for others in piece.alternatives),
+        )
 
     def end(self, index: int) -> None:
         """Give up one sequence; the others go on."""

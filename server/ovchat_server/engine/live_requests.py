@@ -179,6 +179,7 @@ def _add(identifier: int, request: GenerationRequest, asker: Asker) -> Add:
         stop_tokens=request.stop_tokens,
         reserve=request.reserve,
         logprobs=request.logprobs,
+        top_logprobs=request.top_logprobs,
         grammar=request.grammar,
         closed=request.closed,
         resumptions=request.resumptions,

@@ -29,6 +29,7 @@ class Add(msgspec.Struct, frozen=True):
     Attributes:
         said: Tokens of its answer that are known already, from a process that died: not of a
             search. They count in `max_tokens`.
+        answered: Tokens at the end of the prompt that are of its answer.
         suspect: It was there when a process died, which may be its fault.
         ran: Steps that a search ran for there.
         client: Who asks; clients take turns.
@@ -45,10 +46,12 @@ class Add(msgspec.Struct, frozen=True):
     stop_tokens: tuple[int, ...] = ()
     reserve: bool = False
     logprobs: bool = False
+    top_logprobs: int = 0
     grammar: str = ""
     closed: bool = False
     resumptions: tuple[Resumption, ...] = ()
     said: tuple[int, ...] = ()
+    answered: int = 0
     suspect: bool = False
     ran: int = 0
     client: str = ""
@@ -97,6 +100,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     context_length: int
     search_lengths: tuple[int, ...]
     load: Load
+    sees_logits: bool = True
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -116,6 +120,7 @@ class News(msgspec.Struct, frozen=True, array_like=True):
     tokens: list[int]
     logprobs: list[float]
     finish: str | None
+    alternatives: list[list[tuple[int, float]]] = []
 
 
 class Trial(msgspec.Struct, frozen=True, tag="trial"):

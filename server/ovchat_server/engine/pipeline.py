@@ -12,8 +12,11 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
+from ovchat_server.engine.logits_control import Control, LogitsControl, Resident, ResidentSearch
+from ovchat_server.engine.logits_tap import logits_tap
 from ovchat_server.engine.scratch import ScratchPipeline, structured, vocabulary_size
 from ovchat_server.engine.steps import Output
+from ovchat_server.engine.tapped_model import tapped_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +38,14 @@ FINISH = {
 class GenaiHandle:
     """A sequence inside the pipeline."""
 
-    def __init__(self, handle: genai.GenerationHandle) -> None:
+    def __init__(
+        self, handle: genai.GenerationHandle, resident: Resident, logits: LogitsControl
+    ) -> None:
         """Wrap a handle. It must be kept: genai ends a sequence whose handle is dropped."""
         self._handle = handle
+        self._resident = resident
+        self._logits = logits
+        logits.enter(resident)
 
     def take(self) -> list[Output]:
         """What came since the last time."""
@@ -50,15 +58,25 @@ class GenaiHandle:
                 tokens += output.generated_ids
                 logprobs += output.generated_log_probs
                 finish = FINISH.get(output.finish_reason, finish)
-        return [Output(tokens, logprobs, finish)] if tokens or finish else []
+        self._resident.grow(tokens)
+        if finish:
+            self._logits.leave(self._resident)
+        if not tokens and not finish:
+            return []
+        output = Output(tokens, logprobs, finish)
+        return [self._resident.control.told(output) if self._resident.control else output]
 
     def dropped(self) -> bool:
         """Whether the pipeline gave the sequence up by itself."""
-        return bool(self._handle.get_status() == genai.GenerationStatus.IGNORED)
+        if self._handle.get_status() != genai.GenerationStatus.IGNORED:
+            return False
+        self._logits.leave(self._resident)
+        return True
 
     def cancel(self) -> None:
         """Give it up: its blocks are free after the next step."""
         self._handle.cancel()
+        self._logits.leave(self._resident)
 
 
 class GenaiSearchHandle(GenaiHandle):
@@ -68,6 +86,7 @@ class GenaiSearchHandle(GenaiHandle):
         """All sequences, the best first, once they have ended."""
         if self._handle.get_status() != genai.GenerationStatus.FINISHED:
             return []
+        self._logits.leave(self._resident)
         # Sorted, and without the beams that were not asked for, unlike read().
         return [
             Output(
@@ -91,24 +110,30 @@ class GenaiPipeline:
         self._end_tokens = set(spec.end_tokens)
         self._tokenizer = genai.Tokenizer(spec.path)
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
-        self._pipeline = genai.ContinuousBatchingPipeline(
-            spec.path, self._tokenizer, _scheduler_config(spec), spec.device, **spec.properties
-        )
+        self._logits = LogitsControl()
+        self._pipeline, self.sees_logits = self._load(spec)
         # Of its own: pieces of prompts have no request's.
         self._ids = itertools.count()
-        self._scratch = ScratchPipeline(self._tokenizer, vocabulary_size(spec.path))
+        self.vocabulary_size = vocabulary_size(spec.path)
+        self._scratch = ScratchPipeline(self._tokenizer, self.vocabulary_size)
         self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
         self.total_blocks = self._measure_blocks()
 
     def add(self, request: Add) -> GenaiHandle:
         """Take a sequence in; it runs from the next step on."""
         config = self._generation_config(request)
-        handle = GenaiSearchHandle if request.search else GenaiHandle
-        return handle(self._add(request.prompt, config))
+        if request.search:
+            search = ResidentSearch(request.prompt, request.search.width)
+            return GenaiSearchHandle(self._add(request.prompt, config), search, self._logits)
+        asks = request.sampling.changes_logits or request.top_logprobs
+        control = Control(request, self.vocabulary_size) if asks else None
+        resident = Resident(request.prompt, control)
+        return GenaiHandle(self._add(request.prompt, config), resident, self._logits)
 
     def read(self, prompt: Sequence[int]) -> GenaiHandle:
         """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
-        return GenaiHandle(self._add(prompt, _plain(max_tokens=1)))
+        handle = self._add(prompt, _plain(max_tokens=1))
+        return GenaiHandle(handle, Resident(prompt), self._logits)
 
     def step(self) -> None:
         """Run the model once over all sequences."""
@@ -126,6 +151,20 @@ class GenaiPipeline:
         """
         self._scratch.compile(grammar)
 
+    def _load(self, spec: EngineSpec) -> tuple[genai.ContinuousBatchingPipeline, bool]:
+        """The model in a pipeline, and whether its logits can be seen."""
+        with tapped_model(spec.path, spec.device) as tapped:
+            extensions = {"extensions": [logits_tap(self._logits.look)]} if tapped else {}
+            pipeline = genai.ContinuousBatchingPipeline(
+                tapped or spec.path,
+                self._tokenizer,
+                _scheduler_config(spec),
+                spec.device,
+                **spec.properties,
+                **extensions,
+            )
+        return pipeline, tapped is not None
+
     def _add(self, prompt: Sequence[int], config: genai.GenerationConfig) -> genai.GenerationHandle:
         tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
         return self._pipeline.add_request(next(self._ids), tokens, config)
@@ -138,7 +177,7 @@ class GenaiPipeline:
         # A list of one's own stands for the model's, which genai would take otherwise.
         if end_tokens := self._end_tokens.union(request.stop_tokens):
             config.stop_token_ids = end_tokens
-        if request.logprobs:
+        if request.logprobs and not (request.sampling.changes_logits or request.top_logprobs):
             # More than one changes nothing, and costs. One gives the model's own.
             config.logprobs = 1
         if search := request.search:
@@ -156,7 +195,7 @@ class GenaiPipeline:
 
     def _measure_blocks(self) -> int:
         """How many blocks the pool has: a sequence of one block says which share it takes."""
-        handle = GenaiHandle(self._add([0], _plain(max_tokens=2)))
+        handle = GenaiHandle(self._add([0], _plain(max_tokens=2)), Resident([0]), self._logits)
         self._pipeline.step()
         share = self._pipeline.get_metrics().cache_usage
         while self._pipeline.has_non_finished_requests():
@@ -168,7 +207,9 @@ class GenaiPipeline:
 
 
 def _set_sampling(config: genai.GenerationConfig, sampling: Sampling) -> None:
-    config.repetition_penalty = sampling.repetition_penalty
+    if not sampling.changes_logits:
+        # Else it is one of the rules: they have an order.
+        config.repetition_penalty = sampling.repetition_penalty
     if sampling.temperature > 0:
         config.do_sample = True
         config.temperature = sampling.temperature

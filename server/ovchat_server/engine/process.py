@@ -81,7 +81,8 @@ def main() -> int:
             min(spec.context_length, scheduler.search_length(width))
             for width in range(1, MAX_SEARCH_WIDTH + 1)
         )
-        channel.send(encode(Ready(context_length, search_lengths, scheduler.load())))
+        ready = Ready(context_length, search_lengths, scheduler.load(), pipeline.sees_logits)
+        channel.send(encode(ready))
         serve(channel, gate, scheduler)
     except Exception as error:  # noqa: BLE001  whatever it is, the server must learn of it
         channel.send(encode(Failed(f"{type(error).__name__}: {error}")))

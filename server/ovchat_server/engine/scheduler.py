@@ -240,7 +240,8 @@ class Scheduler:
             return []
         sequence.steps += 1
         outputs = sequence.handle.take()
-        if outputs and sequence.repeated:
+        broken = bool(outputs) and outputs[0].finish == BROKEN
+        if outputs and sequence.repeated and not broken:
             # It follows a grammar, so it is no search.
             [output] = outputs
             count = sequence.repeats(output.tokens, ended=output.finish is not None)
@@ -256,7 +257,10 @@ class Scheduler:
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False
             self._on_trial(None)
-        if outputs and outputs[0].finish is not None:
+        if broken:
+            # The pipeline knows nothing of it.
+            self._stop(sequence)
+        elif outputs and outputs[0].finish is not None:
             self._leave(sequence)
         elif not outputs and sequence.handle.dropped():
             self._offer_again(sequence)
@@ -268,6 +272,7 @@ class Scheduler:
                 output.tokens,
                 output.logprobs if logprobs else [],
                 output.finish,
+                output.alternatives,
             )
             for index, output in enumerate(outputs)
         ]

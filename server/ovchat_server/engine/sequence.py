@@ -111,6 +111,7 @@ class ScheduledSequence:
             self.added = msgspec.structs.replace(
                 self.request,
                 prompt=(*self.request.prompt, *self.tokens),
+                answered=done,
                 max_tokens=self.request.max_tokens - done,
                 min_tokens=max(self.request.min_tokens - done, 0),
                 # It must not draw the same random numbers again.

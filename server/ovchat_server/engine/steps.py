@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,17 +11,27 @@ if TYPE_CHECKING:
     from ovchat_server.engine.messages import Add
 
 
+# Tokens and their log probabilities.
+Alternatives: TypeAlias = list[tuple[int, float]]
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Tokens of a sequence, and "stop" or "length" where it ended."""
+    """Tokens of a sequence, and "stop" or "length" where it ended.
+
+    BROKEN (engine.messages): nobody can tell whether they are its own; it still runs.
+    """
 
     tokens: list[int]
     logprobs: list[float]
     finish: str | None = None
+    alternatives: list[Alternatives] = field(default_factory=list)
 
     def without(self, count: int) -> Output:
         """What is left without the first `count` tokens."""
-        return Output(self.tokens[count:], self.logprobs[count:], self.finish)
+        return Output(
+            self.tokens[count:], self.logprobs[count:], self.finish, self.alternatives[count:]
+        )
 
 
 class Handle(Protocol):

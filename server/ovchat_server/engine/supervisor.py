@@ -47,6 +47,7 @@ class EngineSupervisor:
         self._reason = "it is being loaded"
         self._context_length = 0
         self._search_lengths: tuple[int, ...] = ()
+        self._sees_logits = True
         self._client: EngineClient | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -74,7 +75,12 @@ class EngineSupervisor:
         """How the engine is doing now."""
         load = self._client.load if self._client else None
         return EngineStatus(
-            self._state, self._context_length, self._search_lengths, self._reason, load
+            state=self._state,
+            context_length=self._context_length,
+            search_lengths=self._search_lengths,
+            reason=self._reason,
+            load=load,
+            sees_logits=self._sees_logits,
         )
 
     async def check_grammar(self, grammar: str) -> str:
@@ -123,6 +129,7 @@ class EngineSupervisor:
                 ready = await client.ready()
             self._context_length = ready.context_length
             self._search_lengths = ready.search_lengths
+            self._sees_logits = ready.sees_logits
             self._delay = FIRST_DELAY
             self._failures = 0
             self._live.resume()

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.chat import Message
     from ovchat_server.api.completion import (
+        Alternative,
         Choice,
         Chunk,
         ChunkChoice,
@@ -76,6 +77,7 @@ def model(status: ModelStatus) -> JsonObject:
         "type": status.type,
         "provider": status.provider,
         "state": str(status.state),
+        "sampling_control": status.sampling_control,
     }
 
 
@@ -154,7 +156,7 @@ def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
     return {"content": content, "refusal": None}
 
 
-def _logprob(item: TokenLogprob) -> JsonObject:
+def _logprob(item: TokenLogprob | Alternative) -> JsonObject:
     return {"token": item.text, "logprob": item.logprob, "bytes": list(item.bytes)}
 
 
@@ -177,15 +179,21 @@ def _text_logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None
     """The older form: a list for each kind of fact."""
     if not logprobs:
         return None
-    alternatives: list[JsonValue] = [
-        {top.text: top.logprob for top in item.alternatives} or None for item in logprobs
-    ]
+    alternatives: list[JsonValue] = [_by_text(item.alternatives) or None for item in logprobs]
     return {
         "text_offset": [item.offset for item in logprobs],
         "token_logprobs": [item.logprob for item in logprobs],
         "tokens": [item.text for item in logprobs],
         "top_logprobs": alternatives,
     }
+
+
+def _by_text(alternatives: Sequence[Alternative]) -> JsonObject:
+    """The likelier of two tokens of the same text comes first, and stays."""
+    numbers: JsonObject = {}
+    for item in alternatives:
+        numbers.setdefault(item.text, item.logprob)
+    return numbers
 
 
 def _chunk_usage(chunk: Chunk, options: StreamOptions) -> JsonObject:

@@ -111,6 +111,7 @@ def model(status: ModelStatus) -> model_service_pb2.Model:
         state_reason=status.state_reason,
         type=status.type,
         provider=status.provider,
+        sampling_control=status.sampling_control,
         load=None
         if load is None
         else model_service_pb2.EngineLoad(

@@ -42,7 +42,8 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
     ) -> chat_pb2.ChatCompletion:
         """The whole answer at once."""
         read = chat_request(request, stream=False, limits=self._limits)
-        answer = await self._chat.answer(read)
+        with contract_paths(request.DESCRIPTOR):
+            answer = await self._chat.answer(read)
         return response.chat_completion(await answer.whole())
 
     async def StreamChatCompletion(
@@ -50,7 +51,8 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """The answer as it is generated."""
         read = chat_request(request, stream=True, limits=self._limits)
-        answer = await self._chat.answer(read)
+        with contract_paths(request.DESCRIPTOR):
+            answer = await self._chat.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 yield response.chat_chunk(chunk)

@@ -104,7 +104,8 @@ class Answer:
                         yield chunk
                 assembler = self.assemblers[piece.index]
                 finish = FinishReason(piece.finish) if piece.finish else None
-                for chunk in assembler.feed(piece.tokens, piece.logprobs, finish):
+                fed = assembler.feed(piece.tokens, piece.logprobs, finish, piece.alternatives)
+                for chunk in fed:
                     yield chunk
                 if assembler.ended and not finish:
                     generation.end(piece.index)
@@ -151,5 +152,4 @@ def assembly_options(
         # To a grammar a control token is its text: left out, the answer would not follow it.
         special_tokens=not params.skip_special_tokens or bound,
         logprobs=params.logprobs,
-        alternatives=params.top_logprobs > 0,
     )

@@ -22,6 +22,7 @@ from ovchat_server.serving.generation import (
     generation_requests,
     truncated,
 )
+from ovchat_server.serving.logits import banned_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,8 @@ class ChatCompletions:
         # Before a grammar is compiled for what does not fit anyway.
         check_prompts(model, params, prompts)
         form = await answer_form(model, request, reasoning)
-        requests = generation_requests(model, params, prompts, form.grammar)
+        banned = await banned_tokens(model, params)
+        requests = generation_requests(model, params, prompts, form.grammar, banned)
         options = _assembly(model, request, form, opened=opened)
         return Answer(
             model,

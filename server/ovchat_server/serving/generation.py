@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
 from ovchat_server.api.generation import TruncationSide
 from ovchat_server.engine.base import GenerationRequest, Sampling, Search
+from ovchat_server.serving.logits import check_logits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +49,7 @@ def generation_requests(
     params: GenerationParams,
     prompts: Sequence[PromptTokens],
     grammar: Grammar,
+    banned: Sequence[tuple[int, ...]] = (),
 ) -> list[GenerationRequest]:
     """What to ask the engine for `params.n` choices of each prompt, in their order.
 
@@ -56,6 +58,7 @@ def generation_requests(
         params: What was asked for.
         prompts: What to answer.
         grammar: What the answers must be, checked.
+        banned: Tokens that the answers must not hold in this order; of the model's vocabulary.
 
     Raises:
         ContextLengthExceededError: Prompt and answer do not fit. While the model loads, what
@@ -63,7 +66,10 @@ def generation_requests(
         InvalidRequestError: There is nothing to answer, or a token is none of the model's.
     """
     check_prompts(model, params, prompts)
-    requests = [_request(model, params, prompt, grammar) for prompt in prompts]
+    sampling = Sampling()
+    if not params.beams:
+        sampling = resolve_sampling(params.sampling, model.files.defaults, banned)
+    requests = [_request(model, params, prompt, grammar, sampling) for prompt in prompts]
     if params.beams:
         return requests
     return [
@@ -81,9 +87,12 @@ def check_prompts(
 
     Raises:
         ContextLengthExceededError: A prompt does not fit.
-        InvalidRequestError: A prompt is empty, or a token is none of the model's.
+        InvalidRequestError: A prompt is empty, a token is none of the model's, or its device
+            cannot do what is asked for.
     """
     _check_tokens(model, "stop_token_ids", params.ending.stop_token_ids)
+    _check_tokens(model, "allowed_token_ids", params.sampling.allowed_token_ids)
+    check_logits(model, params)
     context = _context_length(model, params)
     # Without an answer the prompt alone may fill the context.
     room = context if params.ending.max_tokens == 0 else context - 1
@@ -101,7 +110,9 @@ def check_prompts(
             raise ContextLengthExceededError.of_prompt(prompt.field, len(prompt.tokens), longest)
 
 
-def resolve_sampling(request: SamplingParams, defaults: GenerationDefaults) -> Sampling:
+def resolve_sampling(
+    request: SamplingParams, defaults: GenerationDefaults, banned: Sequence[tuple[int, ...]] = ()
+) -> Sampling:
     """How tokens are chosen: the request wins, then the model, then OpenAI's and OVMS's."""
     temperature = _first(request.temperature, defaults.temperature, 1.0)
     top_k = _first(request.top_k, defaults.top_k, DEFAULT_TOP_K)
@@ -113,6 +124,11 @@ def resolve_sampling(request: SamplingParams, defaults: GenerationDefaults) -> S
         repetition_penalty=_first(request.repetition_penalty, defaults.repetition_penalty, 1.0),
         # The engine's own default is 0, the same for everyone.
         seed=secrets.randbits(32) if request.seed is None else _folded(request.seed),
+        presence_penalty=request.presence_penalty,
+        frequency_penalty=request.frequency_penalty,
+        bias=request.biases,
+        allowed=tuple(dict.fromkeys(request.allowed_token_ids)),
+        banned=tuple(banned),
     )
 
 
@@ -138,13 +154,17 @@ def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) 
 
 
 def _request(
-    model: ServedModel, params: GenerationParams, prompt: PromptTokens, grammar: Grammar
+    model: ServedModel,
+    params: GenerationParams,
+    prompt: PromptTokens,
+    grammar: Grammar,
+    sampling: Sampling,
 ) -> GenerationRequest:
     ending, beams = params.ending, params.beams
     return GenerationRequest(
         prompt=prompt.tokens,
         max_tokens=_max_tokens(model, params, prompt),
-        sampling=Sampling() if beams else resolve_sampling(params.sampling, model.files.defaults),
+        sampling=sampling,
         search=Search(beams.width, params.n, beams.length_penalty) if beams else None,
         min_tokens=ending.min_tokens,
         ignore_eos=ending.ignore_eos,
@@ -153,6 +173,7 @@ def _request(
         stop_tokens=() if grammar.text else ending.stop_token_ids,
         reserve=ending.max_tokens is not None,
         logprobs=params.logprobs,
+        top_logprobs=params.top_logprobs,
         grammar=grammar.text,
         closed=grammar.closed,
         resumptions=grammar.resumptions,

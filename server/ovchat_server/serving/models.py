@@ -48,6 +48,7 @@ class ServedModel:
             state=engine.state,
             state_reason=engine.reason,
             load=engine.load,
+            sampling_control=engine.sees_logits,
         )
 
     def _capabilities(self) -> tuple[Capability, ...]:

@@ -18,6 +18,7 @@ from ovchat_server.serving.generation import (
     generation_requests,
     truncated,
 )
+from ovchat_server.serving.logits import banned_tokens
 from ovchat_server.serving.structured_output import constrained
 
 if TYPE_CHECKING:
@@ -54,13 +55,15 @@ class TextCompletions:
         # Much text takes a while to tokenise; others go on meanwhile.
         prompts = await asyncio.to_thread(_tokenise, model, request)
         grammar = await constrained(model, params.constraint)
+        banned = await banned_tokens(model, params)
         if _only_echoes(request):
             check_prompts(model, params, prompts)
             requests: list[GenerationRequest] = []
         else:
-            requests = generation_requests(model, params, prompts, grammar)
+            requests = generation_requests(model, params, prompts, grammar, banned)
         options = dataclasses.replace(
             assembly_options(model, params, bound=params.constraint is not None),
+            own_alternative=params.top_logprobs > 0,
             token_ids=request.return_token_ids,
         )
         return Answer(

@@ -82,7 +82,7 @@ console.log(
     errors: [
       await refused({ ...letter, model: "nobody" }),
       await refused({ ...letter, temperature: 3 }),
-      await refused({ ...letter, presence_penalty: 1, stream: true }),
+      await refused({ ...letter, modalities: ["audio"], stream: true }),
     ],
     models: (await client.models.list()).data.map((entry) => entry.id),
     model: (await client.models.retrieve("demo")).id,

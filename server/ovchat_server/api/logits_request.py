@@ -1,0 +1,74 @@
+"""Reading the parameters that change logits: which tokens an answer may have, and how readily."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import shortened
+from ovchat_server.api.reader import kind
+
+if TYPE_CHECKING:
+    from ovchat_server.api.reader import Reader
+
+MAX_TOKEN_ID = 2**32 - 1
+MAX_PENALTY = 2
+MAX_BIAS = 100
+# What is longer is no word.
+MAX_BAD_WORD_CHARACTERS = 256
+# As JSON writes it, so that no token has two.
+TOKEN_ID = re.compile("0|[1-9][0-9]*")
+
+
+def read_penalty(reader: Reader, name: str) -> float:
+    """A penalty of OpenAI's; what is wrong with it is noted in the reader, as of all here."""
+    return reader.number(name, -MAX_PENALTY, MAX_PENALTY) or 0.0
+
+
+def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
+    """Tokens and what is added to their logits."""
+    entries = reader.object("logit_bias")
+    if entries is None:
+        return ()
+    most = reader.limits.max_logit_biases
+    if len(entries.fields) > most:
+        reader.refuse("logit_bias", f"must hold at most {most} entries, got {len(entries.fields)}")
+        return ()
+    biases: dict[int, float] = {}
+    for key in entries.fields:
+        if not TOKEN_ID.fullmatch(key) or len(key) > len(str(MAX_TOKEN_ID)):
+            entries.refuse(shortened(key), "has an invalid key: it must be the id of a token")
+        elif int(key) > MAX_TOKEN_ID:
+            entries.refuse(key, f"has an invalid key: it must be at most {MAX_TOKEN_ID}")
+        elif (bias := entries.number(key, -MAX_BIAS, MAX_BIAS)) is not None:
+            biases[int(key)] = bias
+    return tuple(biases.items())
+
+
+def read_allowed_tokens(reader: Reader) -> tuple[int, ...]:
+    """The only tokens to choose from; none: all."""
+    most = reader.limits.max_allowed_tokens
+    return reader.integers("allowed_token_ids", 0, MAX_TOKEN_ID, at_most=most)
+
+
+def read_bad_words(reader: Reader) -> tuple[str, ...]:
+    """Texts that the answer must not hold."""
+    values = reader.array("bad_words") or []
+    most = reader.limits.max_bad_words
+    if len(values) > most:
+        reader.refuse("bad_words", f"must hold at most {most} strings, got {len(values)}")
+        return ()
+    words: list[str] = []
+    for index, value in enumerate(values):
+        name = f"bad_words[{index}]"
+        if not isinstance(value, str):
+            reader.refuse(name, f"must be a string, not {kind(value)}", "invalid_type")
+        elif not value.strip():
+            # White space in front is cut off (vLLM), and nothing would be left.
+            reader.refuse(name, "must hold more than white space")
+        elif len(value) > MAX_BAD_WORD_CHARACTERS:
+            complaint = f"must have at most {MAX_BAD_WORD_CHARACTERS} characters, got {len(value)}"
+            reader.refuse(name, complaint)
+        else:
+            words.append(value)
+    return tuple(words)

@@ -1,0 +1,90 @@
+"""The operation that sees a step's logits, and what it adds to them; see engine.tapped_model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+import openvino as ov
+from numpy.typing import NDArray
+
+from ovchat_server.engine.tapped_model import TAP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Floats: TypeAlias = NDArray[np.float32]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+class Look(Protocol):
+    """Sees the logits of a step, a row for each sequence that gets a token."""
+
+    def __call__(
+        self, logits: Floats, tokens: Integers, positions: Integers, added: Callable[[], Floats]
+    ) -> None:
+        """Look, and change what `added` gives, once it is called.
+
+        It must not raise: all sequences of the step would be lost.
+
+        Args:
+            logits: Rows of a number for each token of the vocabulary. Not to be kept.
+            tokens: All that the step reads, sequence by sequence.
+            positions: Where they stand in their sequences.
+            added: Makes what is added to the logits, all 0 at first.
+        """
+        ...
+
+
+def logits_tap(look: Look) -> ov.OpExtension:
+    """The operation, for the `extensions` of a pipeline; `look` is called in every step.
+
+    One for each process: of several, genai runs the first for all its pipelines.
+
+    It runs in the thread that steps. Where nothing is added it gives a single 0, which costs
+    nothing that could be measured; as many as there are logits cost 1% of a step.
+    """
+
+    class LogitsTap(ov.Op):  # type: ignore[misc]  # openvino does not tell its types
+        class_type_info = ov.DiscreteTypeInfo(TAP, "extension")
+
+        def __init__(self, inputs: Sequence[Any] | None = None, **attributes: Any) -> None:  # noqa: ANN401
+            super().__init__(self, inputs)
+            self._attributes = attributes
+
+        def validate_and_infer_types(self) -> None:
+            self.set_output_type(0, self.get_input_element_type(0), ov.PartialShape([-1, -1, -1]))
+
+        def clone_with_new_inputs(self, inputs: Sequence[Any]) -> LogitsTap:
+            return LogitsTap(inputs, **self._attributes)
+
+        def visit_attributes(self, visitor: Any) -> bool:  # noqa: ANN401
+            visitor.on_attributes(self._attributes)
+            return True
+
+        def has_evaluate(self) -> bool:
+            return True
+
+        def get_type_info(self) -> Any:  # noqa: ANN401
+            return LogitsTap.class_type_info
+
+        def evaluate(self, outputs: Sequence[ov.Tensor], inputs: Sequence[ov.Tensor]) -> bool:
+            logits, tokens, positions = (item.data for item in inputs)
+            size = logits.shape[-1]
+            made = False
+
+            def added() -> Floats:
+                nonlocal made
+                made = True
+                outputs[0].shape = logits.shape
+                values: Floats = outputs[0].data
+                values[...] = 0
+                return values.reshape(-1, size)
+
+            look(logits.reshape(-1, size), tokens.ravel(), positions.ravel(), added)
+            if not made:
+                outputs[0].shape = [1, 1, 1]
+                outputs[0].data[...] = 0
+            return True
+
+    return ov.OpExtension(LogitsTap)

@@ -1,0 +1,87 @@
+"""What a request changes of the logits: whether its model can do that, and words as tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import InvalidRequestError, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.engine.tokenizer import Tokenizer
+    from ovchat_server.serving.models import ServedModel
+
+# As long as a prompt, of which each choice has a copy on its way to the engine, too.
+MAX_BANNED_TOKENS = 4096
+
+
+def check_logits(model: ServedModel, params: GenerationParams) -> None:
+    """Refuse what the model cannot do to its logits.
+
+    Raises:
+        InvalidRequestError: Its device shows none, or a token with a bias is none of the model's.
+    """
+    if not model.engine.status.sees_logits:
+        _refuse_blind(params)
+    size = model.files.vocabulary_size
+    for token, _ in params.sampling.logit_bias:
+        if token >= size:
+            path = f"logit_bias.{token}"
+            complaint = f"{path} is no token: the model's vocabulary has {size} tokens."
+            raise InvalidRequestError.of([Violation(path, complaint)])
+
+
+async def banned_tokens(
+    model: ServedModel, params: GenerationParams
+) -> tuple[tuple[int, ...], ...]:
+    """The tokens of `bad_words`, each sequence once.
+
+    Raises:
+        InvalidRequestError: They are too many.
+    """
+    words = params.sampling.bad_words
+    if not words:
+        return ()
+    # Many words take milliseconds; others go on meanwhile.
+    banned = await asyncio.to_thread(_tokenise, model.files.tokenizer, words)
+    size = model.files.vocabulary_size
+    # What the model has no token for, it never says.
+    known = tuple(tokens for tokens in banned if max(tokens) < size)
+    if (count := sum(map(len, known))) > MAX_BANNED_TOKENS:
+        complaint = f"bad_words make {count} tokens; at most {MAX_BANNED_TOKENS} are looked for."
+        raise InvalidRequestError.of([Violation("bad_words", complaint)])
+    return known
+
+
+def _refuse_blind(params: GenerationParams) -> None:
+    asked = list(params.sampling.logit_changes())
+    if params.top_logprobs:
+        asked.append(params.top_logprobs_field)
+    if asked:
+        complaint = (
+            "is not supported by this model here: the plugin of the device that it runs on has "
+            "no operation to see the logits."
+        )
+        raise InvalidRequestError.of(
+            [Violation(name, f"{name} {complaint}", "unsupported_parameter") for name in asked]
+        )
+
+
+def _tokenise(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    found = (tokens for word in words for tokens in _spellings(tokenizer, word.lstrip()))
+    return tuple(dict.fromkeys(found))
+
+
+def _spellings(tokenizer: Tokenizer, word: str) -> Iterator[tuple[int, ...]]:
+    """The tokens of a word where a text begins with it, and where it follows others (vLLM)."""
+    first = tuple(tokenizer.encode(word))
+    if not first:
+        return
+    yield first
+    # Where the space is a token by itself, the first ones are part of these.
+    later = tuple(tokenizer.encode(f" {word}"))
+    if len(later) == len(first) and later[0] != first[0]:
+        yield later

@@ -1,0 +1,110 @@
+"""A small model that knows nothing: its logits depend on all tokens and where they stand."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as op
+from openvino.op.util import Variable, VariableInfo
+
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIZE = 64
+LONGEST = 1024
+GRAPH = "openvino_model.xml"
+
+
+def save_random_model(directory: Path, vocabulary: int, offset: float = 0) -> Path:
+    """A folder for the engine, with the demo model's tokenizer; `offset` is in all logits."""
+    directory.mkdir(exist_ok=True)
+    for file in (ROOT / "models/demo").iterdir():
+        if file.is_file() and not file.name.startswith(("openvino_model.", "config.")):
+            (directory / file.name).symlink_to(file)
+    config = json.loads((ROOT / "models/demo/config.json").read_bytes())
+    text = json.dumps({**config, "vocab_size": vocabulary})
+    (directory / "config.json").write_text(text, encoding="utf-8")
+    ov.save_model(_model(vocabulary, offset), directory / GRAPH, compress_to_fp16=False)
+    return directory
+
+
+def _model(vocabulary: int, offset: float) -> ov.Model:
+    """One layer: attention over embeddings of tokens and positions, and what they are."""
+    random = np.random.default_rng(vocabulary)
+    tokens = _parameter("input_ids", [-1, -1], np.int64)
+    mask = _parameter("attention_mask", [-1, -1], np.int64)
+    positions = _parameter("position_ids", [-1, -1], np.int64)
+    beams = _parameter("beam_idx", [-1], np.int32)
+    first = op.constant(np.array(0, np.int64))
+    hidden = op.add(
+        op.gather(_weights(random, vocabulary, SIZE), tokens, first),
+        op.gather(_weights(random, LONGEST, SIZE), positions, first),
+    )
+    query, *parts = (
+        op.transpose(
+            op.reshape(
+                _product(hidden, _weights(random, SIZE, SIZE, scale=0.2)),
+                _integers(0, 0, 1, SIZE),
+                special_zero=True,
+            ),
+            _integers(0, 2, 1, 3),
+        )
+        for _ in range(3)
+    )
+    batch = op.gather(op.shape_of(tokens), _integers(0), first)
+    shape = op.concat([batch, _integers(1), _integers(0), _integers(SIZE)], 0)
+    zero = op.constant(np.array(0, np.float32))
+    empty = op.broadcast(zero, shape)
+    caches, sinks = [], []
+    for name, part in zip(("key", "value"), parts, strict=True):
+        info = VariableInfo()
+        info.data_shape = ov.PartialShape([-1, 1, -1, SIZE])
+        info.data_type = ov.Type.f32
+        info.variable_id = name
+        variable = Variable(info)
+        past = op.gather(op.read_value(empty, variable), beams, first)
+        caches.append(op.concat([past, part], 2))
+        sinks.append(op.assign(caches[-1], variable))
+    # All may be seen: of one layer's last row, all others are the past.
+    seen = op.unsqueeze(op.multiply(op.convert(mask, "f32"), zero), _integers(1, 2))
+    attended = op.reshape(
+        op.transpose(
+            op.scaled_dot_product_attention(query, *caches, seen),
+            _integers(0, 2, 1, 3),
+        ),
+        _integers(0, 0, SIZE),
+        special_zero=True,
+    )
+    ones = op.gather(op.constant(np.ones((vocabulary, 1), np.float32)), tokens, first)
+    features = op.concat([op.add(hidden, attended), ones], 2)
+    head = random.standard_normal((SIZE + 1, vocabulary)).astype(np.float32) * 0.15
+    head[-1] = offset
+    logits = _product(features, op.constant(head))
+    logits.output(0).set_names({"logits"})
+    inputs = [tokens, mask, positions, beams]
+    return ov.Model([op.result(logits)], sinks, inputs, "random")
+
+
+def _parameter(name: str, shape: list[int], kind: type) -> ov.Node:
+    parameter = op.parameter(shape, kind, name)
+    # genai finds it by both.
+    parameter.set_friendly_name(name)
+    parameter.output(0).set_names({name})
+    return parameter
+
+
+def _weights(random: np.random.Generator, rows: int, columns: int, scale: float = 1) -> ov.Node:
+    return op.constant(random.standard_normal((rows, columns)).astype(np.float32) * scale)
+
+
+def _product(left: ov.Node, right: ov.Node) -> ov.Node:
+    return op.matmul(left, right, transpose_a=False, transpose_b=False)
+
+
+def _integers(*values: int) -> ov.Node:
+    return op.constant(np.array(values, np.int64))

@@ -1,0 +1,266 @@
+"""Changes reach the sequence that asked for them; what does not fit ends it, loudly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovchat_server.engine import logits_control
+from ovchat_server.engine.base import Sampling
+from ovchat_server.engine.logits_control import Control, LogitsControl, Resident, ResidentSearch
+from ovchat_server.engine.messages import BROKEN, Add
+from ovchat_server.engine.steps import Output
+from tests.reference_rules import log_softmax
+
+SIZE = 10
+PROMPT = (1, 2, 3)
+BIAS = Sampling(bias=((4, 20.0),))
+LOGITS = np.random.default_rng(5).normal(0, 1, (4, SIZE)).astype(np.float32)
+
+
+def control(identifier: int = 7, **fields: Any) -> Control:
+    return Control(Add(identifier, PROMPT, 20, **fields), SIZE)
+
+
+@dataclass
+class Steps:
+    """A pipeline's steps, as the operation sees them."""
+
+    logits: LogitsControl = field(default_factory=LogitsControl)
+    changed: int = 0
+
+    def enter(self, *residents: Resident) -> None:
+        for resident in residents:
+            self.logits.enter(resident)
+
+    def look(self, *read: tuple[int, int], rows: int | None = None) -> np.ndarray:
+        """What was added in a step that read these tokens at these positions."""
+        count = len(read) if rows is None else rows
+        values = np.zeros((count, SIZE), np.float32)
+
+        def added() -> np.ndarray:
+            self.changed += 1
+            return values
+
+        tokens, positions = np.array(read, np.int64).reshape(-1, 2).T
+        self.logits.look(LOGITS[:count], tokens, positions, added)
+        return values
+
+
+def prompt_read() -> list[tuple[int, int]]:
+    return [(token, place) for place, token in enumerate(PROMPT)]
+
+
+def test_only_the_row_of_who_asked_is_changed() -> None:
+    steps = Steps()
+    plain, biased = Resident((8,)), Resident((9,), control(sampling=BIAS))
+    steps.enter(plain, biased, Resident((6,)))
+
+    values = steps.look((8, 0), (9, 0), (6, 0))
+
+    assert values[:, 4].tolist() == [0, 20, 0]
+    assert np.count_nonzero(values) == 1
+    assert steps.changed == 1
+
+
+def test_where_nobody_asks_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    monkeypatch.setattr(logits_control, "row_owners", lambda *told: calls.append(told) or [])
+    steps = Steps()
+    steps.enter(Resident(PROMPT))
+    gone = Resident(PROMPT, control(sampling=BIAS))
+    steps.enter(gone)
+    steps.logits.leave(gone)
+    steps.logits.leave(gone)
+
+    steps.look((99, 99), rows=3)
+
+    assert (calls, steps.changed) == ([], 0)
+
+
+def test_who_only_wants_to_be_told_changes_nothing() -> None:
+    steps = Steps()
+    asking = control(top_logprobs=3, logprobs=True)
+    steps.enter(Resident(PROMPT, asking))
+    steps.look(*prompt_read(), rows=1)
+    best = int(LOGITS[0].argmax())
+
+    output = asking.told(Output([best], [], None))
+
+    own = log_softmax(LOGITS[0])
+    order = np.argsort(-own)[:3].tolist()
+    assert steps.changed == 0
+    assert output.logprobs == [pytest.approx(own[best], abs=1e-5)]
+    [told] = output.alternatives
+    assert [token for token, _ in told] == order
+    assert [value for _, value in told] == pytest.approx(own[order].tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("read", "rows"),
+    [
+        pytest.param([(1, 0), (2, 1), (9, 2)], 1, id="another token"),
+        pytest.param([(1, 1), (2, 2), (3, 3)], 1, id="another place"),
+        pytest.param([(1, 0), (2, 1), (3, 2)], 2, id="a row too many"),
+        pytest.param([(1, 0), (2, 1), (3, 2), (5, 0)], 1, id="a token of nobody"),
+        pytest.param([(1, 0)], 1, id="a row for a prompt that was read in part"),
+    ],
+)
+def test_a_row_that_may_be_of_another_ends_the_sequence(
+    read: list[tuple[int, int]], rows: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = Steps()
+    asking = control(sampling=BIAS)
+    steps.enter(Resident(PROMPT, asking))
+
+    values = steps.look(*read, rows=rows)
+
+    assert not values.any()
+    assert asking.told(Output([4], [])) == Output([], [], BROKEN)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("logits of sequence 7: MixUpError: ")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "sampling", "reason"),
+    [
+        ([4, 4], BIAS, "2 tokens came of one row"),
+        ([5], BIAS, "token 5 came, which is not the likeliest"),
+        ([5], Sampling(1.0, banned=((5,),)), "token 5 came, which is banned"),
+        ([5], Sampling(1.0, allowed=(4,)), "token 5 came, which is banned"),
+    ],
+)
+def test_a_token_that_cannot_be_of_its_row_ends_the_sequence(
+    tokens: list[int], sampling: Sampling, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = Steps()
+    asking = control(sampling=sampling)
+    steps.enter(Resident(PROMPT, asking))
+    steps.look(*prompt_read(), rows=1)
+
+    assert asking.told(Output(tokens, [])) == Output([], [], BROKEN)
+    assert capsys.readouterr().err == f"logits of sequence 7: {reason}\n"
+
+
+@pytest.mark.parametrize("fields", [{"grammar": "g"}, {"min_tokens": 3}])
+def test_where_something_else_left_only_what_is_banned_it_may_come(fields: dict[str, Any]) -> None:
+    steps = Steps()
+    asking = control(sampling=Sampling(allowed=(4,)), **fields)
+    steps.enter(Resident(PROMPT, asking))
+    steps.look(*prompt_read(), rows=1)
+
+    assert asking.told(Output([5], [])).tokens == [5]
+
+
+def test_a_token_without_a_row_ends_the_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps()
+    asking = control(sampling=BIAS)
+    steps.enter(Resident(PROMPT, asking))
+    steps.look(*prompt_read(), rows=1)
+    assert asking.told(Output([4], [])).finish is None
+
+    # Its row is not looked at twice.
+    assert asking.told(Output([4], [])).finish == BROKEN
+    assert "a token came without logits" in capsys.readouterr().err
+
+
+def test_no_error_leaves_the_step(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps()
+    asking, other = control(), control(8, logprobs=True)
+    steps.enter(Resident((8,), asking), Resident((9,), other))
+    asking.look = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+
+    steps.look((8, 0), (9, 0))
+
+    assert [item.told(Output([1], [])).finish for item in (asking, other)] == [BROKEN] * 2
+    assert capsys.readouterr().err.count("ZeroDivisionError") == 2
+
+
+def test_no_error_in_what_is_added_leaves_the_step() -> None:
+    def added() -> np.ndarray:
+        raise MemoryError
+
+    logits = LogitsControl()
+    asking = control(sampling=BIAS)
+    logits.enter(Resident((8,), asking))
+
+    logits.look(LOGITS[:1], np.array([8]), np.array([0]), added)
+
+    assert asking.told(Output([4], [])).finish == BROKEN
+
+
+def test_penalties_count_what_came_before_it_lost_its_place() -> None:
+    sampling = Sampling(presence_penalty=1.0)
+    steps = Steps()
+    steps.enter(Resident(PROMPT, control(sampling=sampling, answered=1)))
+
+    [values] = steps.look(*prompt_read(), rows=1)
+
+    assert values.tolist() == [0, 0, 0, -1, *[0] * 6]
+
+
+def test_a_sequence_grows_by_what_came_of_it() -> None:
+    steps = Steps()
+    asking = control(sampling=BIAS)
+    resident = Resident(PROMPT, asking)
+    steps.enter(resident)
+    steps.look(*prompt_read(), rows=1)
+    resident.grow([4])
+    assert asking.told(Output([4], [])).tokens == [4]
+
+    assert steps.look((4, 3))[0, 4] == 20
+    assert asking.told(Output([4], [], "length")).finish == "length"
+
+
+def test_a_search_may_wait_for_its_first_step_and_read_its_prompt_in_several() -> None:
+    steps = Steps()
+    asking = control(sampling=BIAS)
+    resident = Resident((8,), asking)
+    steps.enter(resident, ResidentSearch(PROMPT, 2))
+    # Whatever else runs then: a search is followed also where nobody asks.
+    for place, (read, rows) in enumerate(
+        [
+            ([], 1),
+            ([(1, 0), (2, 1)], 1),
+            ([(3, 2)], 2),
+            ([(5, 3), (6, 3)], 3),
+            ([(5, 4), (5, 4)], 3),
+        ]
+    ):
+        own = (4, place) if place else (8, 0)
+        values = steps.look(own, *read, rows=rows)
+        resident.grow([4])
+        assert asking.told(Output([4], [])).tokens == [4]
+        assert np.count_nonzero(values) == 1
+
+
+def test_a_search_is_followed_where_nobody_asks() -> None:
+    steps = Steps()
+    steps.enter(ResidentSearch(PROMPT, 2))
+    steps.look(*prompt_read(), rows=1)
+    steps.look((5, 3), (6, 3))
+    asking = control(sampling=BIAS)
+    steps.enter(Resident((8,), asking))
+
+    values = steps.look((5, 4), (5, 4), (8, 0))
+
+    assert values[:, 4].tolist() == [0, 0, 20]
+
+
+def test_a_search_is_followed_also_where_another_one_fails() -> None:
+    steps = Steps()
+    failing = control()
+    failing.look = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    resident = Resident((8,), failing)
+    steps.enter(resident, ResidentSearch(PROMPT, 2))
+    steps.look((8, 0), *prompt_read(), rows=2)
+    steps.logits.leave(resident)
+    asking = control(sampling=BIAS)
+    steps.enter(Resident((9,), asking))
+
+    values = steps.look((5, 3), (6, 3), (9, 0))
+
+    assert values[:, 4].tolist() == [0, 0, 20]

@@ -1,0 +1,164 @@
+"""A model's folder with an operation more, which changes neither the model nor what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import openvino as ov
+import pytest
+
+from ovchat_server.engine.logits_tap import logits_tap
+from ovchat_server.engine.tapped_model import GRAPH, tapped_model
+from tests.conftest import EXACT, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MODELS = ["demo", "successor"]
+TOKENS = np.random.default_rng(0).integers(0, 250, (1, 40))
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def logits(folder: str | Path, *extensions: Any) -> np.ndarray:
+    core = ov.Core()
+    for extension in extensions:
+        core.add_extension(extension)
+    compiled = core.compile_model(Path(folder) / GRAPH, "CPU", EXACT)
+    inputs = {
+        "input_ids": TOKENS,
+        "attention_mask": np.ones_like(TOKENS),
+        "position_ids": np.arange(TOKENS.size).reshape(TOKENS.shape),
+        "beam_idx": np.zeros(1, np.int32),
+    }
+    result: np.ndarray = compiled.create_infer_request().infer(inputs)["logits"]
+    return result
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_folder_stays_as_it_is_and_the_other_one_goes(name: str) -> None:
+    folder = ROOT / "models" / name
+    before = digests(folder)
+
+    with tapped_model(str(folder), "CPU") as tapped:
+        assert tapped is not None
+        inside = Path(tapped)
+        assert {item.name for item in inside.iterdir()} == {item.name for item in folder.iterdir()}
+        assert [item.name for item in inside.iterdir() if not item.is_symlink()] == [GRAPH]
+
+    assert not inside.exists()
+    assert digests(folder) == before
+
+
+def test_the_other_folder_goes_where_loading_fails() -> None:
+    folder = ROOT / "models/successor"
+    before = digests(folder)
+    inside = Path()
+
+    def load() -> None:
+        nonlocal inside
+        with tapped_model(str(folder), "CPU") as tapped:
+            inside = Path(tapped or "")
+            assert inside.is_dir()
+            raise RuntimeError("it does not load")
+
+    with pytest.raises(RuntimeError, match="it does not load"):
+        load()
+
+    assert not inside.exists()
+    assert digests(folder) == before
+
+
+def test_a_folder_may_be_told_relative_to_where_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "models")
+
+    with tapped_model("successor", "CPU") as tapped:
+        assert all(item.exists() for item in Path(tapped or "").iterdir())
+
+
+@pytest.mark.parametrize("device", ["GPU", "GPU.1", "AUTO", "NPU"])
+def test_only_the_cpu_runs_it(device: str) -> None:
+    with tapped_model(str(ROOT / "models/successor"), device) as tapped:
+        assert tapped is None
+
+
+def other_end(root: ET.Element) -> None:
+    """The result shows something else than a product."""
+    [product] = [item for item in root.iter("layer") if item.get("name", "").startswith(HEAD)]
+    product.set("type", "Add")
+
+
+def two_results(root: ET.Element) -> None:
+    layers = root.find("layers")
+    assert layers is not None
+    ET.SubElement(layers, "layer", id="100000", name="another", type="Result", version="opset1")
+
+
+def no_result(root: ET.Element) -> None:
+    layers = root.find("layers")
+    assert layers is not None
+    layers.remove(next(item for item in layers if item.get("type") == "Result"))
+
+
+def no_positions(root: ET.Element) -> None:
+    [layer] = [item for item in root.iter("layer") if item.get("name") == "position_ids"]
+    layer.set("name", "where")
+
+
+HEAD = "__module.lm_head/"
+
+
+@pytest.mark.parametrize("edit", [other_end, two_results, no_result, no_positions])
+def test_a_graph_of_another_form_is_left_alone(
+    tmp_path: Path, edit: Callable[[ET.Element], None]
+) -> None:
+    tree = ET.parse(ROOT / "models/successor" / GRAPH)
+    tree.write(tmp_path / GRAPH)
+    with tapped_model(str(tmp_path), "CPU") as tapped:
+        assert tapped is not None
+    edit(tree.getroot())
+    tree.write(tmp_path / GRAPH)
+
+    with tapped_model(str(tmp_path), "CPU") as tapped:
+        assert tapped is None
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_model_says_the_same_and_what_is_added_to_it(name: str) -> None:
+    folder = ROOT / "models" / name
+    plain = logits(folder)
+    values = np.random.default_rng(1).normal(0, 5, plain.shape[1:]).astype(np.float32)
+    seen: list[tuple[np.ndarray, ...]] = []
+
+    def look(
+        rows: np.ndarray,
+        tokens: np.ndarray,
+        positions: np.ndarray,
+        added: Callable[[], np.ndarray],
+    ) -> None:
+        seen.append((rows.copy(), tokens.copy(), positions.copy()))
+        if adding:
+            room = added()
+            assert not room.any()
+            room += values
+
+    with tapped_model(str(folder), "CPU") as tapped:
+        adding = False
+        same = logits(tapped or "", logits_tap(look))
+        adding = True
+        changed = logits(tapped or "", logits_tap(look))
+
+    np.testing.assert_allclose(same, plain, atol=1e-4)
+    np.testing.assert_allclose(changed, plain + values, atol=1e-4)
+    for rows, tokens, positions in seen:
+        np.testing.assert_allclose(rows, plain[0], atol=1e-4)
+        assert tokens.tolist() == TOKENS[0].tolist()
+        assert positions.tolist() == [*range(TOKENS.size)]
+    assert len(seen) == 2
