@@ -123,7 +123,7 @@ def same(got: list[Sequence], expected: list[Sequence]) -> None:
             assert dict(told) == pytest.approx(dict(wanted), abs=1e-3)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, 2, 13, 15, 18, 20])
 async def test_each_gets_what_it_gets_alone(small: Watched, seed: int) -> None:
     mix = mixed(seed)
     expected = {number: await alone(small, item) for number, item in mix.kept.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -40,6 +41,33 @@ def logits(folder: str | Path, *extensions: Any) -> np.ndarray:
     }
     result: np.ndarray = compiled.create_infer_request().infer(inputs)["logits"]
     return result
+
+
+def operations() -> int:
+    return sum(type(item).__name__ == "LogitsTap" for item in gc.get_objects())
+
+
+def test_a_step_leaves_nothing_behind() -> None:
+    with tapped_model(str(ROOT / "models/successor"), "CPU") as tapped:
+        assert tapped is not None
+        core = ov.Core()
+        core.add_extension(logits_tap(lambda *_: None))
+        compiled = core.compile_model(Path(tapped) / GRAPH, "CPU", EXACT)
+    request = compiled.create_infer_request()
+    found = []
+    for length in range(1, 11):
+        shape = (1, length)
+        request.infer(
+            {
+                "input_ids": np.full(shape, 97),
+                "attention_mask": np.ones(shape, np.int64),
+                "position_ids": np.arange(length).reshape(shape),
+                "beam_idx": np.zeros(1, np.int32),
+            }
+        )
+        request.reset_state()
+        found.append(operations())
+    assert len(set(found[1:])) == 1
 
 
 @pytest.mark.parametrize("name", MODELS)

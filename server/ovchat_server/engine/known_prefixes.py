@@ -19,7 +19,7 @@ class KnownPrefixes:
     def __init__(self, capacity: int, block_size: int) -> None:
         """Remember `capacity` blocks of `block_size` tokens."""
         self.block_size = block_size
-        self._capacity = capacity
+        self.capacity = capacity
         # The one used last is at the end.
         self._blocks: dict[int, None] = {}
 
@@ -44,5 +44,5 @@ class KnownPrefixes:
         for name in reversed(names):
             self._blocks.pop(name, None)
             self._blocks[name] = None
-        while len(self._blocks) > self._capacity:
+        while len(self._blocks) > self.capacity:
             del self._blocks[next(iter(self._blocks))]

@@ -12,10 +12,13 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ovchat_server.engine.open_blocks import OpenBlocks
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ovchat_server.engine.known_prefixes import KnownPrefixes
+    from ovchat_server.engine.open_blocks import OpenBlock
     from ovchat_server.engine.sequence import ScheduledSequence
     from ovchat_server.engine.step_budget import StepBudget
     from ovchat_server.engine.steps import Handle, Pipeline
@@ -68,6 +71,7 @@ class PromptReader:
         """Read with a pipeline, as much in a step as the budget has."""
         self._pipeline = pipeline
         self._known = known
+        self._open = OpenBlocks(known.capacity, known.block_size)
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
@@ -89,17 +93,20 @@ class PromptReader:
 
     def keep(self, sequence: ScheduledSequence) -> None:
         """A sequence does not run any more: the prefix cache has what it said."""
+        for text in sequence.texts():
+            self._open.note(text, self._known.names(text))
         if sequence.request.beams == 1:
             self._known.note(self._known.names([*sequence.request.prompt, *sequence.tokens]))
 
-    def feed(self, streams: int) -> list[ScheduledSequence]:
-        """Give the pipeline what the next step reads, beside `streams` sequences that run.
+    def feed(self, running: Sequence[ScheduledSequence]) -> list[ScheduledSequence]:
+        """Give the pipeline what the next step reads, beside the sequences that run.
 
         Returns:
             Those the rest of whose prompts it reads: they are to be added whole.
         """
         self._tokens, self._ending = 0, []
-        for prompt, end in self._plan(streams):
+        streams = sum(item.request.beams for item in running)
+        for prompt, end in self._undisputed([*self._plan(streams)], running):
             self._tokens += end - prompt.start
             prompt.end = end
             if end < prompt.length:
@@ -126,6 +133,29 @@ class PromptReader:
                 sys.stderr.write(f"a piece of prompt {prompt.sequence.request.id} was dropped\n")
                 prompt.piece = None
                 prompt.whole = True
+
+    def _undisputed(
+        self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
+    ) -> Iterator[tuple[_Prompt, int]]:
+        """Without those that go on in the same open block as one before them."""
+        taken: set[OpenBlock] = set()
+        for prompt, end in plan:
+            tokens = prompt.sequence.added.prompt[:end]
+            self._note_beginnings(tokens, running)
+            blocks = self._open.of(tokens, prompt.names[: end // self._known.block_size])
+            if taken.isdisjoint(blocks):
+                taken |= blocks
+                yield prompt, end
+
+    def _note_beginnings(self, prompt: Sequence[int], running: Sequence[ScheduledSequence]) -> None:
+        """Note what runs, as far as the prompt goes on from it."""
+        for sequence in running:
+            begun = sequence.request.prompt
+            if len(begun) > len(prompt) or prompt[: len(begun)] != begun:
+                continue
+            for text in sequence.texts():
+                if prompt[: len(text)] == text:
+                    self._open.note(text, self._known.names(text))
 
     def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int]]:
         """Which prompts the next step reads, and up to where."""

@@ -186,8 +186,8 @@ class Scheduler:
 
     def _begin(self) -> None:
         """Have prompts read; who comes to the end of its own begins to answer."""
-        streams = sum(item.request.beams for item in self._running if item.handle is not None)
-        for sequence in self._reader.feed(streams):
+        inside = [item for item in self._running if item.handle is not None]
+        for sequence in self._reader.feed(inside):
             try:
                 sequence.handle = self._pipeline.add(sequence.added)
             except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in

@@ -92,6 +92,15 @@ class ScheduledSequence:
             return self.length
         return min(self.longest, max(self.length, len(self.request.prompt) + CALL_TOKENS))
 
+    def texts(self) -> list[tuple[int, ...]]:
+        """What the pipeline may have of it: it reads a token in the step after it came.
+
+        Of a search its prompt is all that is known.
+        """
+        said = self.tokens[: len(self.tokens) - len(self.repeated)]
+        whole = (*self.request.prompt, *(said if self.request.beams == 1 else ()))
+        return [whole, whole[:-1]] if said else [whole]
+
     def go_on(self, grammar: str | None) -> None:
         """Make what to add to the pipeline now.
 

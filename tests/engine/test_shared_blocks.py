@@ -1,0 +1,94 @@
+"""Prompts that begin alike are answered as each would be alone."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ovchat_server.api.models import ModelState
+from ovchat_server.engine.base import GenerationRequest
+from tests.engine.conftest import Sequence, Watched, collect_all, spec
+from tests.random_model import save_random_model
+from tests.reference_rules import ReferenceModel, log_softmax
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+VOCABULARY = 4096
+
+
+@pytest.fixture(scope="module")
+async def engine(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[tuple[Watched, ReferenceModel]]:
+    path = save_random_model(tmp_path_factory.mktemp("models") / "random", VOCABULARY)
+    watched = Watched(spec(str(path), end_tokens=(), context_length=512, kv_blocks=256))
+    watched.engine.start()
+    await watched.until(ModelState.READY)
+    yield watched, ReferenceModel(path)
+    await watched.engine.close()
+
+
+def words(length: int) -> tuple[int, ...]:
+    return tuple(random.choices(range(1500), k=length))
+
+
+def asked(prompt: tuple[int, ...], answer: int = 6) -> GenerationRequest:
+    return GenerationRequest(prompt, answer, ignore_eos=True, logprobs=True)
+
+
+def check(reference: ReferenceModel, request: GenerationRequest, answer: Sequence) -> None:
+    text = list(request.prompt)
+    for token, logprob in zip(answer.tokens, answer.logprobs, strict=True):
+        assert logprob == pytest.approx(log_softmax(reference.logits(text))[token], abs=1e-3)
+        text.append(token)
+
+
+@pytest.mark.parametrize("length", [1, 8, 40])
+async def test_several_go_on_from_a_text_that_ended_inside_a_block(
+    engine: tuple[Watched, ReferenceModel], length: int
+) -> None:
+    watched, reference = engine
+    begun = words(length)
+    await collect_all(watched.engine.generate([asked(begun, 1)]))
+    requests = [asked(begun + words(20)) for _ in range(4)]
+
+    answers = await collect_all(watched.engine.generate(requests))
+
+    for request, answer in zip(requests, answers, strict=True):
+        check(reference, request, answer)
+
+
+async def test_several_go_on_from_one_that_runs(
+    engine: tuple[Watched, ReferenceModel],
+) -> None:
+    watched, reference = engine
+    shared = words(100)
+    # All go on in the first block of the one before them.
+    requests = [asked(shared[:length], 40) for length in (1, 1, 17, 31, 33, 64, 100)]
+    answers = await asyncio.gather(
+        *(collect_all(watched.engine.generate([request])) for request in requests)
+    )
+
+    for request, [answer] in zip(requests, answers, strict=True):
+        check(reference, request, answer)
+
+
+async def test_conversations_part_at_any_token(engine: tuple[Watched, ReferenceModel]) -> None:
+    watched, reference = engine
+    first = asked(words(30), 20)
+    [said] = await collect_all(watched.engine.generate([first]))
+    text = (*first.prompt, *said.tokens)
+    requests = [
+        asked(text[:length] + words(9))
+        for length, _ in itertools.product((35, 48, 49, 50), range(2))
+    ]
+
+    answers = await collect_all(watched.engine.generate(requests))
+
+    for request, answer in zip(requests, answers, strict=True):
+        check(reference, request, answer)
