@@ -188,6 +188,17 @@ async def test_a_grammar_that_leaves_only_what_is_banned_is_followed(
     assert re.fullmatch("[0-9]{3}", TOKENIZER.decode(said.tokens[:-1]))
 
 
+@pytest.mark.parametrize("banned", [((7,),), ((7, 7),)])
+async def test_bans_that_leave_nothing_end_no_request(
+    subject: Subject, banned: tuple[tuple[int, ...], ...]
+) -> None:
+    sampling = Sampling(allowed=(7,), banned=banned)
+
+    [said] = await subject.ask(GenerationRequest((1, 2), 5, sampling, ignore_eos=True))
+
+    assert (len(said.tokens), said.finish) == (5, TokenFinish.LENGTH)
+
+
 async def test_what_is_sampled_has_the_distribution_of_the_rules(subject: Subject) -> None:
     prompt = PROMPTS[0]
     logits = subject.reference.logits(prompt)

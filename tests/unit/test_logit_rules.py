@@ -58,7 +58,8 @@ def test_the_rules_are_those_of_vllm(
 
 def _bans(sampling: Sampling, answer: list[int]) -> list[bool]:
     only = Sampling(allowed=sampling.allowed, banned=sampling.banned)
-    return np.isneginf(ruled(np.zeros(SIZE), only, (), answer)).tolist()
+    banned = np.isneginf(ruled(np.zeros(SIZE), only, (), answer))
+    return [bool(item) and not banned.all() for item in banned]
 
 
 @given(SAMPLINGS, st.lists(TOKENS, max_size=5), st.lists(FEW, max_size=12), st.data(), LOGITS)
@@ -99,6 +100,13 @@ def test_a_banned_sequence_does_not_begin_in_the_prompt() -> None:
     for token, banned in ((1, False), (2, True), (2, False), (1, False), (2, True)):
         rules.note(token)
         assert rules.bans(3) == banned
+
+
+def test_what_is_banned_is_no_fault_where_nothing_else_is_left() -> None:
+    rules = LogitRules(Sampling(allowed=(5, 6), banned=((6,), (5, 5))), (), (), SIZE)
+    assert [rules.bans(token) for token in (5, 6, 7)] == [False, True, True]
+    rules.note(5)
+    assert [rules.bans(token) for token in (5, 6, 7)] == [False, False, False]
 
 
 def test_the_prompt_counts_for_repetition_only() -> None:

@@ -84,8 +84,12 @@ class LogitRules:
         added += self._penalties
 
     def bans(self, token: int) -> bool:
-        """Whether it must not be the next."""
-        return bool(self._fixed[token] < BANNED / 2) or token in self._forbidden()
+        """Whether it must not be the next, though another may."""
+        forbidden = self._forbidden()
+        if self._fixed[token] >= BANNED / 2 and token not in forbidden:
+            return False
+        free = np.flatnonzero(self._fixed >= BANNED / 2)
+        return bool(np.setdiff1d(free, forbidden).size)
 
     def _forbidden(self) -> list[int]:
         """What would complete a banned sequence."""
