@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import openvino as ov
 from openvino import opset13 as op
-from openvino.op.util import Variable, VariableInfo
 
+from ovchat_server.engine.graph_parts import integers, parameter, with_past
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def save_random_model(directory: Path, vocabulary: int, offset: float = 0) -> Pa
 def _model(vocabulary: int, offset: float) -> ov.Model:
     """One layer: attention over embeddings of tokens and positions, and what they are."""
     random = np.random.default_rng(vocabulary)
-    tokens = _parameter("input_ids", [-1, -1], np.int64)
-    mask = _parameter("attention_mask", [-1, -1], np.int64)
-    positions = _parameter("position_ids", [-1, -1], np.int64)
-    beams = _parameter("beam_idx", [-1], np.int32)
+    tokens = parameter("input_ids", [-1, -1], np.int64)
+    mask = parameter("attention_mask", [-1, -1], np.int64)
+    positions = parameter("position_ids", [-1, -1], np.int64)
+    beams = parameter("beam_idx", [-1], np.int32)
     first = op.constant(np.array(0, np.int64))
     hidden = op.add(
         op.gather(_weights(random, vocabulary, SIZE), tokens, first),
@@ -49,35 +49,23 @@ def _model(vocabulary: int, offset: float) -> ov.Model:
         op.transpose(
             op.reshape(
                 _product(hidden, _weights(random, SIZE, SIZE, scale=0.2)),
-                _integers(0, 0, 1, SIZE),
+                integers(0, 0, 1, SIZE),
                 special_zero=True,
             ),
-            _integers(0, 2, 1, 3),
+            integers(0, 2, 1, 3),
         )
         for _ in range(3)
     )
-    batch = op.gather(op.shape_of(tokens), _integers(0), first)
-    shape = op.concat([batch, _integers(1), _integers(0), _integers(SIZE)], 0)
-    zero = op.constant(np.array(0, np.float32))
-    empty = op.broadcast(zero, shape)
-    caches, sinks = [], []
-    for name, part in zip(("key", "value"), parts, strict=True):
-        info = VariableInfo()
-        info.data_shape = ov.PartialShape([-1, 1, -1, SIZE])
-        info.data_type = ov.Type.f32
-        info.variable_id = name
-        variable = Variable(info)
-        past = op.gather(op.read_value(empty, variable), beams, first)
-        caches.append(op.concat([past, part], 2))
-        sinks.append(op.assign(caches[-1], variable))
+    caches, sinks = with_past(*parts, tokens, beams)
     # All may be seen: of one layer's last row, all others are the past.
-    seen = op.unsqueeze(op.multiply(op.convert(mask, "f32"), zero), _integers(1, 2))
+    zero = op.constant(np.array(0, np.float32))
+    seen = op.unsqueeze(op.multiply(op.convert(mask, "f32"), zero), integers(1, 2))
     attended = op.reshape(
         op.transpose(
             op.scaled_dot_product_attention(query, *caches, seen),
-            _integers(0, 2, 1, 3),
+            integers(0, 2, 1, 3),
         ),
-        _integers(0, 0, SIZE),
+        integers(0, 0, SIZE),
         special_zero=True,
     )
     ones = op.gather(op.constant(np.ones((vocabulary, 1), np.float32)), tokens, first)
@@ -90,21 +78,9 @@ def _model(vocabulary: int, offset: float) -> ov.Model:
     return ov.Model([op.result(logits)], sinks, inputs, "random")
 
 
-def _parameter(name: str, shape: list[int], kind: type) -> ov.Node:
-    parameter = op.parameter(shape, kind, name)
-    # genai finds it by both.
-    parameter.set_friendly_name(name)
-    parameter.output(0).set_names({name})
-    return parameter
-
-
 def _weights(random: np.random.Generator, rows: int, columns: int, scale: float = 1) -> ov.Node:
     return op.constant(random.standard_normal((rows, columns)).astype(np.float32) * scale)
 
 
 def _product(left: ov.Node, right: ov.Node) -> ov.Node:
     return op.matmul(left, right, transpose_a=False, transpose_b=False)
-
-
-def _integers(*values: int) -> ov.Node:
-    return op.constant(np.array(values, np.int64))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import Role
@@ -13,11 +15,13 @@ from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.text import TextCompletions
 from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, served
+from tests.unit.text_tools import byte_tokenizer
 
 if TYPE_CHECKING:
     from typing import Any
 
     from ovchat_server.api.completion import Chunk
+    from ovchat_server.engine.tokenizer import Tokenizer
     from ovchat_server.serving.answer import Answer
 
 
@@ -25,10 +29,11 @@ def said(index: int, text: str, finish: TokenFinish | None = None) -> GeneratedT
     return GeneratedTokens(index, tuple(TOKENIZER.encode(text)), finish)
 
 
-async def answer(engine: ScriptedEngine, **fields: Any) -> Answer:
+async def answer(engine: ScriptedEngine, tokenizer: Tokenizer = TOKENIZER, **fields: Any) -> Answer:
     messages = [{"role": "user", "content": "Hello"}]
     request = read_chat_request({"model": "demo", "messages": messages} | fields)
-    return await ChatCompletions(ModelRegistry([served(engine)])).answer(request)
+    models = ModelRegistry([served(engine, tokenizer=tokenizer)])
+    return await ChatCompletions(models).answer(request)
 
 
 async def streamed(answer: Answer, options: StreamOptions | None = None) -> list[Chunk]:
@@ -128,3 +133,19 @@ async def test_the_models_end_token_is_only_told_where_it_was_to_be_ignored() ->
         asked = await answer(engine, stop_token_ids=[end], ignore_eos=ignore)
         [choice] = (await asked.whole()).choices
         assert (choice.message.content, choice.stop_reason) == ("a", reason)
+
+
+async def test_a_model_that_is_gone_leaves_nothing_of_its_tokenizer() -> None:
+    tokenizer = byte_tokenizer()
+    tokens = tuple(tokenizer.encode("a"))
+    piece = GeneratedTokens(0, tokens, TokenFinish.LENGTH, (-1.0,))
+    [choice] = (
+        await (await answer(ScriptedEngine([piece]), tokenizer, logprobs=True)).whole()
+    ).choices
+    assert choice.logprobs
+
+    gone = weakref.ref(tokenizer)
+    del tokenizer
+    gc.collect()
+
+    assert gone() is None

@@ -49,6 +49,13 @@ def test_the_same_end_behind_another_beginning_is_another_block() -> None:
     )
 
 
+def test_names_may_be_those_of_a_longer_text() -> None:
+    whole = (*TEXT, 7, 8, 9)
+    blocks = OpenBlocks(8, 4)
+    blocks.note(TEXT, NAMES(whole))
+    assert blocks.of(TEXT, NAMES(whole)) == noted(TEXT).of(TEXT, NAMES(TEXT)) != set()
+
+
 def test_texts_that_were_noted_the_longest_ago_are_forgotten_first() -> None:
     blocks = noted((1,), (2,), (1,), (3,), capacity=2)
     assert [found(blocks, (token, 9)) for token in (1, 2, 3)] == [{(1,)}, set(), {(3,)}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,8 +15,8 @@ MAX_TOKENS_A_CHARACTER = 4
 MAX_WINDOW = 16
 
 
-class TokenDecoder(Hashable, Protocol):
-    """What a detokenizer needs of a tokenizer. Of each, the texts of tokens are remembered."""
+class TokenDecoder(Protocol):
+    """What a detokenizer needs of a tokenizer."""
 
     def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
         """The text of `tokens`; bytes that are not UTF-8 as U+FFFD.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.completion import Alternative, TokenLogprob
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
 # OpenAI's floor; the logarithm of 0 has no JSON.
 LEAST_LOGPROB = -9999.0
-# Those of all models together. With alternatives, each token of an answer needs many.
-REMEMBERED_TEXTS = 1 << 15
 
 
 class LogprobQueue:
@@ -86,7 +83,6 @@ def _told(logprob: float) -> float:
     return max(LEAST_LOGPROB, logprob)
 
 
-@lru_cache(REMEMBERED_TEXTS)
 def _spoken(decoder: TokenDecoder, token: int) -> tuple[str, bytes]:
     """A token's text and bytes."""
     data = decoder.token_bytes(token)

@@ -62,6 +62,11 @@ class Add(msgspec.Struct, frozen=True):
         """Sequences that run; 1: it is no search."""
         return self.search.width if self.search else 1
 
+    @property
+    def controlled(self) -> bool:
+        """Whether it needs its logits: to change them, or to tell what genai does not."""
+        return self.sampling.changes_logits or self.top_logprobs > 0
+
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
     """Requests that belong together.

@@ -31,11 +31,12 @@ class OpenBlocks:
         self._order: dict[OpenBlock, None] = {}
 
     def note(self, text: Sequence[int], names: Sequence[int]) -> None:
-        """A text was read; `names` are those of its full blocks."""
-        end = tuple(text[len(names) * self._block_size :])
+        """A text was read; `names` are of its full blocks, or of those of a longer one."""
+        full = len(text) // self._block_size
+        end = tuple(text[full * self._block_size :])
         if not end:
             return
-        before = names[-1] if names else 0
+        before = names[full - 1] if full else 0
         self._order.pop((before, end), None)
         self._order[before, end] = None
         self._ends.setdefault(before, set()).add(end)
@@ -43,9 +44,9 @@ class OpenBlocks:
             self._forget(next(iter(self._order)))
 
     def of(self, prompt: Sequence[int], names: Sequence[int]) -> set[OpenBlock]:
-        """Those that a prompt may go on in; `names` are those of its full blocks."""
+        """Those that a prompt may go on in; `names` as in `note`."""
         found: set[OpenBlock] = set()
-        for number, name in enumerate((0, *names)):
+        for number, name in enumerate((0, *names[: len(prompt) // self._block_size])):
             if ends := self._ends.get(name):
                 start = number * self._block_size
                 block = tuple(prompt[start : start + self._block_size])

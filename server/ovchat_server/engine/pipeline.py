@@ -125,8 +125,7 @@ class GenaiPipeline:
         if request.search:
             search = ResidentSearch(request.prompt, request.search.width)
             return GenaiSearchHandle(self._add(request.prompt, config), search, self._logits)
-        asks = request.sampling.changes_logits or request.top_logprobs
-        control = Control(request, self.vocabulary_size) if asks else None
+        control = Control(request, self.vocabulary_size) if request.controlled else None
         resident = Resident(request.prompt, control)
         return GenaiHandle(self._add(request.prompt, config), resident, self._logits)
 
@@ -177,7 +176,7 @@ class GenaiPipeline:
         # A list of one's own stands for the model's, which genai would take otherwise.
         if end_tokens := self._end_tokens.union(request.stop_tokens):
             config.stop_token_ids = end_tokens
-        if request.logprobs and not (request.sampling.changes_logits or request.top_logprobs):
+        if request.logprobs and not request.controlled:
             # More than one changes nothing, and costs. One gives the model's own.
             config.logprobs = 1
         if search := request.search:

@@ -93,10 +93,11 @@ class PromptReader:
 
     def keep(self, sequence: ScheduledSequence) -> None:
         """A sequence does not run any more: the prefix cache has what it said."""
+        names = self._known.names([*sequence.request.prompt, *sequence.tokens])
         for text in sequence.texts():
-            self._open.note(text, self._known.names(text))
+            self._open.note(text, names)
         if sequence.request.beams == 1:
-            self._known.note(self._known.names([*sequence.request.prompt, *sequence.tokens]))
+            self._known.note(names)
 
     def feed(self, running: Sequence[ScheduledSequence]) -> list[ScheduledSequence]:
         """Give the pipeline what the next step reads, beside the sequences that run.
@@ -141,21 +142,23 @@ class PromptReader:
         taken: set[OpenBlock] = set()
         for prompt, end in plan:
             tokens = prompt.sequence.added.prompt[:end]
-            self._note_beginnings(tokens, running)
-            blocks = self._open.of(tokens, prompt.names[: end // self._known.block_size])
+            self._note_beginnings(tokens, prompt.names, running)
+            blocks = self._open.of(tokens, prompt.names)
             if taken.isdisjoint(blocks):
                 taken |= blocks
                 yield prompt, end
 
-    def _note_beginnings(self, prompt: Sequence[int], running: Sequence[ScheduledSequence]) -> None:
+    def _note_beginnings(
+        self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]
+    ) -> None:
         """Note what runs, as far as the prompt goes on from it."""
         for sequence in running:
             begun = sequence.request.prompt
-            if len(begun) > len(prompt) or prompt[: len(begun)] != begun:
+            if prompt[: len(begun)] != begun:
                 continue
             for text in sequence.texts():
                 if prompt[: len(text)] == text:
-                    self._open.note(text, self._known.names(text))
+                    self._open.note(text, names)
 
     def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int]]:
         """Which prompts the next step reads, and up to where."""

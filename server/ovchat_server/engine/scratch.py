@@ -15,7 +15,8 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 from openvino import opset13 as op
-from openvino.op.util import Variable, VariableInfo
+
+from ovchat_server.engine.graph_parts import integers, parameter, with_past
 
 HEAD_SIZE = 32
 BLOCKS = 4
@@ -105,49 +106,24 @@ def _reason(text: str) -> str:
 
 def _model(vocabulary_size: int) -> ov.Model:
     """A model whose logits are all 0: one layer of attention, because genai wants one."""
-    tokens = _parameter("input_ids", [-1, -1], np.int64)
-    beams = _parameter("beam_idx", [-1], np.int32)
+    tokens = parameter("input_ids", [-1, -1], np.int64)
+    beams = parameter("beam_idx", [-1], np.int32)
     embedded = op.multiply(
-        op.unsqueeze(op.convert(tokens, "f32"), _integers(2)),
+        op.unsqueeze(op.convert(tokens, "f32"), integers(2)),
         op.constant(np.zeros((1, 1, HEAD_SIZE), np.float32)),
     )
     heads = op.transpose(
-        op.reshape(embedded, _integers(0, 0, 1, HEAD_SIZE), special_zero=True),
-        _integers(0, 2, 1, 3),
+        op.reshape(embedded, integers(0, 0, 1, HEAD_SIZE), special_zero=True),
+        integers(0, 2, 1, 3),
     )
-    first = op.constant(np.array(0, np.int64))
-    batch = op.gather(op.shape_of(tokens), _integers(0), first)
-    shape = op.concat([batch, _integers(1), _integers(0), _integers(HEAD_SIZE)], 0)
-    empty = op.broadcast(op.constant(np.array(0, np.float32)), shape)
-    caches, sinks = [], []
-    for name in ("key", "value"):
-        info = VariableInfo()
-        info.data_shape = ov.PartialShape([-1, 1, -1, HEAD_SIZE])
-        info.data_type = ov.Type.f32
-        info.variable_id = name
-        variable = Variable(info)
-        past = op.gather(op.read_value(empty, variable), beams, first)
-        caches.append(op.concat([past, heads], 2))
-        sinks.append(op.assign(caches[-1], variable))
+    caches, sinks = with_past(heads, heads, tokens, beams)
     attended = op.scaled_dot_product_attention(heads, *caches, op.constant(np.array(0, np.float32)))
     hidden = op.reshape(
-        op.transpose(attended, _integers(0, 2, 1, 3)),
-        _integers(0, 0, HEAD_SIZE),
+        op.transpose(attended, integers(0, 2, 1, 3)),
+        integers(0, 0, HEAD_SIZE),
         special_zero=True,
     )
-    mean = op.reduce_mean(hidden, _integers(2), keep_dims=True)
-    logits = op.tile(mean, _integers(1, 1, vocabulary_size))
+    mean = op.reduce_mean(hidden, integers(2), keep_dims=True)
+    logits = op.tile(mean, integers(1, 1, vocabulary_size))
     logits.output(0).set_names({"logits"})
     return ov.Model([op.result(logits)], sinks, [tokens, beams], "scratch")
-
-
-def _parameter(name: str, shape: list[int], kind: type) -> ov.Node:
-    parameter = op.parameter(shape, kind, name)
-    # genai finds it by both.
-    parameter.set_friendly_name(name)
-    parameter.output(0).set_names({name})
-    return parameter
-
-
-def _integers(*values: int) -> ov.Node:
-    return op.constant(np.array(values, np.int64))

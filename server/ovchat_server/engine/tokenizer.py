@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FEW_TOKENS = 1000
 # Texts of single tokens.
 REMEMBERED_TEXTS = 8192
+# Their bytes. With alternatives, each token of an answer needs many.
+REMEMBERED_BYTES = 1 << 15
 
 
 class TokenizerError(Exception):
@@ -47,6 +49,7 @@ class Tokenizer:
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         # Half of what is decoded while answers are written.
         self._text_alone = lru_cache(REMEMBERED_TEXTS)(self._decode_one)
+        self._bytes_alone = lru_cache(REMEMBERED_BYTES)(self._spell_one)
         self._longest_token = max(len(token) for token in vocabulary)
         # Ids may have gaps: this is what they stay below.
         self.vocabulary_size = max(vocabulary.values()) + 1
@@ -96,8 +99,7 @@ class Tokenizer:
         A token may be a part of a character. Those of a text, joined, are the text in UTF-8,
         with the space in front that some tokenizers put there.
         """
-        plain = self._plain.get(token)
-        return self._bytes_of(self.token_text(token)) if plain is None else plain
+        return self._bytes_alone(token)
 
     def encode(
         self, text: str, *, special_tokens: bool = False, most_tokens: int | None = None
@@ -140,6 +142,10 @@ class Tokenizer:
 
     def _decode_one(self, token: int, special_tokens: bool) -> str:  # noqa: FBT001  cached by place
         return self._tokenizer.decode([token], skip_special_tokens=not special_tokens)
+
+    def _spell_one(self, token: int) -> bytes:
+        plain = self._plain.get(token)
+        return self._bytes_of(self.token_text(token)) if plain is None else plain
 
 
 def _pad_token(path: Path) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from ovchat_server.serving.answer_form import AnswerForm
     from ovchat_server.serving.models import ModelRegistry, ServedModel
 
+# Which of a dialect's markup are control tokens, and the other control tokens. Parsers have to see
+# the first, which callers are not to see; nobody sees the others.
+ControlMarkup: TypeAlias = tuple[tuple[str, ...], frozenset[int]]
+
 
 class ChatCompletions:
     """Answers chat requests."""
@@ -43,6 +47,8 @@ class ChatCompletions:
         """Answer with `models`, each request in `request_timeout` seconds."""
         self._models = models
         self._request_timeout = request_timeout
+        # The same for all requests to a model.
+        self._control_markup = cache(_control_markup)
 
     async def answer(self, request: ChatRequest) -> Answer:
         """The answer to a request, not begun yet.
@@ -75,7 +81,8 @@ class ChatCompletions:
         form = await answer_form(model, request, reasoning)
         banned = await banned_tokens(model, params)
         requests = generation_requests(model, params, prompts, form.grammar, banned)
-        options = _assembly(model, request, form, opened=opened)
+        markup = self._control_markup(model.files.tokenizer, model.dialects.special_tokens)
+        options = _assembly(model, request, form, markup, opened=opened)
         return Answer(
             model,
             completion_info(model, "chatcmpl"),
@@ -113,14 +120,16 @@ def render_prompt(
 
 
 def _assembly(
-    model: ServedModel, request: ChatRequest, form: AnswerForm, *, opened: bool
+    model: ServedModel,
+    request: ChatRequest,
+    form: AnswerForm,
+    markup: ControlMarkup,
+    *,
+    opened: bool,
 ) -> AssemblyOptions:
     options = assembly_options(model, request.generation, bound=form.bound)
     dialects = model.dialects
-    hidden: tuple[str, ...] = ()
-    dropped: frozenset[int] = frozenset()
-    if not options.special_tokens:
-        hidden, dropped = _control_markup(model.files.tokenizer, dialects.special_tokens)
+    hidden, dropped = ((), frozenset()) if options.special_tokens else markup
     choice = request.tool_choice
     offered = request.tools and choice.mode is not ToolMode.NONE
     # What a form lets begin with the answer is not looked through for reasoning.
@@ -144,14 +153,7 @@ def _assembly(
     )
 
 
-@cache
-def _control_markup(
-    tokenizer: Tokenizer, markup: tuple[str, ...]
-) -> tuple[tuple[str, ...], frozenset[int]]:
-    """Which of a dialect's markup are control tokens, and the other control tokens.
-
-    Parsers have to see the first, which callers are not to see; nobody sees the others.
-    """
+def _control_markup(tokenizer: Tokenizer, markup: tuple[str, ...]) -> ControlMarkup:
     control = tokenizer.control_tokens
     hidden = tuple(tag for tag in markup if tag in control)
     if not hidden:
