@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,41 @@ def test_a_folder_may_be_told_relative_to_where_one_is(monkeypatch: pytest.Monke
 
     with tapped_model("successor", "CPU") as tapped:
         assert all(item.exists() for item in Path(tapped or "").iterdir())
+
+
+def test_beside_compiled_models_it_is_kept_and_made_once(tmp_path: Path) -> None:
+    folder, cache = ROOT / "models/successor", tmp_path / "not there/yet"
+    found = []
+    for _ in range(2):
+        with tapped_model(str(folder), "CPU", str(cache)) as tapped:
+            found.append(tapped)
+            written = (Path(tapped or "") / GRAPH).stat().st_mtime_ns
+            assert (Path(tapped or "") / "openvino_model.bin").resolve() == (
+                folder / "openvino_model.bin"
+            )
+    assert len(set(found)) == 1
+    assert [str(item) for item in cache.iterdir()] == found[:1]
+    assert (Path(found[0] or "") / GRAPH).stat().st_mtime_ns == written
+
+
+def test_what_is_kept_of_a_model_that_has_changed_is_not_taken(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(ROOT / "models/successor", folder)
+    found = set()
+    for change in ("", "openvino_model.bin", GRAPH, "another file"):
+        if change:
+            (folder / change).touch()
+        with tapped_model(str(folder), "CPU", str(tmp_path / "cache")) as tapped:
+            found.add(tapped)
+    assert len(found) == 4
+
+
+def test_nothing_is_kept_of_what_cannot_be_tapped(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    cache = tmp_path / "cache"
+    with tapped_model(str(tmp_path / "model"), "CPU", str(cache)) as tapped:
+        assert tapped is None
+    assert not [*cache.iterdir()]
 
 
 @pytest.mark.parametrize("device", ["GPU", "GPU.1", "AUTO", "NPU"])

@@ -1,4 +1,4 @@
-"""The operation that sees a step's logits, and what it adds to them; see engine.tapped_model."""
+"""The operation that sees a step's logits, and what it adds to them; see engine.model_graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 from numpy.typing import NDArray
 
-from ovchat_server.engine.tapped_model import TAP
+from ovchat_server.engine.model_graph import TAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,166 +3,82 @@
 genai loads models from folders only, and has no hook at the logits. So it gets another folder: the
 graph with two nodes more, and links to all other files. Nothing of the model's own folder is
 changed, and no weights are read or copied.
-
-    Result <- MatMul    becomes    Result <- Add(MatMul, LogitsTap(MatMul, input_ids, position_ids))
-
-genai still finds this form of the end of a graph, and computes logits only of tokens that the next
-one is chosen after (openvino.genai, utils.cpp, find_llm_matmul).
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import tempfile
-
-# The model's files are the operator's own, as its code would be.
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ovchat_server.engine.model_graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GRAPH = "openvino_model.xml"
-TAP = "LogitsTap"
-# What the operation is told besides the logits: which tokens the step reads, and where they stand.
-INPUTS = ("input_ids", "position_ids")
-# Of any shape: one number where nothing is added, else as many as there are logits.
-ANY_SHAPE = ["-1", "-1", "-1"]
+# Of what is done to graphs: what was kept of another one is of no use.
+VERSION = "1"
 
 
 @contextlib.contextmanager
-def tapped_model(path: str, device: str) -> Iterator[str | None]:
+def tapped_model(path: str, device: str, cache: str = "") -> Iterator[str | None]:
     """A folder to load instead of `path`, until the context is left; None: there can be none.
 
     Only the CPU plugin runs operations in Python, and only graphs that end in a product of
     matrices keep their form.
+
+    Args:
+        path: The model's folder.
+        device: OpenVINO's name of it.
+        cache: Where OpenVINO keeps compiled models, by the names of their folders. So ours is
+            kept there, too, or there would be another compiled model after each start. "": it keeps
+            none.
     """
-    graph = _graph(Path(path) / GRAPH) if device == "CPU" else None
-    if graph is None or not graph.tappable:
+    folder = Path(path).resolve()
+    if device != "CPU":
         yield None
-        return
-    with tempfile.TemporaryDirectory(prefix="ovchat-") as name:
-        for file in Path(path).resolve().iterdir():
-            if file.name != GRAPH:
-                (Path(name) / file.name).symlink_to(file)
-        graph.tap()
-        graph.write(Path(name) / GRAPH)
-        yield name
+    elif cache:
+        kept = Path(cache).resolve() / f"ovchat-{_name(folder)}"
+        yield str(kept) if kept.is_dir() or _keep(kept, folder) else None
+    else:
+        with tempfile.TemporaryDirectory(prefix="ovchat-") as place:
+            yield place if _fill(Path(place), folder) else None
 
 
-def _graph(path: Path) -> Graph | None:
+def _fill(place: Path, folder: Path) -> bool:
+    """Make an empty folder what is to be loaded, where there can be such a thing."""
     try:
-        return Graph(path)
+        graph = Graph(folder / GRAPH)
     except (OSError, ET.ParseError, ValueError):
         # genai tells better what is wrong with it.
-        return None
+        return False
+    if not graph.tappable:
+        return False
+    for file in folder.iterdir():
+        if file.name != GRAPH:
+            (place / file.name).symlink_to(file)
+    graph.tap()
+    graph.write(place / GRAPH)
+    return True
 
 
-class Graph:
-    """A model's graph, as text."""
-
-    def __init__(self, path: Path) -> None:
-        """Read the graph in a file."""
-        self._tree = ET.parse(path)  # noqa: S314  see above
-        root = self._tree.getroot()
-        self._layers = _child(root, "layers")
-        self._edges = _child(root, "edges")
-        self._results = [layer for layer in self._layers if layer.get("type") == "Result"]
-        self._parameters = {
-            layer.get("name"): layer for layer in self._layers if layer.get("type") == "Parameter"
-        }
-
-    @property
-    def tappable(self) -> bool:
-        """Whether it has the one form that is known."""
-        if len(self._results) != 1 or not self._parameters.keys() >= {*INPUTS}:
+def _keep(kept: Path, folder: Path) -> bool:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{kept.name}-", dir=kept.parent) as place:
+        if not _fill(Path(place), folder):
             return False
-        return self._logits()[0].get("type") == "MatMul"
-
-    def tap(self) -> None:
-        """Put the operation before the result."""
-        product, edge = self._logits()
-        logits = _port(_child(product, "output"))
-        parameters = [self._parameters[name] for name in INPUTS]
-        sources = [(product, logits)] + [
-            (parameter, _port(_child(parameter, "output"))) for parameter in parameters
-        ]
-        tap = self._insert(TAP, "extension", [port for _, port in sources])
-        added = _output(tap, len(sources), logits.get("precision"), ANY_SHAPE)
-        total = self._insert("Add", "opset1", [logits, added])
-        result = _output(total, 2, logits.get("precision"), _shape(logits))
-        # genai finds the result by the name of what it shows.
-        result.set("names", logits.attrib.pop("names", "logits"))
-        for number, (layer, port) in enumerate(sources):
-            self._connect(layer, port, tap, number)
-        self._connect(product, logits, total, 0)
-        self._connect(tap, added, total, 1)
-        edge.set("from-layer", total.attrib["id"])
-        edge.set("from-port", result.attrib["id"])
-
-    def write(self, path: Path) -> None:
-        """Write it to a file."""
-        self._tree.write(path)
-
-    def _logits(self) -> tuple[ET.Element, ET.Element]:
-        """What makes the logits, and its edge to the result."""
-        [result] = self._results
-        [edge] = [edge for edge in self._edges if edge.get("to-layer") == result.get("id")]
-        [layer] = [layer for layer in self._layers if layer.get("id") == edge.get("from-layer")]
-        return layer, edge
-
-    def _insert(self, kind: str, version: str, inputs: list[ET.Element]) -> ET.Element:
-        """A new layer before the result, with inputs like these ports."""
-        identifier = 1 + max(int(layer.attrib["id"]) for layer in self._layers)
-        layer = ET.Element(
-            "layer", id=str(identifier), name=f"ovchat/{kind}", type=kind, version=version
-        )
-        if kind == "Add":
-            ET.SubElement(layer, "data", auto_broadcast="numpy")
-        ports = ET.SubElement(layer, "input")
-        for number, port in enumerate(inputs):
-            ports.append(_new_port(number, port.get("precision"), _shape(port)))
-        self._layers.insert([*self._layers].index(self._results[0]), layer)
-        return layer
-
-    def _connect(
-        self, source: ET.Element, output: ET.Element, target: ET.Element, number: int
-    ) -> None:
-        ends = {
-            "from-layer": source.attrib["id"],
-            "from-port": output.attrib["id"],
-            "to-layer": target.attrib["id"],
-            "to-port": str(number),
-        }
-        ET.SubElement(self._edges, "edge", ends)
+        # Another engine may be doing the same, and what it keeps is as good.
+        with contextlib.suppress(OSError):
+            Path(place).rename(kept)
+    return kept.is_dir()
 
 
-def _output(layer: ET.Element, number: int, precision: str | None, shape: list[str]) -> ET.Element:
-    port = _new_port(number, precision, shape)
-    ET.SubElement(layer, "output").append(port)
-    return port
-
-
-def _new_port(number: int, precision: str | None, shape: list[str]) -> ET.Element:
-    port = ET.Element("port", id=str(number), precision=precision or "FP32")
-    for size in shape:
-        ET.SubElement(port, "dim").text = size
-    return port
-
-
-def _shape(port: ET.Element) -> list[str]:
-    return [dimension.text or "-1" for dimension in port]
-
-
-def _port(ports: ET.Element) -> ET.Element:
-    """The only one."""
-    [port] = ports
-    return port
-
-
-def _child(element: ET.Element, name: str) -> ET.Element:
-    child = element.find(name)
-    if child is None:
-        raise ValueError(f"the model's graph has no {name}")
-    return child
+def _name(folder: Path) -> str:
+    """Of all that what is kept depends on."""
+    files = sorted(file for file in folder.iterdir() if file.exists())
+    facts = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return hashlib.sha256(repr((VERSION, str(folder), facts)).encode()).hexdigest()[:16]
