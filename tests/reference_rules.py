@@ -9,6 +9,8 @@ import numpy as np
 import openvino as ov
 from numpy.typing import NDArray
 
+from ovchat_server.engine.base import PromptScore
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
@@ -89,6 +91,17 @@ class ReferenceModel:
             row = self._request.infer(inputs)["logits"][0, -1].astype(np.float64)
             self._known[tuple(tokens)] = row
         return row
+
+    def scores(self, prompt: Sequence[int], top: int, step: int = 1) -> list[PromptScore]:
+        """What is told of a prompt's tokens behind the first; of every so many."""
+        scores = []
+        for place in range(1, len(prompt), step):
+            row = log_softmax(self.logits(prompt[:place]))
+            number = float(row[prompt[place]])
+            likeliest = np.argsort(-row, kind="stable")[:top].tolist()
+            alternatives = tuple((token, float(row[token])) for token in likeliest)
+            scores.append(PromptScore(number, int((row >= number).sum()), alternatives))
+        return scores
 
     def answer(
         self,

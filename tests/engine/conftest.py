@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from ovchat_server.api.models import EngineLoad
-    from ovchat_server.engine.base import Generation
+    from ovchat_server.engine.base import Generation, PromptScore
 
 
 @dataclass
@@ -88,6 +88,7 @@ class Sequence:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     alternatives: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
+    prompt: list[PromptScore] = field(default_factory=list)
     finish: TokenFinish | None = None
 
     @property
@@ -105,6 +106,8 @@ async def collect_all(generation: Generation) -> list[Sequence]:
             sequence.tokens += piece.tokens
             sequence.logprobs += piece.logprobs
             sequence.alternatives += piece.alternatives
+            assert not (piece.prompt and len(sequence.tokens) > len(piece.tokens))
+            sequence.prompt += piece.prompt
             sequence.finish = piece.finish
     return [sequences[index] for index in sorted(sequences)]
 

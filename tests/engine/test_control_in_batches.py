@@ -80,10 +80,15 @@ def mixed(seed: int) -> Mix:
             )
         else:
             sampling = chance.choice(samplings(chance))
-            top = chance.choice([0, 0, 1, 5, 20])
             requests.append(
                 GenerationRequest(
-                    prompt, 2 * answer, sampling, ignore_eos=True, logprobs=True, top_logprobs=top
+                    prompt,
+                    2 * answer,
+                    sampling,
+                    ignore_eos=True,
+                    logprobs=True,
+                    top_logprobs=chance.choice([0, 0, 1, 5, 20]),
+                    prompt_logprobs=chance.choice([None, None, 0, 5]),
                 )
             )
     return Mix(requests)
@@ -121,6 +126,11 @@ def same(got: list[Sequence], expected: list[Sequence]) -> None:
         assert len(one.alternatives) == len(other.alternatives)
         for told, wanted in zip(one.alternatives, other.alternatives, strict=True):
             assert dict(told) == pytest.approx(dict(wanted), abs=1e-3)
+        assert len(one.prompt) == len(other.prompt)
+        for told_of, wanted_of in zip(one.prompt, other.prompt, strict=True):
+            assert told_of.logprob == pytest.approx(wanted_of.logprob, abs=1e-3)
+            alternatives = pytest.approx(dict(wanted_of.alternatives), abs=1e-3)
+            assert dict(told_of.alternatives) == alternatives
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 13, 15, 18, 20])

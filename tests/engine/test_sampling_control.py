@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.engine.grammar import form_of, grammar_text
-from ovchat_server.engine.tokenizer import Tokenizer
 from tests.conftest import ROOT
-from tests.engine.conftest import Sequence, Watched, collect_all, spec
+from tests.engine.subject import END, TOKENIZER, Subject, started
 from tests.random_model import save_random_model
 from tests.reference_rules import Answer, ReferenceModel, log_softmax, ruled
 
@@ -23,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-TOKENIZER = Tokenizer.load(ROOT / "models/demo")
-END = TOKENIZER.token("<|im_end|>")
+    from tests.engine.conftest import Sequence
+
 LENGTH = 24
 PROMPTS = [(1, 2, 3), (1528, 117, 115, 101, 114), (7,), tuple(range(300, 340))]
 # A chi-square of 5 degrees of freedom is higher once in 10,000 times.
@@ -32,15 +29,8 @@ CRITICAL = 25.74
 EXACTLY = 1e-3
 
 
-@dataclass
-class Subject:
-    """A model behind the engine, and the same without."""
-
-    watched: Watched
-    reference: ReferenceModel
-
-    async def ask(self, *requests: GenerationRequest) -> list[Sequence]:
-        return await collect_all(self.watched.engine.generate(requests))
+class Ruled(Subject):
+    """One that is asked to keep to rules."""
 
     def free(self, prompt: tuple[int, ...]) -> list[int]:
         """What it says when nobody asks for anything."""
@@ -72,16 +62,6 @@ def close(said: Sequence, answer: Answer, *, logprobs: bool = False, top_logprob
         assert [value for _, value in told] == pytest.approx(values, abs=EXACTLY)
 
 
-async def started(path: Path) -> Watched:
-    watched = Watched(
-        spec(str(path), name="subject", end_tokens=(END,), context_length=1024, kv_blocks=128)
-    )
-    watched.engine.start()
-    await watched.until(ModelState.READY)
-    assert watched.engine.status.sees_logits
-    return watched
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = tmp_path_factory.mktemp("models")
@@ -94,11 +74,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module", params=["demo", "random"])
-async def subject(
-    request: pytest.FixtureRequest, folders: dict[str, Path]
-) -> AsyncIterator[Subject]:
+async def subject(request: pytest.FixtureRequest, folders: dict[str, Path]) -> AsyncIterator[Ruled]:
     watched = await started(folders[request.param])
-    yield Subject(watched, ReferenceModel(folders[request.param]))
+    yield Ruled(watched, ReferenceModel(folders[request.param]))
     await watched.engine.close()
 
 
@@ -136,7 +114,7 @@ SAMPLINGS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", SAMPLINGS)
-async def test_the_likeliest_tokens_are_those_of_the_rules(subject: Subject, name: str) -> None:
+async def test_the_likeliest_tokens_are_those_of_the_rules(subject: Ruled, name: str) -> None:
     samplings = [SAMPLINGS[name](subject.free(prompt)) for prompt in PROMPTS]
 
     await subject.check(samplings)
@@ -145,7 +123,7 @@ async def test_the_likeliest_tokens_are_those_of_the_rules(subject: Subject, nam
 @pytest.mark.parametrize("top", [0, 1, 5, 20])
 @pytest.mark.parametrize("name", ["nothing", "bias", "all"])
 async def test_what_is_told_is_the_models_own_distribution(
-    subject: Subject, name: str, top: int
+    subject: Ruled, name: str, top: int
 ) -> None:
     samplings = [SAMPLINGS[name](subject.free(prompt)) for prompt in PROMPTS]
 
@@ -156,14 +134,12 @@ async def test_what_is_told_is_the_models_own_distribution(
         assert any(item.tops(1)[0][0][0] != item.tokens[0] for item in answers)
 
 
-async def test_alternatives_may_come_without_log_probabilities(subject: Subject) -> None:
+async def test_alternatives_may_come_without_log_probabilities(subject: Ruled) -> None:
     await subject.check([Sampling()] * len(PROMPTS), top_logprobs=2)
 
 
 @pytest.mark.parametrize("fewest", [0, 1, 9])
-async def test_no_bias_brings_the_end_before_the_fewest_tokens(
-    subject: Subject, fewest: int
-) -> None:
+async def test_no_bias_brings_the_end_before_the_fewest_tokens(subject: Ruled, fewest: int) -> None:
     sampling = Sampling(bias=((END, 1000.0),))
     said = await subject.ask(
         *(GenerationRequest(prompt, LENGTH, sampling, min_tokens=fewest) for prompt in PROMPTS)
@@ -177,7 +153,7 @@ async def test_no_bias_brings_the_end_before_the_fewest_tokens(
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 async def test_a_grammar_that_leaves_only_what_is_banned_is_followed(
-    subject: Subject, temperature: float
+    subject: Ruled, temperature: float
 ) -> None:
     grammar = grammar_text(form_of(Constraint(ConstraintKind("regex"), "[0-9]{3}", "test")))
     sampling = Sampling(temperature, allowed=(TOKENIZER.token("<think>"),))
@@ -190,7 +166,7 @@ async def test_a_grammar_that_leaves_only_what_is_banned_is_followed(
 
 @pytest.mark.parametrize("banned", [((7,),), ((7, 7),)])
 async def test_bans_that_leave_nothing_end_no_request(
-    subject: Subject, banned: tuple[tuple[int, ...], ...]
+    subject: Ruled, banned: tuple[tuple[int, ...], ...]
 ) -> None:
     sampling = Sampling(allowed=(7,), banned=banned)
 
@@ -199,7 +175,7 @@ async def test_bans_that_leave_nothing_end_no_request(
     assert (len(said.tokens), said.finish) == (5, TokenFinish.LENGTH)
 
 
-async def test_what_is_sampled_has_the_distribution_of_the_rules(subject: Subject) -> None:
+async def test_what_is_sampled_has_the_distribution_of_the_rules(subject: Ruled) -> None:
     prompt = PROMPTS[0]
     logits = subject.reference.logits(prompt)
     tokens = [int(token) for token in np.argsort(-logits)[:6]]
@@ -224,7 +200,7 @@ async def test_penalties_lower_what_was_said_whatever_the_sign(
     folders: dict[str, Path], name: str
 ) -> None:
     watched = await started(folders[name])
-    subject = Subject(watched, ReferenceModel(folders[name]))
+    subject = Ruled(watched, ReferenceModel(folders[name]))
     few = tuple(range(10, 16))
     try:
         row = subject.reference.logits(PROMPTS[0])

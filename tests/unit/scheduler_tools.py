@@ -7,15 +7,21 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ovchat_server.engine.base import Search
+import numpy as np
+
+from ovchat_server.engine.base import PromptScore, Search
 from ovchat_server.engine.kv_pool import KvPool
-from ovchat_server.engine.messages import Add, Load
+from ovchat_server.engine.messages import BROKEN, Add, Load
+from ovchat_server.engine.prompt_scores import PromptScores
+from ovchat_server.engine.salts import unsalted
 from ovchat_server.engine.scheduler import Scheduler
 from ovchat_server.engine.step_budget import StepBudget
 from ovchat_server.engine.steps import Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 BLOCK = 4
 END = 7
@@ -66,13 +72,19 @@ def logprobs_of(request: Add, tokens: Sequence[int]) -> list[float]:
     return [logprob(whole[:end]) for end in range(start, len(whole) + 1)]
 
 
+def row_of(tokens: Sequence[int]) -> NDArray[np.float32]:
+    """The logits behind `tokens`: depend on all of them, too."""
+    values = random.Random(repr([*tokens])).choices(range(100), k=VOCABULARY)
+    return np.array(values, np.float32) / 10
+
+
 class Beam:
     """One sequence inside the fake."""
 
     def __init__(self, request: Add, number: int) -> None:
         self.request = request
         self.number = number
-        self.tokens = list(request.prompt)
+        self.tokens = list(unsalted(request.prompt))
         self.unread: list[int] = []
         self.unread_logprobs: list[float] = []
         self.finish: str | None = None
@@ -99,6 +111,7 @@ class Handle:
     """What is read of it once is gone, as with genai."""
 
     request: Add
+    scores: PromptScores | None = None
     cancelled: bool = False
     gave_up: bool = False
     beams: list[Beam] = field(init=False)
@@ -127,7 +140,10 @@ class Handle:
         if search and not self.ended:
             return []
         outputs = [beam.take() for beam in self.beams[: _returned(self.request)]]
-        return [output for output in outputs if output.tokens or output.finish]
+        outputs = [output for output in outputs if output.tokens or output.finish]
+        if outputs and self.scores and self.scores.problem(len(self.request.prompt)):
+            return [Output([], [], BROKEN)]
+        return outputs
 
     def dropped(self) -> bool:
         return self.gave_up
@@ -139,7 +155,7 @@ class Handle:
 class Pipeline:
     """genai's pool, exactly: a step takes blocks, and gives back those of who leaves at its end."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, scored_tokens: int = 10_000) -> None:
         self.total = total
         self.inside: list[Handle] = []
         self.peak = 0
@@ -157,10 +173,13 @@ class Pipeline:
         # Tokens of prompts that each step had to read, and what it need not read again.
         self.read_tokens: list[int] = []
         self._cached: set[tuple[int, ...]] = set()
+        self.scored_tokens = scored_tokens
+        # The same of those whose tokens are told of.
+        self.scored: list[int] = []
 
-    def add(self, request: Add) -> Handle:
+    def add(self, request: Add, scores: PromptScores | None = None) -> Handle:
         assert request.max_tokens >= 1
-        handle = Handle(request)
+        handle = Handle(request, scores)
         self._fresh.append((request.id, handle))
         self.added.append(request.id)
         requests = self.requests.setdefault(request.id, [])
@@ -170,18 +189,22 @@ class Pipeline:
         assert len(request.prompt) + request.max_tokens == tokens
         return handle
 
-    def read(self, prompt: Sequence[int]) -> Handle:
+    def read(self, prompt: Sequence[int], scores: PromptScores | None = None) -> Handle:
         piece = Add(PIECE, tuple(prompt), 1, ignore_eos=True)
         self.requests[PIECE] = [piece]
-        self._fresh.append((PIECE, handle := Handle(piece)))
+        self._fresh.append((PIECE, handle := Handle(piece, scores)))
         return handle
 
     def step(self) -> None:
         self.read_tokens.append(sum(self._unread(handle) for _, handle in self._fresh))
+        scored = (handle for _, handle in self._fresh if handle.scores)
+        self.scored.append(sum(map(self._unread, scored)))
         leaving = any(handle.cancelled for handle in self.inside)
         for identifier, handle in self._fresh:
             # genai may drop what is added in the step that frees another's blocks.
             handle.gave_up = leaving or self.drops.get(identifier, 0) > 0
+            if handle.scores and not handle.gave_up:
+                self._score(handle, handle.scores)
             self.drops[identifier] = self.drops.get(identifier, 0) - 1
             if not handle.gave_up:
                 self.inside.append(handle)
@@ -201,13 +224,20 @@ class Pipeline:
         self.peak = max(self.peak, used)
         for handle in self.inside:
             if not handle.cancelled:
-                self._cached.update(_beginnings(handle.beams[0].tokens))
+                known = handle.request.prompt
+                said = handle.beams[0].tokens[len(known) :]
+                self._cached.update(_beginnings([*known, *said]))
                 handle.grow()
                 self.grown += 1
         self.inside = [item for item in self.inside if not item.cancelled and not item.ended]
 
     def text(self, tokens: Sequence[int]) -> str:
         return text_of(tokens)
+
+    def _score(self, handle: Handle, scores: PromptScores) -> None:
+        tokens = unsalted(handle.request.prompt)
+        for end in range(len(tokens) - self._unread(handle), len(tokens)):
+            scores.look(end, row_of(tokens[: end + 1]))
 
     def _unread(self, handle: Handle) -> int:
         prompt = handle.request.prompt
@@ -223,8 +253,10 @@ def _beginnings(tokens: Sequence[int]) -> Iterator[tuple[int, ...]]:
 class Run:
     """A scheduler over the fake, and what its reports said."""
 
-    def __init__(self, total: int, budget: StepBudget | None = None) -> None:
-        self.pipeline = Pipeline(total)
+    def __init__(
+        self, total: int, budget: StepBudget | None = None, scored_tokens: int = 10_000
+    ) -> None:
+        self.pipeline = Pipeline(total, scored_tokens)
         self.trials: list[int] = []
         self.admitted: list[int] = []
         self.patience = 3
@@ -241,6 +273,7 @@ class Run:
         self.answers: dict[int, list[list[int]]] = {}
         self.logprobs: dict[int, list[list[float]]] = {}
         self.finishes: dict[int, dict[int, str]] = {}
+        self.scores: dict[int, list[PromptScore]] = {}
 
     def _try(self, identifier: int | None) -> None:
         if identifier is not None:
@@ -273,6 +306,10 @@ class Run:
             assert item.index not in finishes, "news of a sequence that ended"
             self.answers[item.id][item.index] += item.tokens
             self.logprobs[item.id][item.index] += item.logprobs
+            if item.prompt:
+                assert item.id not in self.scores, "a prompt is told of once"
+                assert self.answers[item.id] == [item.tokens], "with the first token"
+                self.scores[item.id] = item.prompt
             wanted = len(item.tokens) if self.requests[item.id].logprobs else 0
             assert len(item.logprobs) == wanted
             if item.finish is not None:
@@ -300,6 +337,11 @@ class Run:
             if request.logprobs:
                 expected = [logprobs_of(request, tokens) for tokens in answers]
                 assert self.logprobs[request.id] == expected
+            if request.prompt_logprobs is not None:
+                scores = PromptScores(request.prompt, request.prompt_logprobs)
+                for end in range(len(request.prompt)):
+                    scores.look(end, row_of(request.prompt[: end + 1]))
+                assert self.scores[request.id] == scores.told
 
 
 def sequence(identifier: int, prompt: int, answer: int, **fields: Any) -> Add:

@@ -21,6 +21,8 @@ from ovchat_server.engine.steps import Output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ovchat_server.engine.prompt_scores import PromptScores
+
 BLOCK = 4
 
 
@@ -58,12 +60,15 @@ class FakeHandle:
 class FakePipeline:
     """A token a step for everybody; asserts that the pool never runs out."""
 
+    scored_tokens = 1000
+
     def __init__(self, total: int) -> None:
         self.total = total
         self.inside: list[FakeHandle] = []
         self.added: list[Add] = []
 
-    def add(self, request: Add) -> FakeHandle:
+    def add(self, request: Add, scores: PromptScores | None = None) -> FakeHandle:
+        assert scores is None
         self.added.append(request)
         self.inside.append(FakeHandle(request.max_tokens, len(request.prompt)))
         return self.inside[-1]

@@ -23,6 +23,7 @@ class Running:
     end: int | None = None
     beams: int = 1
     idle: bool = False
+    echoes: bool = False
 
     @property
     def length(self) -> int:
@@ -44,6 +45,8 @@ class Running:
 
     @property
     def rows(self) -> int:
+        if self.echoes and not self.answer:
+            return len(self.read)
         if self.idle or (not self.answer and self.end not in (None, self.length)):
             return 0
         return self.beams if self.answer else 1
@@ -57,8 +60,12 @@ def read_whole(name: str) -> Running:
     return Running(name, [11, 12, 13, 14], [])
 
 
-def read_of(name: str, start: int, end: int | None) -> Running:
-    return Running(name, list(range(20, 30)), [], start, end)
+def read_of(name: str, start: int, end: int | None, **fields: object) -> Running:
+    return Running(name, list(range(20, 30)), [], start, end, **fields)  # type: ignore[arg-type]
+
+
+def echoed(name: str, start: int = 0, end: int | None = None) -> Running:
+    return read_of(name, start, end, echoes=True)
 
 
 def step(running: list[Running]) -> tuple[list[int], list[int]]:
@@ -81,7 +88,11 @@ def owners_of(
         running,
         sum(item.rows for item in running) if rows is None else rows,
     )
-    return "".join(owner.name for owner in owners)
+    for item in running:
+        # So each row is behind the token that it says.
+        expected = [position for _, position in item.read][-item.rows :] if item.rows else []
+        assert [row.position for row in owners if row.owner is item] == expected
+    return "".join(row.owner.name for row in owners)
 
 
 MIXED = [
@@ -111,6 +122,10 @@ MIXED = [
         ),
         pytest.param([going_on("a", idle=True), going_on("b")], "b", id="one that does not run"),
         pytest.param([read_whole("a"), read_whole("b")], "ab", id="the same prompt twice"),
+        pytest.param([echoed("a"), read_whole("b")], "aaaaaaaaaab", id="a prompt that is echoed"),
+        pytest.param([read_whole("a"), echoed("b", 3, 7)], "abbbb", id="the middle of one"),
+        pytest.param([echoed("a", 9), going_on("b", idle=True)], "a", id="the end of one"),
+        pytest.param([going_on("a", echoes=True), going_on("b")], "ab", id="one that was echoed"),
         pytest.param([going_on("a", idle=True)], "", id="nothing"),
         pytest.param(MIXED, "abbbdefg", id="all at once"),
     ],
@@ -123,7 +138,7 @@ def test_each_row_has_its_owner(running: list[Running], expected: str) -> None:
     assert owners_of(running) == expected
 
 
-KINDS = st.sampled_from(["on", "search", "idle", "whole", "cached"])
+KINDS = st.sampled_from(["on", "search", "idle", "whole", "cached", "echoed"])
 
 
 @given(st.lists(st.tuples(KINDS, st.integers(1, 40), st.integers(0, 30)), max_size=12))
@@ -141,6 +156,7 @@ def test_any_batch_in_the_order_of_coming_is_told_apart(
             start=min(cached, length - 1) if kind == "cached" else 0,
             beams=3 if kind == "search" else 1,
             idle=kind == "idle",
+            echoes=kind == "echoed",
         )
         running.append(item)
     # Who goes on came before who begins.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from ovchat_server.engine.base import Sampling
@@ -10,6 +12,9 @@ from ovchat_server.engine.messages import BROKEN, REFUSED, Add
 from ovchat_server.engine.scheduler import MAX_DROPS, Scheduler
 from ovchat_server.engine.step_budget import StepBudget
 from tests.unit.scheduler_tools import BLOCK, Handle, Pipeline, Run, alone, sequence
+
+if TYPE_CHECKING:
+    from ovchat_server.engine.prompt_scores import PromptScores
 
 
 def test_a_sequence_gives_its_tokens_one_a_step() -> None:
@@ -259,10 +264,10 @@ def test_load_counts_what_was_done_and_goes_back_to_nothing() -> None:
 
 def test_a_sequence_that_the_pipeline_refuses_ends_alone() -> None:
     class Picky(Pipeline):
-        def add(self, request: Add) -> Handle:
+        def add(self, request: Add, scores: PromptScores | None = None) -> Handle:
             if request.id == 2:
                 raise RuntimeError("no thanks")
-            return super().add(request)
+            return super().add(request, scores)
 
     scheduler = Scheduler(Picky(64), KvPool(64, BLOCK), StepBudget(0, 1000), print, lambda _: True)
     requests = [Add(id=number, prompt=(number,), max_tokens=6) for number in (1, 2, 3)]

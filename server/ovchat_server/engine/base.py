@@ -112,6 +112,9 @@ class GenerationRequest:
             Otherwise it begins where there is room for its prompt.
         logprobs: Report the log probability of every token.
         top_logprobs: So many of the likeliest tokens are told with each token; not in a search.
+        prompt_logprobs: Tell of each of the prompt's tokens how likely it was, and so many of the
+            likeliest in its place. None: tell nothing; so in a search. The prompt is read anew
+            for it, whatever the prefix cache has.
         grammar: What the sequence must be, as of engine.grammar, checked before; "" for
             anything. Not in a search, nor with `ignore_eos` or `min_tokens`.
         closed: The grammar says where the sequence ends: a token that ends answers is text
@@ -130,6 +133,7 @@ class GenerationRequest:
     reserve: bool = False
     logprobs: bool = False
     top_logprobs: int = 0
+    prompt_logprobs: int | None = None
     grammar: str = ""
     closed: bool = False
     resumptions: tuple[Resumption, ...] = ()
@@ -157,6 +161,22 @@ NOBODY = Asker()
 
 
 @dataclass(frozen=True, slots=True)
+class PromptScore:
+    """How likely the model found a token of a prompt, behind those before it.
+
+    Attributes:
+        logprob: Natural logarithm of its probability.
+        rank: Tokens that were as likely at least, itself among them: 1 is the likeliest (vLLM).
+        alternatives: The likeliest tokens in its place and their log probabilities, the
+            likeliest first, as many as were asked for. It need not be one of them.
+    """
+
+    logprob: float
+    rank: int
+    alternatives: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratedTokens:
     """Tokens of one sequence that came since the last time; the end token is one of them.
 
@@ -166,6 +186,8 @@ class GeneratedTokens:
             model's own probabilities, before temperature, filters, penalties and bias.
         alternatives: For every token the likeliest tokens in its place and their log
             probabilities, the likeliest first, where asked for; else none.
+        prompt: One for each token of the prompt but the first, where asked for: all of them with
+            the sequence's first token, and never again.
     """
 
     index: int
@@ -173,6 +195,7 @@ class GeneratedTokens:
     finish: TokenFinish | None = None
     logprobs: tuple[float, ...] = ()
     alternatives: tuple[tuple[tuple[int, float], ...], ...] = ()
+    prompt: tuple[PromptScore, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ovchat_server.api.errors import ApiError
+    from ovchat_server.engine.base import PromptScore
     from ovchat_server.engine.messages import News
 
 
@@ -27,6 +28,7 @@ class _Piece:
     logprobs: list[float] = field(default_factory=list)
     finish: str | None = None
     alternatives: list[list[tuple[int, float]]] = field(default_factory=list)
+    prompt: list[PromptScore] = field(default_factory=list)
 
 
 class EngineGeneration:
@@ -66,6 +68,7 @@ class EngineGeneration:
             piece.tokens += news.tokens
             piece.logprobs += news.logprobs
             piece.alternatives += news.alternatives
+            piece.prompt += news.prompt
             piece.finish = news.finish
             self._arrived.set()
 
@@ -118,6 +121,7 @@ class EngineGeneration:
             finish,
             tuple(piece.logprobs),
             tuple(tuple(others) for others in piece.alternatives),
+            tuple(piece.prompt),
         )
 
     def end(self, index: int) -> None:

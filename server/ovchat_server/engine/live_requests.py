@@ -180,6 +180,7 @@ def _add(identifier: int, request: GenerationRequest, asker: Asker) -> Add:
         reserve=request.reserve,
         logprobs=request.logprobs,
         top_logprobs=request.top_logprobs,
+        prompt_logprobs=request.prompt_logprobs,
         grammar=request.grammar,
         closed=request.closed,
         resumptions=request.resumptions,

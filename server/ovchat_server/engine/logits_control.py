@@ -11,6 +11,7 @@ import numpy as np
 from ovchat_server.engine.logit_rules import LogitRules
 from ovchat_server.engine.messages import BROKEN
 from ovchat_server.engine.row_owners import row_owners
+from ovchat_server.engine.salts import unsalted
 from ovchat_server.engine.steps import Output
 from ovchat_server.engine.top_tokens import likeliest, log_total
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.logits_tap import Floats, Integers
     from ovchat_server.engine.messages import Add
+    from ovchat_server.engine.prompt_scores import PromptScores
 
 # A plugin may add in 16 bits, so how far from the best a token may be that is the best.
 ROUNDING = 2**-6
@@ -33,15 +35,14 @@ class Control:
         Raises:
             IndexError: A token is none of the vocabulary.
         """
-        start = len(request.prompt) - request.answered
+        prompt = unsalted(request.prompt)
+        start = len(prompt) - request.answered
         sampling = request.sampling
         self._id = request.id
         self._top = request.top_logprobs
         self._tells = request.logprobs or request.top_logprobs > 0
         self._rules = (
-            LogitRules(sampling, request.prompt[:start], request.prompt[start:], size)
-            if sampling.changes_logits
-            else None
+            LogitRules(sampling, prompt[:start], prompt[start:], size) if request.ruled else None
         )
         # Whether nothing else forbids tokens: it could leave only what is banned.
         self._alone = not (request.grammar or request.min_tokens)
@@ -115,10 +116,17 @@ def _best(logits: Floats) -> Integers:
 class Resident:
     """What runs inside the pipeline; see row_owners.Resident."""
 
-    def __init__(self, prompt: Sequence[int], control: Control | None = None) -> None:
+    def __init__(
+        self,
+        prompt: Sequence[int],
+        control: Control | None = None,
+        scores: PromptScores | None = None,
+    ) -> None:
         """A sequence that is added now."""
-        self.prompt = prompt
+        self.prompt = unsalted(prompt)
         self.control = control
+        self.scores = scores
+        self.echoes = scores is not None
         self.length = len(prompt)
         self.last: int | None = None
         self.beams = 1
@@ -128,6 +136,15 @@ class Resident:
         if tokens:
             self.length += len(tokens)
             self.last = tokens[-1]
+
+    def told(self, output: Output) -> Output:
+        """What came of a step, with what was asked for; BROKEN where that is not its own."""
+        # Its prompt was read when the first token came.
+        scores, self.scores = self.scores, None
+        if scores and (problem := scores.problem(len(self.prompt))):
+            sys.stderr.write(f"logits of a prompt of {len(self.prompt)} tokens: {problem}\n")
+            return Output([], [], BROKEN)
+        return self.control.told(output) if self.control else output
 
 
 class ResidentSearch(Resident):
@@ -166,29 +183,41 @@ class LogitsControl:
         self, logits: Floats, tokens: Integers, positions: Integers, added: Callable[[], Floats]
     ) -> None:
         """See logits_tap.Look."""
-        controls = [item.control for item in self._residents if item.control]
+        asking: list[Control | PromptScores] = [
+            *(item.control for item in self._residents if item.control),
+            *(item.scores for item in self._residents if item.scores),
+        ]
         # How far a search is, only its rows tell: it may have to wait for its first step.
-        if not controls and not any(isinstance(item, ResidentSearch) for item in self._residents):
+        if not asking and not any(isinstance(item, ResidentSearch) for item in self._residents):
             return
         try:
             self._look(logits, tokens, positions, added)
         except Exception as error:  # noqa: BLE001  all that runs would be lost with it
-            for control in controls:
-                control.fail(f"{type(error).__name__}: {error}")
+            for item in asking:
+                item.fail(f"{type(error).__name__}: {error}")
 
     def _look(
         self, logits: Floats, tokens: Integers, positions: Integers, added: Callable[[], Floats]
     ) -> None:
         owners = row_owners(tokens, positions, self._residents, len(logits))
-        for search in {owner for owner in owners if isinstance(owner, ResidentSearch)}:
+        for search in {owner for owner, _ in owners if isinstance(owner, ResidentSearch)}:
             search.run()
-        if self._kept.shape[0] < len(logits):
+        chosen = [
+            (number, row.owner)
+            for number, row in enumerate(owners)
+            # Behind all other tokens of a prompt nothing is chosen.
+            if row.position == row.owner.length - 1
+        ]
+        if len(self._kept) < len(chosen):
             # Once for all steps: new memory costs more than what is done with it.
-            self._kept = np.empty(logits.shape, np.float32)
+            self._kept = np.empty((len(chosen), logits.shape[-1]), np.float32)
         changes = _Changes(added)
-        for number, (owner, row) in enumerate(zip(owners, logits, strict=True)):
+        for kept, (number, owner) in zip(self._kept, chosen, strict=False):
             if owner.control:
-                owner.control.look(row, self._kept[number], partial(changes.row, number))
+                owner.control.look(logits[number], kept, partial(changes.row, number))
+        for (owner, position), row in zip(owners, logits, strict=True):
+            if owner.scores:
+                owner.scores.look(position, row)
 
 
 class _Changes:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ovchat_server.engine.base import Resumption, Sampling, Search
+from ovchat_server.engine.base import PromptScore, Resumption, Sampling, Search
 from ovchat_server.engine.spec import EngineSpec
 
 LENGTH = struct.Struct(">I")
@@ -47,6 +47,7 @@ class Add(msgspec.Struct, frozen=True):
     reserve: bool = False
     logprobs: bool = False
     top_logprobs: int = 0
+    prompt_logprobs: int | None = None
     grammar: str = ""
     closed: bool = False
     resumptions: tuple[Resumption, ...] = ()
@@ -63,9 +64,18 @@ class Add(msgspec.Struct, frozen=True):
         return self.search.width if self.search else 1
 
     @property
+    def ruled(self) -> bool:
+        """Whether its logits are changed by rules of ours.
+
+        genai's own would take a salted token (engine.salts) for a place in a row of logits.
+        """
+        repeats = self.sampling.repetition_penalty != 1
+        return self.sampling.changes_logits or (self.prompt_logprobs is not None and repeats)
+
+    @property
     def controlled(self) -> bool:
         """Whether it needs its logits: to change them, or to tell what genai does not."""
-        return self.sampling.changes_logits or self.top_logprobs > 0
+        return self.ruled or self.top_logprobs > 0
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
@@ -126,6 +136,7 @@ class News(msgspec.Struct, frozen=True, array_like=True):
     logprobs: list[float]
     finish: str | None
     alternatives: list[list[tuple[int, float]]] = []
+    prompt: list[PromptScore] = []
 
 
 class Trial(msgspec.Struct, frozen=True, tag="trial"):

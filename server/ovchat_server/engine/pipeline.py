@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.base import Sampling
     from ovchat_server.engine.messages import Add
+    from ovchat_server.engine.prompt_scores import PromptScores
     from ovchat_server.engine.spec import EngineSpec
 
 # Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
 CPU_BLOCK_SIZE = 32
 GPU_BLOCK_SIZE = 16
+
+# Logits of a step that are seen for what is told of prompts: 64 MB, and a tenth of a second.
+SCORED_LOGITS = 1 << 24
 
 FINISH = {
     genai.GenerationFinishReason.STOP: "stop",
@@ -45,6 +49,8 @@ class GenaiHandle:
         self._handle = handle
         self._resident = resident
         self._logits = logits
+        # Tokens of the prompt that come once more before those of the answer.
+        self._echoed = len(resident.prompt) if resident.echoes else 0
         logits.enter(resident)
 
     def take(self) -> list[Output]:
@@ -55,16 +61,18 @@ class GenaiHandle:
         # read() on an empty queue blocks for ever, holding the GIL.
         while self._handle.can_read():
             for output in self._handle.read().values():
-                tokens += output.generated_ids
-                logprobs += output.generated_log_probs
+                new = output.generated_ids[self._echoed :]
+                self._echoed = 0
+                tokens += new
+                # What is told of the prompt may be less, and is of other requests' logits.
+                logprobs += output.generated_log_probs[-len(new) :] if new else []
                 finish = FINISH.get(output.finish_reason, finish)
         self._resident.grow(tokens)
         if finish:
             self._logits.leave(self._resident)
         if not tokens and not finish:
             return []
-        output = Output(tokens, logprobs, finish)
-        return [self._resident.control.told(output) if self._resident.control else output]
+        return [self._resident.told(Output(tokens, logprobs, finish))]
 
     def dropped(self) -> bool:
         """Whether the pipeline gave the sequence up by itself."""
@@ -117,22 +125,26 @@ class GenaiPipeline:
         self.vocabulary_size = vocabulary_size(spec.path)
         self._scratch = ScratchPipeline(self._tokenizer, self.vocabulary_size)
         self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
+        self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
 
-    def add(self, request: Add) -> GenaiHandle:
+    def add(self, request: Add, scores: PromptScores | None = None) -> GenaiHandle:
         """Take a sequence in; it runs from the next step on."""
         config = self._generation_config(request)
+        config.echo = scores is not None
         if request.search:
             search = ResidentSearch(request.prompt, request.search.width)
             return GenaiSearchHandle(self._add(request.prompt, config), search, self._logits)
         control = Control(request, self.vocabulary_size) if request.controlled else None
-        resident = Resident(request.prompt, control)
+        resident = Resident(request.prompt, control, scores)
         return GenaiHandle(self._add(request.prompt, config), resident, self._logits)
 
-    def read(self, prompt: Sequence[int]) -> GenaiHandle:
+    def read(self, prompt: Sequence[int], scores: PromptScores | None = None) -> GenaiHandle:
         """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
-        handle = self._add(prompt, _plain(max_tokens=1))
-        return GenaiHandle(handle, Resident(prompt), self._logits)
+        config = _plain(max_tokens=1)
+        config.echo = scores is not None
+        resident = Resident(prompt, scores=scores)
+        return GenaiHandle(self._add(prompt, config), resident, self._logits)
 
     def step(self) -> None:
         """Run the model once over all sequences."""
@@ -152,7 +164,8 @@ class GenaiPipeline:
 
     def _load(self, spec: EngineSpec) -> tuple[genai.ContinuousBatchingPipeline, bool]:
         """The model in a pipeline, and whether its logits can be seen."""
-        with tapped_model(spec.path, spec.device) as tapped:
+        cache = str(spec.properties.get("CACHE_DIR", ""))
+        with tapped_model(spec.path, spec.device, cache) as tapped:
             extensions = {"extensions": [logits_tap(self._logits.look)]} if tapped else {}
             pipeline = genai.ContinuousBatchingPipeline(
                 tapped or spec.path,
@@ -190,6 +203,9 @@ class GenaiPipeline:
             # The compiler lets all others stand inside strings, where they would end the answer.
             config.stop_token_ids = {self._tokenizer_end}
         _set_sampling(config, request.sampling)
+        if not request.ruled:
+            # Else it is one of the rules: they have an order.
+            config.repetition_penalty = request.sampling.repetition_penalty
         return config
 
     def _measure_blocks(self) -> int:
@@ -206,9 +222,6 @@ class GenaiPipeline:
 
 
 def _set_sampling(config: genai.GenerationConfig, sampling: Sampling) -> None:
-    if not sampling.changes_logits:
-        # Else it is one of the rules: they have an order.
-        config.repetition_penalty = sampling.repetition_penalty
     if sampling.temperature > 0:
         config.do_sample = True
         config.temperature = sampling.temperature

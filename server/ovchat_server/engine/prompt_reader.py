@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.engine.open_blocks import OpenBlocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ovchat_server.engine.known_prefixes import KnownPrefixes
     from ovchat_server.engine.open_blocks import OpenBlock
@@ -93,8 +93,9 @@ class PromptReader:
 
     def keep(self, sequence: ScheduledSequence) -> None:
         """A sequence does not run any more: the prefix cache has what it said."""
-        names = self._known.names([*sequence.request.prompt, *sequence.tokens])
-        for text in sequence.texts():
+        texts = sequence.texts()
+        names = self._known.names(texts[0])
+        for text in texts:
             self._open.note(text, names)
         if sequence.request.beams == 1:
             self._known.note(names)
@@ -107,11 +108,12 @@ class PromptReader:
         """
         self._tokens, self._ending = 0, []
         streams = sum(item.request.beams for item in running)
-        for prompt, end in self._undisputed([*self._plan(streams)], running):
+        for prompt, end in self._undisputed([*self._scorable(self._plan(streams))], running):
             self._tokens += end - prompt.start
             prompt.end = end
             if end < prompt.length:
-                prompt.piece = self._pipeline.read(prompt.sequence.added.prompt[:end])
+                sequence = prompt.sequence
+                prompt.piece = self._pipeline.read(sequence.added.prompt[:end], sequence.scores)
         # The oldest leads.
         self._ending = [prompt for prompt in self._prompts if prompt.end == prompt.length]
         for prompt in self._ending:
@@ -135,6 +137,18 @@ class PromptReader:
                 prompt.piece = None
                 prompt.whole = True
 
+    def _scorable(self, plan: Iterable[tuple[_Prompt, int]]) -> Iterator[tuple[_Prompt, int]]:
+        """With no more of those whose tokens are told of than a step should have."""
+        left = self._pipeline.scored_tokens
+        for prompt, end in plan:
+            if prompt.sequence.scores and not prompt.whole:
+                if end - prompt.start > left:
+                    block = self._known.block_size
+                    end = (prompt.start + left) // block * block  # noqa: PLW2901
+                left -= max(end - prompt.start, 0)
+            if end > prompt.start:
+                yield prompt, end
+
     def _undisputed(
         self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[_Prompt, int]]:
@@ -153,7 +167,7 @@ class PromptReader:
     ) -> None:
         """Note what runs, as far as the prompt goes on from it."""
         for sequence in running:
-            begun = sequence.request.prompt
+            begun = sequence.prompt
             if prompt[: len(begun)] != begun:
                 continue
             for text in sequence.texts():

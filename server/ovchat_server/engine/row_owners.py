@@ -7,7 +7,7 @@ another one would be a wrong answer that nobody sees.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -44,11 +44,25 @@ class Resident(Protocol):
         """Sequences that run; 1: it is no search."""
         ...
 
+    @property
+    def echoes(self) -> bool:
+        """Whether each token of its prompt makes a row, not only the last."""
+        ...
+
 
 R = TypeVar("R", bound=Resident)
 
 
-def row_owners(tokens: Integers, positions: Integers, residents: Sequence[R], rows: int) -> list[R]:
+class Row(NamedTuple, Generic[R]):
+    """Whose it is, and where the token stands that it comes behind."""
+
+    owner: R
+    position: int
+
+
+def row_owners(
+    tokens: Integers, positions: Integers, residents: Sequence[R], rows: int
+) -> list[Row[R]]:
     """Whose each row is.
 
     Args:
@@ -60,24 +74,27 @@ def row_owners(tokens: Integers, positions: Integers, residents: Sequence[R], ro
     Raises:
         MixUpError: Something was read that cannot be told from what runs, or in another order.
     """
-    owners: list[R] = []
+    owners: list[Row[R]] = []
     at = 0
     for resident in residents:
         if resident.length > len(resident.prompt):
             count = _continued(tokens[at:], positions[at:], resident)
-            owners += [resident] * count
+            owners += [Row(resident, resident.length - 1)] * count
             at += count
     for resident in residents:
         if resident.length == len(resident.prompt) and at < len(tokens):
             count = _read(tokens[at:], positions[at:], resident.prompt)
-            if count and positions[at] + count == resident.length:
-                owners.append(resident)
+            end = int(positions[at]) + count
+            if resident.echoes:
+                owners += [Row(resident, position) for position in range(end - count, end)]
+            elif count and end == resident.length:
+                owners.append(Row(resident, end - 1))
             at += count
     if at < len(tokens):
         raise MixUpError(f"token {tokens[at]} at position {positions[at]} is nobody's")
     if len(owners) != rows:
         raise MixUpError(f"{rows} rows of logits for {len(owners)} sequences")
-    _check_order(owners, residents)
+    _check_order([row.owner for row in owners], residents)
     return owners
 
 

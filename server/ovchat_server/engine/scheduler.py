@@ -28,12 +28,14 @@ from ovchat_server.engine.known_prefixes import KnownPrefixes
 from ovchat_server.engine.messages import BROKEN, REFUSED, Add, Load, News, Report
 from ovchat_server.engine.prompt_reader import PromptReader
 from ovchat_server.engine.rest_grammars import RestGrammars
+from ovchat_server.engine.salts import Salts
 from ovchat_server.engine.sequence import ScheduledSequence
 from ovchat_server.engine.waiting import WaitingLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ovchat_server.engine.base import PromptScore
     from ovchat_server.engine.kv_pool import KvPool
     from ovchat_server.engine.step_budget import StepBudget
     from ovchat_server.engine.steps import Pipeline
@@ -72,6 +74,7 @@ class Scheduler:
         self._waiting = WaitingLine()
         # Blocks of cancelled sequences, which the pipeline frees in its next step.
         self._leaving = 0
+        self._salts = Salts()
         self._refused: list[News] = []
         self._admitted: list[int] = []
         self._on_trial = on_trial
@@ -175,7 +178,7 @@ class Scheduler:
 
     def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
-        sequence.go_on(grammar)
+        sequence.go_on(grammar, self._salts)
         self._reader.take(sequence)
         self._running.append(sequence)
         if not sequence.begun:
@@ -189,7 +192,7 @@ class Scheduler:
         inside = [item for item in self._running if item.handle is not None]
         for sequence in self._reader.feed(inside):
             try:
-                sequence.handle = self._pipeline.add(sequence.added)
+                sequence.handle = self._pipeline.add(sequence.added, sequence.scores)
             except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
                 identifier = sequence.request.id
                 sys.stderr.write(f"the pipeline refused sequence {identifier}: {error}\n")
@@ -264,6 +267,9 @@ class Scheduler:
             self._leave(sequence)
         elif not outputs and sequence.handle.dropped():
             self._offer_again(sequence)
+        scores: list[PromptScore] = []
+        if outputs and sequence.scores and not broken:
+            scores, sequence.scores = sequence.scores.told, None
         logprobs = sequence.request.logprobs
         return [
             News(
@@ -273,6 +279,7 @@ class Scheduler:
                 output.logprobs if logprobs else [],
                 output.finish,
                 output.alternatives,
+                scores,
             )
             for index, output in enumerate(outputs)
         ]

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ovchat_server.engine.prompt_scores import PromptScores
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.base import Sampling
     from ovchat_server.engine.messages import Add
+    from ovchat_server.engine.salts import Salts
     from ovchat_server.engine.steps import Handle
 
 
@@ -32,6 +35,7 @@ class ScheduledSequence:
         steps: Steps since it runs. A search does not tell its length: it grows by a token a
             step at most.
         added: What it is added to the pipeline with.
+        scores: What is told of its prompt, until that is told.
         repeated: Tokens that come once more, because it began anew where it had begun before.
         begun: It ran before.
         suspect: It was there when something broke, and has not come further since.
@@ -44,6 +48,7 @@ class ScheduledSequence:
     drops: int = 0
     steps: int = 0
     added: Add = field(init=False)
+    scores: PromptScores | None = None
     repeated: list[int] = field(default_factory=list)
     begun: bool = False
     suspect: bool = field(init=False)
@@ -56,6 +61,11 @@ class ScheduledSequence:
         self.suspect = self.request.suspect
         self.broke_at = self.request.ran
         self.begun = self.suspect or bool(self.tokens)
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """The request's, as the pipeline knows it: see engine.salts."""
+        return self.added.prompt[: len(self.request.prompt)]
 
     @property
     def length(self) -> int:
@@ -98,21 +108,26 @@ class ScheduledSequence:
         Of a search its prompt is all that is known.
         """
         said = self.tokens[: len(self.tokens) - len(self.repeated)]
-        whole = (*self.request.prompt, *(said if self.request.beams == 1 else ()))
+        whole = (*self.prompt, *(said if self.request.beams == 1 else ()))
         return [whole, whole[:-1]] if said else [whole]
 
-    def go_on(self, grammar: str | None) -> None:
+    def go_on(self, grammar: str | None, salts: Salts) -> None:
         """Make what to add to the pipeline now.
 
         With what there is as a prompt, and `grammar` for the rest ("": anything). Where no
         grammar could begin, None, as it was added before: its own seed makes the tokens that it
         has already once more, which is how it comes to their end with its grammar. A search
-        starts anew, too.
+        starts anew, too. And so does a prompt that is to be told of, under a new salt: of what
+        the prefix cache has nothing can be told.
         """
         done = len(self.tokens)
         self.repeated = []
         if done == 0:
-            self.added = self.request
+            self.added, self.scores = self.request, None
+            if self.request.prompt_logprobs is not None:
+                prompt = self.request.prompt
+                self.scores = PromptScores(prompt, self.request.prompt_logprobs)
+                self.added = msgspec.structs.replace(self.request, prompt=salts.salted(prompt))
         elif grammar is None:
             begun = len(self.added.prompt) - len(self.request.prompt)
             self.repeated = self.tokens[begun:]

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.messages import Add
+    from ovchat_server.engine.prompt_scores import PromptScores
 
 
 # Tokens and their log probabilities.
@@ -53,11 +54,21 @@ class Handle(Protocol):
 class Pipeline(Protocol):
     """What a scheduler steps. Driven by one thread."""
 
-    def add(self, request: Add) -> Handle:
-        """Take a sequence in; it runs from the next step on."""
+    @property
+    def scored_tokens(self) -> int:
+        """Most tokens that a step should read whose scores are to be told."""
         ...
 
-    def read(self, prompt: Sequence[int]) -> Handle:
+    def add(self, request: Add, scores: PromptScores | None = None) -> Handle:
+        """Take a sequence in; it runs from the next step on.
+
+        Args:
+            request: With what is known of it as a prompt.
+            scores: Told of all the tokens of its prompt that it reads.
+        """
+        ...
+
+    def read(self, prompt: Sequence[int], scores: PromptScores | None = None) -> Handle:
         """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
         ...
 

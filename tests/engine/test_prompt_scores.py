@@ -1,0 +1,137 @@
+"""How likely a model finds the tokens of prompts, against the same models run without genai."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ovchat_server.engine.base import GenerationRequest, Sampling
+from tests.conftest import ROOT
+from tests.engine.subject import Subject, started
+from tests.random_model import save_random_model
+from tests.reference_rules import ReferenceModel
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from ovchat_server.engine.base import PromptScore
+
+PROMPTS = [(1, 2, 3), (1528, 117, 115, 101, 114), (7,), tuple(range(300, 340))]
+LENGTH = 6
+EXACTLY = 1e-3
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    random_model = save_random_model(tmp_path_factory.mktemp("models") / "random", 32768)
+    return {"demo": ROOT / "models/demo", "random": random_model}
+
+
+@pytest.fixture(scope="module", params=["demo", "random"])
+async def subject(
+    request: pytest.FixtureRequest, folders: dict[str, Path]
+) -> AsyncIterator[Subject]:
+    watched = await started(folders[request.param])
+    yield Subject(watched, ReferenceModel(folders[request.param]))
+    await watched.idle()
+    await watched.engine.close()
+
+
+def scored(
+    prompt: Sequence[int], top: int = 0, length: int = 1, **fields: object
+) -> GenerationRequest:
+    return GenerationRequest(
+        tuple(prompt),
+        length,
+        ignore_eos=True,
+        prompt_logprobs=top,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def close(told: Sequence[PromptScore], expected: Sequence[PromptScore]) -> None:
+    assert len(told) == len(expected)
+    for one, other in zip(told, expected, strict=True):
+        assert one.logprob == pytest.approx(other.logprob, abs=EXACTLY)
+        # Of thousands of unlikely tokens two may change places in rounding.
+        assert one.rank == pytest.approx(other.rank, rel=EXACTLY)
+        assert [token for token, _ in one.alternatives] == [
+            token for token, _ in other.alternatives
+        ]
+        values = [value for _, value in other.alternatives]
+        assert [value for _, value in one.alternatives] == pytest.approx(values, abs=EXACTLY)
+
+
+@pytest.mark.parametrize("top", [0, 1, 20])
+async def test_each_token_of_a_prompt_has_the_models_own_score(subject: Subject, top: int) -> None:
+    said = await subject.ask(*(scored(prompt, top) for prompt in PROMPTS))
+
+    for prompt, item in zip(PROMPTS, said, strict=True):
+        close(item.prompt, subject.reference.scores(prompt, top))
+
+
+async def test_a_prompt_that_was_read_before_has_its_scores_again(subject: Subject) -> None:
+    prompt = tuple(range(100, 190))
+    expected = subject.reference.scores(prompt, 2)
+    [plain] = await subject.ask(GenerationRequest(prompt, LENGTH, ignore_eos=True))
+
+    for _ in range(3):
+        [item] = await subject.ask(scored(prompt, 2, LENGTH))
+
+        close(item.prompt, expected)
+        assert item.tokens == plain.tokens
+    [again] = await subject.ask(GenerationRequest(prompt, LENGTH, ignore_eos=True))
+    assert (again.tokens, again.prompt) == (plain.tokens, [])
+
+
+async def test_a_prompt_that_takes_many_steps_has_all_of_its_scores(subject: Subject) -> None:
+    chance = random.Random(4)
+    prompt = tuple(chance.choices(range(1500), k=700))
+    streams = [GenerationRequest((7, number), 60, ignore_eos=True) for number in range(4)]
+
+    [item, *_] = await subject.ask(scored(prompt, 3), *streams)
+
+    assert len(item.prompt) == len(prompt) - 1
+    # Each takes the reference a run.
+    close(item.prompt[::40], subject.reference.scores(prompt, 3, step=40))
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(),
+        Sampling(repetition_penalty=1.3),
+        Sampling(bias=((20, 4.0), (21, 4.5)), presence_penalty=0.5),
+    ],
+)
+async def test_the_answer_and_what_is_told_of_it_are_the_same(
+    subject: Subject, sampling: Sampling
+) -> None:
+    for prompt in PROMPTS:
+        answer = subject.reference.answer(prompt, sampling, LENGTH)
+        for top in (0, 3):
+            [item] = await subject.ask(
+                scored(prompt, 1, LENGTH, sampling=sampling, logprobs=True, top_logprobs=top)
+            )
+
+            close(item.prompt, subject.reference.scores(prompt, 1))
+            assert item.tokens == answer.tokens
+            assert item.logprobs == pytest.approx(answer.logprobs, abs=EXACTLY)
+            assert len(item.alternatives) == (LENGTH if top else 0)
+
+
+async def test_an_engine_that_dies_meanwhile_changes_nothing(subject: Subject) -> None:
+    prompt = tuple(range(900, 990))
+    expected = subject.reference.answer(prompt, Sampling(), 40)
+    under_way = asyncio.create_task(subject.ask(scored(prompt, 2, 40)))
+    await subject.watched.until_load(lambda load: load.running_requests > 0)
+    subject.watched.kill()
+
+    [item] = await under_way
+
+    close(item.prompt, subject.reference.scores(prompt, 2))
+    assert item.tokens == expected.tokens
