@@ -76,8 +76,8 @@ class Server:
         self._calls = Calls()
         self._at_once = asyncio.Event()
         timeout = settings.request_timeout or None
-        chat = ChatCompletions(self._models, timeout)
-        texts = TextCompletions(self._models, timeout)
+        chat = ChatCompletions(self._models, timeout, settings.limits)
+        texts = TextCompletions(self._models, timeout, settings.limits)
         tokenization = Tokenization(self._models, timeout)
         versions = installed_versions()
         rest = RestServicer(

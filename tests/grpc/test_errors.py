@@ -72,7 +72,8 @@ BAD_REQUESTS: dict[str, tuple[Request, str]] = {
     "stop_token_ids": (ask("x", stop_token_ids=[1, 10**6]), "stop_token_ids[1]"),
     "documents": (ask("x", documents=["{}", "{"]), "documents[1]"),
     "presence_penalty": (ask("x", presence_penalty=2.5), "presence_penalty"),
-    "prompt_logprobs": (ask("x", prompt_logprobs=1), "prompt_logprobs"),
+    "prompt_logprobs": (ask("x", prompt_logprobs=21), "prompt_logprobs"),
+    "thinking_token_budget": (ask("x", thinking_token_budget=1), "thinking_token_budget"),
     "stream_options on a unary call": (
         ask("x", stream_options=chat_pb2.StreamOptions(include_usage=True)),
         "stream_options",
@@ -129,6 +130,18 @@ async def test_a_stream_refuses_before_its_first_message(client: Client) -> None
         await call.read()
 
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_stream_refuses_what_only_a_whole_answer_tells(client: Client) -> None:
+    call = client.chat.StreamChatCompletion(ask("x", prompt_logprobs=1))
+
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call.read()
+
+    assert details(caught.value) == ("UNSUPPORTED_PARAMETER", ["prompt_logprobs"])
+    assert "`prompt_logprobs` are not available when `stream=True`." in (
+        caught.value.details() or ""
+    )
 
 
 async def test_an_unknown_model_is_not_found(client: Client) -> None:

@@ -151,7 +151,7 @@ async def test_a_text_completions_stream_joins_to_the_whole_answer(
     plain = completion_pb2.CreateCompletionRequest(**fields)
     said = whole_text(await client.texts.CreateCompletion(plain))
     fields |= data.draw(ends(client, said))
-    if not fields["echo"] and data.draw(st.booleans()):
+    if data.draw(st.booleans()):
         fields["logprobs"] = data.draw(ALTERNATIVES)
     request = completion_pb2.CreateCompletionRequest(
         **fields, return_token_ids=data.draw(st.booleans())

@@ -32,6 +32,7 @@ LIMITS = Limits(
     max_bad_words=2,
     max_choices=2,
     max_prompts=2,
+    max_prompt_logprobs=6,
     max_texts=2,
     max_json_depth=20,
 )
@@ -130,6 +131,18 @@ BOUNDS: dict[str, tuple[str, Any, Any, str]] = {
     "bad words": ("chat", chat(bad_words=["x"] * 2), chat(bad_words=["x"] * 3), "bad_words"),
     "choices": ("chat", chat(n=2), chat(n=3), "n"),
     "prompts": ("text", go_on(*"ab"), go_on(*"abc"), "prompt"),
+    "log probabilities of a prompt": (
+        "chat",
+        chat(prompt_logprobs=5),
+        chat(prompt_logprobs=6),
+        "prompt_logprobs",
+    ),
+    "log probabilities of prompts": (
+        "text",
+        go_on(*"ab", echo=True, logprobs=2),
+        go_on(*"ab", echo=True, logprobs=3),
+        "logprobs",
+    ),
     "texts": ("tokenize", texts(2), texts(3), "text"),
     "depth of arguments": (
         "chat",

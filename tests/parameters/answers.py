@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from ovchat.v1 import completion_pb2, tokenizer_service_pb2
 
 
+# A token, its log probability, alternatives to it. A prompt's first token has neither.
+Said = tuple[str, float | None, list[str]]
+# A token, its log probability, its rank.
+Ranked = tuple[str, float, int]
+
+
 @dataclass
 class Choice:
     """A whole choice, or what a stream brought of it so far."""
@@ -24,7 +30,9 @@ class Choice:
     finish: str = ""
     stop_reason: str | int | None = None
     # Token, log probability, alternatives.
-    logprobs: list[tuple[str, float, list[str]]] = field(default_factory=list)
+    logprobs: list[Said] = field(default_factory=list)
+    # Of each token of the prompt itself and the likeliest, each once.
+    prompt_logprobs: list[list[Ranked]] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     prompt_token_ids: list[int] = field(default_factory=list)
 
@@ -94,7 +102,11 @@ def of_messages(
     choices: dict[int, Choice] = {}
     for part in parts:
         for item in part.choices:
-            _add_message(choices.setdefault(item.index, Choice()), item)
+            # A chat's choices have one prompt.
+            of_prompt = getattr(part, "prompt_logprobs", None) or getattr(
+                item, "prompt_logprobs", ()
+            )
+            _add_message(choices.setdefault(item.index, Choice()), item, of_prompt)
     usages = [_usage(part) for part in parts]
     known = [usage for usage in usages if usage]
     ordered = [choices[index] for index in sorted(choices)]
@@ -126,7 +138,12 @@ def _joined_json(parts: Sequence[dict[str, Any]]) -> Answer:
     choices: dict[int, Choice] = {}
     for part in parts:
         for item in part["choices"]:
-            _add_json(choices.setdefault(item["index"], Choice()), item)
+            # A chat's choices have one prompt.
+            of_prompt = part.get("prompt_logprobs")
+            _add_json(
+                choices.setdefault(item["index"], Choice()),
+                {**item, "prompt_logprobs": of_prompt} if of_prompt else item,
+            )
     known = [usage for part in parts if (usage := _json_usage(part))]
     ordered = [choices[index] for index in sorted(choices)]
     return Answer(ordered, known[-1] if known else None)
@@ -157,10 +174,21 @@ def _add_json(choice: Choice, item: dict[str, Any]) -> None:
         ]
     elif logprobs:
         tops = [list(top or ()) for top in logprobs["top_logprobs"]]
-        numbers = [round(number, 3) for number in logprobs["token_logprobs"]]
+        numbers = [_rounded(number) for number in logprobs["token_logprobs"]]
         choice.logprobs += zip(logprobs["tokens"], numbers, tops, strict=True)
     choice.token_ids += item.get("token_ids") or []
     choice.prompt_token_ids += item.get("prompt_token_ids") or []
+    choice.prompt_logprobs += [
+        [
+            (told["decoded_token"], round(told["logprob"], 3), told["rank"])
+            for told in (tokens or {}).values()
+        ]
+        for tokens in item.get("prompt_logprobs") or ()
+    ]
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 3)
 
 
 def _add_call(choice: Choice, index: int | None, function: dict[str, str]) -> None:
@@ -176,7 +204,7 @@ def _usage(part: Any) -> tuple[int, int] | None:
     return part.usage.prompt_tokens, part.usage.completion_tokens
 
 
-def _add_message(choice: Choice, item: Any) -> None:
+def _add_message(choice: Choice, item: Any, of_prompt: Iterable[Any]) -> None:
     match item:
         case chat_pb2.Choice():
             choice.text += "".join(part.text for part in item.message.content)
@@ -201,6 +229,18 @@ def _add_message(choice: Choice, item: Any) -> None:
         if item.HasField(reason):
             choice.stop_reason = getattr(item, reason)
     choice.logprobs += [
-        (token.token, round(token.logprob, 3), [top.token for top in token.top_logprobs])
+        (
+            token.token,
+            round(token.logprob, 3) if token.HasField("logprob") else None,
+            [top.token for top in token.top_logprobs],
+        )
         for token in item.logprobs.content
     ]
+    choice.prompt_logprobs += [_ranked(token) for token in of_prompt]
+
+
+def _ranked(token: chat_pb2.TokenLogprob) -> list[Ranked]:
+    if not token.HasField("logprob"):
+        return []
+    others = [top for top in token.top_logprobs if top.token_id != token.token_id]
+    return [(item.token, round(item.logprob, 3), item.rank) for item in (token, *others)]

@@ -9,7 +9,7 @@ from google.protobuf import json_format
 
 from ovchat_server.api import parameters
 from ovchat_server.api.tokenization_request import FORMS, OF_MESSAGES
-from tests.parameters import endpoints, form, generation, length, logits, values
+from tests.parameters import endpoints, form, generation, length, logits, prompts, values
 from tests.parameters.doors import RefusedError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ EFFECTS: list[Effect] = [
     *length.EFFECTS,
     *generation.EFFECTS,
     *logits.EFFECTS,
+    *prompts.EFFECTS,
     *endpoints.EFFECTS,
     *form.EFFECTS,
 ]
@@ -96,7 +97,8 @@ async def check_effect(door: Door, effect: Effect) -> None:
     given = await door.ask(effect.endpoint, request)
 
     assert effect.shows(without, given), f"without: {without}, with: {given}"
-    if effect.endpoint in STREAMED and not request.get("stream"):
+    streams = not request.get("stream") and request.get("prompt_logprobs") is None
+    if effect.endpoint in STREAMED and streams:
         streamed = await door.ask(effect.endpoint, {**request, "stream": True})
         assert streamed.choices == given.choices
 

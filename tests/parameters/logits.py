@@ -8,7 +8,7 @@ from tests.parameters.case import Effect, Fields, of_both, said, written
 from tests.parameters.generation import COUNT, GREET, VARIED, becomes, both
 
 if TYPE_CHECKING:
-    from tests.parameters.answers import Answer
+    from tests.parameters.answers import Answer, Said
 
 # The successor's next token has a logit of 30, all others have 0: what a bias makes of them.
 Q = str(ord("Q"))
@@ -30,8 +30,17 @@ def _unspoken(answer: Answer) -> bool:
     return not answer.choices[0].logprobs
 
 
-def _tokens(answer: Answer) -> list[tuple[str, float, list[str]]]:
+def tokens_of(answer: Answer) -> list[Said]:
     return [token for choice in answer.choices for token in choice.logprobs]
+
+
+def likely(number: float | None) -> bool:
+    return number is not None and -1 < number <= 0
+
+
+def as_any_other(number: float | None) -> bool:
+    """Whether it is that of a token that is none of the successor's: of 0, beside one of 30."""
+    return number is not None and -31 < number < -29
 
 
 def _shows_logprobs(without: Answer, given: Answer) -> bool:
@@ -39,7 +48,7 @@ def _shows_logprobs(without: Answer, given: Answer) -> bool:
     return (
         _unspoken(without)
         and "".join(token for token, _, _ in tokens) == given.text
-        and all(-1 < number <= 0 for _, number, _ in tokens)
+        and all(likely(number) for _, number, _ in tokens)
     )
 
 
@@ -163,8 +172,8 @@ LOGPROBS: list[Effect] = [
         {**VARIED[0], "logprobs": True},
         {"top_logprobs": 2},
         lambda _, given: (
-            all(len(tops) == 2 for _, _, tops in _tokens(given))
-            and any(token not in tops for token, _, tops in _tokens(given))
+            all(len(tops) == 2 for _, _, tops in tokens_of(given))
+            and any(token not in tops for token, _, tops in tokens_of(given))
         ),
         "not the token itself where it is unlikely",
     ),
@@ -175,8 +184,8 @@ LOGPROBS: list[Effect] = [
         {"logprobs": 2},
         lambda _, given: (
             # Those of the same text are one key over REST.
-            all(len(tops) <= 3 and token in tops for token, _, tops in _tokens(given))
-            and any(len(tops) == 3 for _, _, tops in _tokens(given))
+            all(len(tops) <= 3 and token in tops for token, _, tops in tokens_of(given))
+            and any(len(tops) == 3 for _, _, tops in tokens_of(given))
         ),
         "the token itself in any case",
     ),
@@ -186,10 +195,9 @@ LOGPROBS: list[Effect] = [
         {**COUNT[0], "logprobs": True},
         {"logit_bias": {Q: 100}, "top_logprobs": 1},
         lambda without, given: (
-            all(number > -1 for _, number, _ in _tokens(without))
-            # Of 30, as the likeliest has them; see RIVAL.
+            all(likely(number) for _, number, _ in tokens_of(without))
             and all(
-                -31 < number < -29 and tops != [token] for token, number, tops in _tokens(given)
+                as_any_other(number) and tops != [token] for token, number, tops in tokens_of(given)
             )
         ),
         "are the model's own, before bias",

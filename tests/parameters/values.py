@@ -27,6 +27,10 @@ BESIDE: dict[str, Fields] = {
 }
 
 
+# Nothing but how likely a prompt was.
+SCORED: Fields = {"echo": True, "logprobs": 0, "max_tokens": 0}
+
+
 def _both(name: str, accepted: tuple[Any, ...], refused: tuple[Any, ...]) -> list[Bound]:
     return [
         Bound(endpoint, name, accepted, refused, {**SHORT[endpoint], **BESIDE.get(name, {})})
@@ -108,6 +112,7 @@ BOUNDS: list[Bound] = [
     *_both("length_penalty", (-7, 7), (-7.001, 7.001)),
     _one("chat", "top_logprobs", (0, 1, 20), (-1, 21)),
     _one("text", "logprobs", (0, 1, 20), (-1, 21)),
+    *_both("prompt_logprobs", (0, 1, 20), (-1, 21)),
     _one("chat", "reasoning_effort", EFFORTS, ("most", "")),
     _one(
         "chat",
@@ -189,7 +194,17 @@ TOGETHER: list[Bound] = [
         (True,),
         {**SHORT["chat"], "add_generation_prompt": True},
     ),
-    Bound("text", "logprobs", (), (0, 1), {**SHORT["text"], "echo": True}),
+    Bound("text", "logprobs", (0, 1, 20), (-1, 21), {**SHORT["text"], "echo": True}),
+    Bound("text", "logprobs", (), (0, 1), {**SHORT["text"], "echo": True, "best_of": 2}),
+    *_beside("prompt_logprobs", (), (0, 1), best_of=2),
+    *_beside("prompt_logprobs", (), (0, 1), stream=True),
+    # One of the 4,096 tokens is for what the engine has to say before it tells of a prompt.
+    Bound("text", "prompt", ("a" * 4095,), ("a" * 4096,), {**SHORT["text"], **SCORED}),
+    # All prompts together make 100,000 log probabilities.
+    Bound("text", "logprobs", (20,), (), {**SHORT["text"], **SCORED, "prompt": "a" * 4095}),
+    Bound(
+        "text", "logprobs", (15,), (16,), {**SHORT["text"], **SCORED, "prompt": ["a" * 2000] * 3}
+    ),
     Bound("text", "max_tokens", (0,), (), {**SHORT["text"], "echo": True}),
     # All prompts together make 1,024 choices.
     Bound("text", "n", (8,), (9,), {**SHORT["text"], "prompt": ["a"] * 128, "max_tokens": 1}),
@@ -263,6 +278,7 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
         ("truncate_prompt_tokens", "top_k", "seed", "n", "best_of", "priority"), INTEGER
     ),
     "top_logprobs": INTEGER,
+    "prompt_logprobs": INTEGER,
     **dict.fromkeys(NUMBERS, NUMBER),
     **dict.fromkeys(("truncation_side", "reasoning_effort"), STRING),
     # Over gRPC an enum, which has numbers.
@@ -306,7 +322,6 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
 REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "watermarking": ((True, "x"), (False,)),
     "repetition_detection": (({"min_count": 2},), ()),
-    "prompt_logprobs": ((0, 1, "x"), ()),
     "logprob_token_ids": (([1], 5), ([],)),
     "return_tokens_as_token_ids": ((True, 0), (False,)),
     "return_token_offsets": ((True, 0), (False,)),

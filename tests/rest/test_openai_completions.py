@@ -123,6 +123,37 @@ def test_choices_are_announced_in_the_order_of_their_index(sdk: openai.OpenAI) -
     assert list(dict.fromkeys(order)) == list(range(8))
 
 
+@pytest.mark.parametrize("max_tokens", [0, 2])
+def test_texts_are_scored_by_an_echo_with_log_probabilities(
+    sdk: openai.OpenAI, max_tokens: int
+) -> None:
+    """As evaluation harnesses do, to see how likely a model finds the second half of a text."""
+    request: dict[str, Any] = {"prompt": ["abc", "aQ"], "max_tokens": max_tokens, "temperature": 0}
+    whole = sdk.completions.create(model="successor", echo=True, logprobs=1, **request)
+
+    scored = [choice.logprobs for choice in whole.choices]
+    assert [((item and item.tokens) or [])[:3] for item in scored] == [
+        [*"abc"],
+        [*"aQR"][: 2 + max_tokens],
+    ]
+    for item, likely in zip(scored, ([True, True], [False]), strict=True):
+        assert item is not None
+        first, *numbers = item.token_logprobs or []
+        assert first is None
+        assert [number > -1 for number in numbers][: len(likely)] == likely
+        assert item.text_offset == list(range(len(item.tokens or [])))
+        assert (item.top_logprobs or [])[0] is None
+    assert whole.usage is not None
+    assert (whole.usage.prompt_tokens, whole.usage.completion_tokens) == (5, 2 * max_tokens)
+    stream = sdk.completions.create(
+        model="successor", echo=True, logprobs=1, stream=True, **request
+    )
+    tokens: dict[int, list[str]] = {0: [], 1: []}
+    for choice in (choice for chunk in stream for choice in chunk.choices):
+        tokens[choice.index] += (choice.logprobs and choice.logprobs.tokens) or []
+    assert [*tokens.values()] == [item and item.tokens for item in scored]
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [

@@ -257,6 +257,8 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
             ("seed", -(2**63)),
             ("seed", 2**63 - 1),
             ("n", 3),
+            ("prompt_logprobs", 0),
+            ("prompt_logprobs", 20),
             ("echo", True),
             ("add_generation_prompt", False),
             ("continue_final_message", True),

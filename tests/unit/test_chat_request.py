@@ -88,6 +88,7 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
         ("priority", ["1", 1.5, True], "an integer"),
         ("logprobs", [1, "true"], "true or false"),
         ("top_logprobs", ["1", 1.5, True], "an integer"),
+        ("prompt_logprobs", ["x", 1.5, True, []], "an integer"),
         ("echo", [1, "true"], "true or false"),
         ("documents", ["x", {}, True], "an array"),
         ("add_generation_prompt", [1, "true"], "true or false"),

@@ -9,9 +9,14 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import decoders, models
+from tokenizers import decoders, models, processors
 
-from ovchat_server.chat.detokenizer import MAX_TOKENS_A_CHARACTER, REPLACEMENT, Detokenizer
+from ovchat_server.chat.detokenizer import (
+    MAX_TOKENS_A_CHARACTER,
+    REPLACEMENT,
+    Detokenizer,
+    token_offsets,
+)
 from ovchat_server.engine.tokenizer import Tokenizer
 from tests.unit.text_tools import CONTROL, PieceDecoder, byte_tokenizer, byte_tokens
 
@@ -148,3 +153,39 @@ def test_bytes_that_a_vocabulary_falls_back_to_become_characters() -> None:
     tokens = [256, *"你好😀".encode(), 256]
     pieces = run(Detokenizer(Tokenizer(inner)), tokens)
     assert [piece for piece in pieces if piece] == [" a", "你", "好", "😀", " a"]
+
+
+@given(st.text(st.sampled_from("aé你😀"), max_size=12))
+def test_a_token_begins_where_its_character_does(text: str) -> None:
+    expected = [place for place, char in enumerate(text) for _ in char.encode()]
+    assert token_offsets(BYTES, BYTES.encode(text), text) == expected
+
+
+def test_a_token_may_begin_behind_characters_of_one_that_ends_in_the_middle_of_another() -> None:
+    decoder = PieceDecoder([b"ab\xc3", b"\xa9", b"c"])
+    assert token_offsets(decoder, [0, 1, 2], "abéc") == [0, 2, 3]
+
+
+@given(DATA)
+def test_offsets_never_fall_and_stay_within_the_text(data: bytes) -> None:
+    tokens = byte_tokens(BYTES, data)
+    text = BYTES.decode(tokens)
+    offsets = token_offsets(BYTES, tokens, text)
+    assert offsets == sorted(offsets)
+    assert all(0 <= offset < len(text) for offset in offsets)
+
+
+def test_tokens_put_around_a_text_begin_at_its_ends() -> None:
+    inner = tokenizers.Tokenizer(models.WordLevel({"<s>": 0, "a": 1, "</s>": 2}, unk_token="<s>"))
+    inner.add_special_tokens(["<s>", "</s>"])
+    inner.decoder = decoders.Fuse()
+    inner.post_processor = processors.TemplateProcessing(
+        "<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer = Tokenizer(inner)
+    tokens = tokenizer.encode("a", special_tokens=True)
+    assert tokens == [0, 1, 2]
+    assert token_offsets(tokenizer, tokens, "a") == [0, 0, 1]
+    # As text that is returned they are part of it.
+    whole = tokenizer.decode(tokens, special_tokens=True)
+    assert token_offsets(tokenizer, tokens, whole) == [0, 3, 4]

@@ -17,6 +17,7 @@ from ovchat_server.api.generation import (
 )
 from ovchat_server.api.generation_request import (
     MAX_BEAMS,
+    MAX_TOP_LOGPROBS,
 )
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from tests.unit.readers import read_chat, read_text
@@ -78,6 +79,9 @@ def test_what_is_absent_is_left_to_the_model(read: Any) -> None:
         ("logit_bias", {str(number): 1 for number in range(DEFAULT_LIMITS.max_logit_biases + 1)}),
         ("allowed_token_ids", [1] * (DEFAULT_LIMITS.max_allowed_tokens + 1)),
         ("bad_words", ["x"] * (DEFAULT_LIMITS.max_bad_words + 1)),
+        # vLLM's whole vocabulary.
+        ("prompt_logprobs", -1),
+        ("prompt_logprobs", MAX_TOP_LOGPROBS + 1),
         ("seed", -(2**63) - 1),
         ("seed", 2**63),
         ("max_tokens", 0),

@@ -80,6 +80,8 @@ PAIRS |= {
         ("logprobs", 0),
         ("logprobs", 1),
         ("logprobs", 20),
+        ("prompt_logprobs", 0),
+        ("prompt_logprobs", 20),
         ("user", "me"),
     ]
 }
@@ -123,6 +125,7 @@ def test_a_streams_options_are_read() -> None:
         ({"logit_bias": {1: 200.0}}, "logit_bias"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"logprobs": 21}, "logprobs"),
+        ({"prompt_logprobs": 21}, "prompt_logprobs"),
         ({"response_format": format_pb2.ResponseFormat()}, "response_format"),
         ({"structured_outputs": format_pb2.StructuredOutputs()}, "structured_outputs"),
         ({"stream_options": chat_pb2.StreamOptions()}, "stream_options"),
@@ -133,6 +136,12 @@ def test_what_is_unset_or_not_served_is_refused_by_name(fields: dict[str, Any], 
     with pytest.raises(InvalidRequestError) as caught:
         text_request(proto(**fields), stream=False)
     assert [violation.field for violation in caught.value.violations] == [path]
+
+
+def test_a_stream_refuses_what_it_cannot_tell() -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        text_request(proto(prompt_logprobs=1), stream=True)
+    assert caught.value.param == "prompt_logprobs"
 
 
 def test_a_prompt_that_is_neither_says_what_it_could_be() -> None:

@@ -134,9 +134,25 @@ def test_a_search_tells_log_probabilities_without_alternatives() -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1])
-def test_the_prompts_own_log_probabilities_are_not_known(value: int) -> None:
-    assert paths(logprobs=value, echo=True) == [("logprobs", "unsupported_parameter")]
-    assert read(logprobs=value, echo=False).generation.logprobs
+def test_an_echo_has_log_probabilities_as_the_answer_has(value: int) -> None:
+    generation = read(logprobs=value, echo=True).generation
+    assert generation.prompt_alternatives() == {"logprobs": value}
+    assert read(logprobs=value, echo=True, stream=True).generation == generation
+    for fields in ({"logprobs": value}, {"echo": True}):
+        assert read(**fields).generation.prompt_alternatives() == {}
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_search_knows_nothing_of_an_echo(value: int) -> None:
+    asked = {"logprobs": value, "echo": True}
+    assert paths(**asked, best_of=2) == [("logprobs", "unsupported_parameter")]
+    # Greedy, and no search.
+    assert read(**asked, use_beam_search=True).generation.echo_logprobs
+
+
+def test_an_echo_and_a_list_are_asked_for_together() -> None:
+    asked = read(logprobs=2, echo=True, prompt_logprobs=5).generation.prompt_alternatives()
+    assert asked == {"prompt_logprobs": 5, "logprobs": 2}
 
 
 def test_nothing_may_be_generated_only_where_the_prompt_is_echoed() -> None:

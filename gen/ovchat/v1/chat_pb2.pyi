@@ -235,7 +235,10 @@ class CreateChatCompletionRequest(_message.Message):
     Model.sampling_control. Default 0.
     """
     prompt_logprobs: _builtins.int
-    """Report log probabilities of the prompt's tokens. Not served yet."""
+    """Report how likely each of the prompt's tokens was, and so many of the most likely tokens in its
+    place; 0 to 20. Needs Model.sampling_control; not for a beam search, nor StreamChatCompletion.
+    Default: nothing is reported.
+    """
     parallel_tool_calls: _builtins.bool
     """Allow several calls in one answer. Default true; otherwise it ends with its first call."""
     agent_format: _builtins.str
@@ -705,7 +708,9 @@ class ChatCompletion(_message.Message):
 
     @_builtins.property
     def prompt_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprob]:
-        """Log probabilities of the prompt's tokens, where asked for; the first has none."""
+        """The prompt's tokens, each with its log probability, where prompt_logprobs asked for them; the
+        first has none.
+        """
 
     def __init__(
         self,
@@ -1000,7 +1005,7 @@ Global___ToolCallDelta: _TypeAlias = ToolCallDelta  # noqa: Y015
 
 @_typing.final
 class Logprobs(_message.Message):
-    """Log probabilities of an answer's tokens."""
+    """Log probabilities of an answer's tokens, behind those of its prompt where echo returns it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1038,18 +1043,27 @@ class TokenLogprob(_message.Message):
     LOGPROB_FIELD_NUMBER: _builtins.int
     BYTES_FIELD_NUMBER: _builtins.int
     TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
+    TOKEN_ID_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Its text; U+FFFD where its bytes alone are not text."""
     logprob: _builtins.float
     """Natural logarithm of the model's own probability, before temperature, filters, penalties
-    and bias.
+    and bias. Unset for the first token of a prompt, which follows nothing.
     """
     bytes: _builtins.bytes
     """Its bytes."""
+    token_id: _builtins.int
+    """Its id. Set in prompt_logprobs only."""
+    rank: _builtins.int
+    """Its place among all tokens, of which 1 is the most likely. Set in prompt_logprobs only, but
+    for the first token.
+    """
     @_builtins.property
     def top_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopLogprob]:
         """The most likely tokens in its place, the most likely first: as many as top_logprobs asked
-        for. It need not be one of them; in a text completion it comes last then.
+        for, or prompt_logprobs. It need not be one of them; in the Logprobs of a text completion it
+        comes last then.
         """
 
     def __init__(
@@ -1059,14 +1073,25 @@ class TokenLogprob(_message.Message):
         logprob: _builtins.float | None = ...,
         bytes: _builtins.bytes = ...,
         top_logprobs: _abc.Iterable[Global___TopLogprob] | None = ...,
+        token_id: _builtins.int | None = ...,
+        rank: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "logprob", b"logprob"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "_rank", b"_rank", "_token_id", b"_token_id", "logprob", b"logprob", "rank", b"rank", "token_id", b"token_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "bytes", b"bytes", "logprob", b"logprob", "token", b"token", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "_rank", b"_rank", "_token_id", b"_token_id", "bytes", b"bytes", "logprob", b"logprob", "rank", b"rank", "token", b"token", "token_id", b"token_id", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__logprob: _TypeAlias = _typing.Literal["logprob"]  # noqa: Y015
     _WhichOneofArgType__logprob: _TypeAlias = _typing.Literal["_logprob", b"_logprob"]  # noqa: Y015
+    _WhichOneofReturnType__rank: _TypeAlias = _typing.Literal["rank"]  # noqa: Y015
+    _WhichOneofArgType__rank: _TypeAlias = _typing.Literal["_rank", b"_rank"]  # noqa: Y015
+    _WhichOneofReturnType__token_id: _TypeAlias = _typing.Literal["token_id"]  # noqa: Y015
+    _WhichOneofArgType__token_id: _TypeAlias = _typing.Literal["_token_id", b"_token_id"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprob) -> _WhichOneofReturnType__logprob | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rank) -> _WhichOneofReturnType__rank | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__token_id) -> _WhichOneofReturnType__token_id | None: ...
 
 Global___TokenLogprob: _TypeAlias = TokenLogprob  # noqa: Y015
 
@@ -1079,26 +1104,43 @@ class TopLogprob(_message.Message):
     TOKEN_FIELD_NUMBER: _builtins.int
     LOGPROB_FIELD_NUMBER: _builtins.int
     BYTES_FIELD_NUMBER: _builtins.int
+    TOKEN_ID_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Its text."""
     logprob: _builtins.float
     """Natural logarithm of its probability."""
     bytes: _builtins.bytes
     """Its bytes."""
+    token_id: _builtins.int
+    """Its id. Set in prompt_logprobs only."""
+    rank: _builtins.int
+    """Its place among all tokens, of which 1 is the most likely. Set in prompt_logprobs only."""
     def __init__(
         self,
         *,
         token: _builtins.str = ...,
         logprob: _builtins.float | None = ...,
         bytes: _builtins.bytes = ...,
+        token_id: _builtins.int | None = ...,
+        rank: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "logprob", b"logprob"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "_rank", b"_rank", "_token_id", b"_token_id", "logprob", b"logprob", "rank", b"rank", "token_id", b"token_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "bytes", b"bytes", "logprob", b"logprob", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_logprob", b"_logprob", "_rank", b"_rank", "_token_id", b"_token_id", "bytes", b"bytes", "logprob", b"logprob", "rank", b"rank", "token", b"token", "token_id", b"token_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__logprob: _TypeAlias = _typing.Literal["logprob"]  # noqa: Y015
     _WhichOneofArgType__logprob: _TypeAlias = _typing.Literal["_logprob", b"_logprob"]  # noqa: Y015
+    _WhichOneofReturnType__rank: _TypeAlias = _typing.Literal["rank"]  # noqa: Y015
+    _WhichOneofArgType__rank: _TypeAlias = _typing.Literal["_rank", b"_rank"]  # noqa: Y015
+    _WhichOneofReturnType__token_id: _TypeAlias = _typing.Literal["token_id"]  # noqa: Y015
+    _WhichOneofArgType__token_id: _TypeAlias = _typing.Literal["_token_id", b"_token_id"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprob) -> _WhichOneofReturnType__logprob | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rank) -> _WhichOneofReturnType__rank | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__token_id) -> _WhichOneofReturnType__token_id | None: ...
 
 Global___TopLogprob: _TypeAlias = TopLogprob  # noqa: Y015
 

@@ -100,7 +100,8 @@ class CreateCompletionRequest(_message.Message):
     max_tokens: _builtins.int
     """--- Length ---
 
-    The most tokens to generate; >= 1, or 0 with echo. Default 16.
+    The most tokens to generate; >= 1, or 0 with echo, also to report log probabilities of
+    the prompt alone. Default 16.
     """
     min_tokens: _builtins.int
     """Nothing ends the answer before so many tokens. Default 0."""
@@ -150,10 +151,11 @@ class CreateCompletionRequest(_message.Message):
     """--- Log probabilities ---
 
     Report the log probability of every token, and so many of the most likely tokens with it,
-    besides the token itself; 0 to 20. More than 0 need Model.sampling_control. Not with echo.
+    besides the token itself; 0 to 20. With echo the prompt's tokens are among them. That, and
+    more than 0, need Model.sampling_control and are not for a beam search.
     """
     prompt_logprobs: _builtins.int
-    """Report log probabilities of the prompt's tokens. Not served yet."""
+    """As in CreateChatCompletionRequest; not for StreamCompletion."""
     priority: _builtins.int
     """--- Scheduling ---
 
@@ -488,6 +490,7 @@ class TextChoice(_message.Message):
     STOP_TOKEN_ID_FIELD_NUMBER: _builtins.int
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     PROMPT_TOKEN_IDS_FIELD_NUMBER: _builtins.int
+    PROMPT_LOGPROBS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Its place among the choices, from 0."""
     text: _builtins.str
@@ -510,6 +513,12 @@ class TextChoice(_message.Message):
     def prompt_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The tokens of the prompt, where asked for."""
 
+    @_builtins.property
+    def prompt_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.TokenLogprob]:
+        """The same, each with its log probability, where prompt_logprobs asked for them; the first has
+        none.
+        """
+
     def __init__(
         self,
         *,
@@ -521,10 +530,11 @@ class TextChoice(_message.Message):
         stop_token_id: _builtins.int | None = ...,
         token_ids: _abc.Iterable[_builtins.int] | None = ...,
         prompt_token_ids: _abc.Iterable[_builtins.int] | None = ...,
+        prompt_logprobs: _abc.Iterable[_chat_pb2.TokenLogprob] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "_stop_token_id", b"_stop_token_id", "index", b"index", "logprobs", b"logprobs", "stop_reason", b"stop_reason", "stop_token_id", b"stop_token_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "_stop_token_id", b"_stop_token_id", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "prompt_token_ids", b"prompt_token_ids", "stop_reason", b"stop_reason", "stop_token_id", b"stop_token_id", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "_logprobs", b"_logprobs", "_stop_reason", b"_stop_reason", "_stop_token_id", b"_stop_token_id", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "prompt_logprobs", b"prompt_logprobs", "prompt_token_ids", b"prompt_token_ids", "stop_reason", b"stop_reason", "stop_token_id", b"stop_token_id", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
     _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015

@@ -59,22 +59,51 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """How likely the model found a token of the answer.
+    """How likely the model found a token of the answer, or of a prompt that it begins with.
 
     Attributes:
         text: U+FFFD where the token's bytes alone are no text.
         logprob: Natural logarithm of the model's own probability, before temperature,
-            filters, penalties and bias (OpenAI).
+            filters, penalties and bias (OpenAI). None: of a prompt's first token.
         offset: Where the token begins in the answer, in characters.
         alternatives: The likeliest tokens in its place, the likeliest first, as far as they
             were asked for. It need not be one of them.
     """
 
     text: str
-    logprob: float
+    logprob: float | None
     bytes: bytes
     offset: int
     alternatives: tuple[Alternative, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankedToken:
+    """A token that could stand in some place of a prompt; see TokenLogprob.
+
+    Attributes:
+        rank: How many tokens are as likely at least, itself among them. None, as `logprob`: it
+            is the prompt's first, which follows nothing.
+    """
+
+    id: int
+    text: str
+    bytes: bytes
+    logprob: float | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptToken:
+    """How likely the model found a token of a prompt.
+
+    Attributes:
+        likeliest: The likeliest tokens in its place, the likeliest first, as far as they were
+            asked for. It need not be one of them.
+    """
+
+    itself: RankedToken
+    likeliest: tuple[RankedToken, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +134,8 @@ class ChunkChoice:
         stop_reason: On the last chunk: the stop text or token that ended it (vLLM).
         logprobs: Of the tokens that are new. None: not asked for.
         token_ids: The tokens that are new. None: not asked for.
-        prompt_token_ids: On the choice's first chunk, where asked for.
+        prompt_token_ids: On the choice's first chunk, where asked for; so `prompt_logprobs`.
+        prompt_logprobs: Of all tokens of the prompt. None: not asked for.
     """
 
     index: int
@@ -115,6 +145,7 @@ class ChunkChoice:
     logprobs: tuple[TokenLogprob, ...] | None = None
     token_ids: tuple[int, ...] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
+    prompt_logprobs: tuple[PromptToken, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +180,7 @@ class Choice:
 
     Attributes:
         message: Of a text completion: its text as content.
-        stop_reason: See ChunkChoice; so `logprobs` and the token ids.
+        stop_reason: See ChunkChoice; so what follows.
     """
 
     index: int
@@ -159,6 +190,7 @@ class Choice:
     logprobs: tuple[TokenLogprob, ...] | None = None
     token_ids: tuple[int, ...] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
+    prompt_logprobs: tuple[PromptToken, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +200,8 @@ class Completion:
     info: CompletionInfo
     choices: tuple[Choice, ...]
     usage: Usage
+
+    @property
+    def prompt_logprobs(self) -> tuple[PromptToken, ...] | None:
+        """Those of the first choice: of a chat, whose choices have one prompt."""
+        return self.choices[0].prompt_logprobs if self.choices else None

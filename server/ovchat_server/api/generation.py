@@ -124,6 +124,9 @@ class GenerationParams:
         logprobs: Report the log probability of every token.
         top_logprobs: How many of the likeliest tokens to tell with each.
         top_logprobs_field: What the caller named it.
+        prompt_logprobs: How many of the likeliest tokens to tell with each token of the prompt,
+            and how likely it was itself. None: nothing of the prompt.
+        echo_logprobs: Tell of the prompt's tokens, before the answer's, what is told of those.
         skip_special_tokens: Leave control tokens out of the text.
         truncation: None: a prompt that is too long is refused.
         constraint: The form that the answer must have; None: any.
@@ -137,10 +140,24 @@ class GenerationParams:
     logprobs: bool = False
     top_logprobs: int = 0
     top_logprobs_field: str = "top_logprobs"
+    prompt_logprobs: int | None = None
+    echo_logprobs: bool = False
     skip_special_tokens: bool = True
     truncation: Truncation | None = None
     constraint: Constraint | None = None
     priority: int = 0
+
+    def prompt_alternatives(self) -> dict[str, int]:
+        """The parameters that ask how likely the prompt's tokens are.
+
+        And how many of the likeliest tokens each of them wants to know.
+        """
+        asked: dict[str, int] = {}
+        if self.prompt_logprobs is not None:
+            asked["prompt_logprobs"] = self.prompt_logprobs
+        if self.echo_logprobs:
+            asked[self.top_logprobs_field] = self.top_logprobs
+        return asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ def read_generation(
         ending=ending,
         n=n,
         beams=beams,
+        prompt_logprobs=_read_prompt_logprobs(reader, beams),
         skip_special_tokens=reader.boolean("skip_special_tokens") is not False,
         truncation=_read_truncation(reader),
         constraint=constraint,
@@ -106,6 +107,19 @@ def read_top_logprobs(reader: Reader, name: str, beams: BeamSearch | None) -> in
     asked = reader.integer(name, 0, MAX_TOP_LOGPROBS)
     if asked and beams:
         reader.refuse(name, WITH_BEAMS, "unsupported_parameter")
+    return asked
+
+
+def _read_prompt_logprobs(reader: Reader, beams: BeamSearch | None) -> int | None:
+    asked = reader.integer("prompt_logprobs", 0, MAX_TOP_LOGPROBS)
+    if asked is None:
+        return None
+    if beams:
+        reader.refuse("prompt_logprobs", WITH_BEAMS, "unsupported_parameter")
+    if reader.fields.get("stream") is True:
+        # vLLM's words.
+        complaint = "cannot be served: `prompt_logprobs` are not available when `stream=True`"
+        reader.refuse("prompt_logprobs", complaint, "unsupported_parameter")
     return asked
 
 

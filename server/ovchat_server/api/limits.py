@@ -41,6 +41,8 @@ class Limits:
         max_bad_words: Texts that an answer must not hold.
         max_choices: Choices of each prompt. OpenAI's.
         max_prompts: Prompts of a text completion.
+        max_prompt_logprobs: Log probabilities of prompts that an answer tells: as many of each
+            token as there are alternatives, and its own.
         max_texts: Texts to tokenise.
         max_json_depth: Objects and arrays inside each other, in each parameter, and in the
             arguments of each call; up to 256. A schema as deep as a grammar may be fits in.
@@ -58,6 +60,7 @@ class Limits:
     max_bad_words: int = 128
     max_choices: int = 128
     max_prompts: int = 128
+    max_prompt_logprobs: int = 100_000
     max_texts: int = 2048
     max_json_depth: int = 128
 

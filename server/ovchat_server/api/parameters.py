@@ -88,6 +88,7 @@ _GENERATION_SERVED = frozenset(
         "length_penalty",
         "priority",
         "logprobs",
+        "prompt_logprobs",
         "echo",
         "stream",
         "stream_options",
@@ -109,7 +110,6 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "watermarking": (False,),
     "repetition_detection": (),
     # Log probabilities and token ids
-    "prompt_logprobs": (),
     "logprob_token_ids": ([],),
     "return_tokens_as_token_ids": (False,),
     "return_token_offsets": (False,),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.generation_request import (
     MAX_UINT32,
+    WITH_BEAMS,
     read_generation,
     read_stream_options,
     read_top_logprobs,
@@ -74,17 +75,14 @@ def read_text_request(
 
 def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) -> GenerationParams:
     alternatives = read_top_logprobs(reader, "logprobs", generation.beams)
-    if echo and alternatives is not None:
-        reader.refuse(
-            "logprobs",
-            "is not supported with echo: the prompt's log probabilities are not known",
-            "unsupported_parameter",
-        )
+    if echo and alternatives == 0 and generation.beams:
+        reader.refuse("logprobs", f"{WITH_BEAMS} and echo", "unsupported_parameter")
     return dataclasses.replace(
         generation,
         logprobs=alternatives is not None,
         top_logprobs=alternatives or 0,
         top_logprobs_field="logprobs",
+        echo_logprobs=echo and alternatives is not None,
     )
 
 

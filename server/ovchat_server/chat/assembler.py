@@ -55,6 +55,7 @@ class AssemblyOptions:
         own_alternative: A token is among its alternatives even where it is none of the
             likeliest (OpenAI's text completions).
         token_ids: Report the tokens.
+        begins: Characters of the text before the answer: of a prompt that it repeats.
     """
 
     stop: tuple[str, ...] = ()
@@ -70,6 +71,7 @@ class AssemblyOptions:
     logprobs: bool = False
     own_alternative: bool = False
     token_ids: bool = False
+    begins: int = 0
 
 
 class ChoiceAssembler:
@@ -95,9 +97,9 @@ class ChoiceAssembler:
         self._arguments: list[str] = []
         self._whole_calls = True
         self._logprobs = LogprobQueue()
-        # Characters of the answer's text, with what the stop strings hold back and without.
-        self._detokenized = 0
-        self._passed = 0
+        # Where the answer's text ends, with what the stop strings hold back and without.
+        self._detokenized = options.begins
+        self._passed = options.begins
         self._token_ids: list[int] = []
         self._stopped_by: str | int | None = None
         self.ended = False

@@ -9,7 +9,7 @@ from ovchat_server.api.chat import Message, Role, ToolCall
 from ovchat_server.api.completion import Choice, ChunkChoice, FinishReason
 
 if TYPE_CHECKING:
-    from ovchat_server.api.completion import TokenLogprob
+    from ovchat_server.api.completion import PromptToken, TokenLogprob
 
 
 @dataclass(slots=True)
@@ -33,6 +33,7 @@ class ChoiceCollector:
         self._logprobs: list[TokenLogprob] | None = None
         self._token_ids: list[int] | None = None
         self._prompt_token_ids: tuple[int, ...] | None = None
+        self._prompt_logprobs: tuple[PromptToken, ...] | None = None
 
     def add(self, chunk: ChunkChoice) -> None:
         """Append a chunk."""
@@ -54,6 +55,8 @@ class ChoiceCollector:
             self._token_ids += chunk.token_ids
         if chunk.prompt_token_ids is not None:
             self._prompt_token_ids = chunk.prompt_token_ids
+        if chunk.prompt_logprobs is not None:
+            self._prompt_logprobs = chunk.prompt_logprobs
         if chunk.finish_reason is not None:
             self._finish_reason = chunk.finish_reason
             self._stop_reason = chunk.stop_reason
@@ -77,4 +80,5 @@ class ChoiceCollector:
             logprobs=None if self._logprobs is None else tuple(self._logprobs),
             token_ids=None if self._token_ids is None else tuple(self._token_ids),
             prompt_token_ids=self._prompt_token_ids,
+            prompt_logprobs=self._prompt_logprobs,
         )

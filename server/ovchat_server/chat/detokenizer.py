@@ -106,3 +106,20 @@ class Detokenizer:
         """Whether the last tokens alone show where the last replacement begins."""
         tail = self._decode(self._window[-MAX_TOKENS_A_CHARACTER:])
         return tail.endswith(2 * REPLACEMENT)
+
+
+def token_offsets(decoder: TokenDecoder, tokens: Sequence[int], text: str) -> list[int]:
+    """Where each of the tokens of `text` begins in it, in characters.
+
+    Those that the tokenizer put around the text begin at its ends.
+    """
+    detokenizer = Detokenizer(decoder, special_tokens=True)
+    offsets: list[int] = []
+    pieces: list[str] = []
+    length = 0
+    for token in tokens:
+        offsets.append(length + detokenizer.held)
+        pieces.append(detokenizer.feed(token))
+        length += len(pieces[-1])
+    around = max("".join([*pieces, detokenizer.flush()]).find(text), 0)
+    return [min(max(offset - around, 0), len(text)) for offset in offsets]

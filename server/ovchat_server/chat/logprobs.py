@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.completion import Alternative, TokenLogprob
+from ovchat_server.api.completion import Alternative, PromptToken, RankedToken, TokenLogprob
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +74,40 @@ def token_logprob(
     if missing:
         alternatives.append(itself)
     return TokenLogprob(text, told, data, offset, tuple(alternatives))
+
+
+def unscored_token(decoder: TokenDecoder, token: int) -> TokenLogprob:
+    """The same of a prompt's first token: it follows nothing, so nobody knows how likely it is."""
+    text, data = _spoken(decoder, token)
+    return TokenLogprob(text, None, data, 0)
+
+
+def prompt_token(
+    decoder: TokenDecoder,
+    scored: tuple[int, float, int],
+    likeliest: Sequence[tuple[int, float]],
+) -> PromptToken:
+    """What is told of one token of a prompt.
+
+    Args:
+        decoder: Whose tokens they are.
+        scored: The token, its log probability and its rank.
+        likeliest: The likeliest tokens in its place, and their log probabilities.
+    """
+    token, logprob, rank = scored
+    others: list[RankedToken] = []
+    for place, (other, number) in enumerate(likeliest, 1):
+        if other == token:
+            # The same of both: of tokens as likely as each other each has a place of its own.
+            rank, number = place, logprob  # noqa: PLW2901
+        others.append(RankedToken(other, *_spoken(decoder, other), _told(number), place))
+    itself = RankedToken(token, *_spoken(decoder, token), _told(logprob), rank)
+    return PromptToken(itself, tuple(others))
+
+
+def unscored_prompt_token(decoder: TokenDecoder, token: int) -> PromptToken:
+    """The same of its first token."""
+    return PromptToken(RankedToken(token, *_spoken(decoder, token)))
 
 
 def _told(logprob: float) -> float:

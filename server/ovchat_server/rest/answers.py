@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ovchat_server.api.errors import ApiError, InternalError
 from ovchat_server.rest import wire
 from ovchat_server.rest.body import end_of_events, event, json_pieces, name_ignored
+from ovchat_server.serving.writing import written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -54,10 +55,11 @@ async def _whole(
     context: grpc.aio.ServicerContext[Any, Any],
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
     """The whole answer, in pieces of its JSON; the parameters that were ignored in a header."""
-    whole = write(await answer.whole())
+    whole = await answer.whole()
+    pieces = await written(lambda said: json_pieces(write(said)), whole)
     # Not before there is an answer: an error's status needs untouched headers.
     await name_ignored(ignored, context)
-    for piece in json_pieces(whole):
+    for piece in pieces:
         yield piece
 
 
@@ -73,6 +75,10 @@ async def _events(
     Once it began, an error is an event of its own: the SDKs take a stream that just ends for a
     whole answer, so a broken one must say so.
     """
+
+    def body(chunk: Chunk) -> httpbody_pb2.HttpBody:
+        return event(write(chunk, options))
+
     began = False
     async with contextlib.aclosing(answer.stream(options)) as chunks:
         try:
@@ -80,7 +86,7 @@ async def _events(
                 if not began:
                     await name_ignored(ignored, context)
                     began = True
-                yield event(write(chunk, options))
+                yield await written(body, chunk)
         except Exception as error:
             if not began:
                 raise

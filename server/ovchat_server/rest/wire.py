@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Completion,
         CompletionInfo,
         Delta,
+        PromptToken,
         TokenLogprob,
         ToolCallDelta,
         Usage,
@@ -32,6 +33,7 @@ def chat_completion(completion: Completion) -> JsonObject:
         **_info(completion.info, "chat.completion"),
         "choices": [_choice(choice) for choice in completion.choices],
         "usage": _usage(completion.usage),
+        **_prompt_logprobs(completion.prompt_logprobs),
     }
 
 
@@ -172,7 +174,22 @@ def _text_choice(choice: Choice | ChunkChoice, text: str) -> JsonObject:
         fields["token_ids"] = list(choice.token_ids)
     if choice.prompt_token_ids is not None:
         fields["prompt_token_ids"] = list(choice.prompt_token_ids)
-    return fields
+    return {**fields, **_prompt_logprobs(choice.prompt_logprobs)}
+
+
+def _prompt_logprobs(tokens: Sequence[PromptToken] | None) -> JsonObject:
+    """The key only where it was asked for."""
+    return {} if tokens is None else {"prompt_logprobs": [_prompt_token(item) for item in tokens]}
+
+
+def _prompt_token(token: PromptToken) -> JsonObject | None:
+    """The token and the likeliest in its place by their ids (vLLM), each once."""
+    if token.itself.logprob is None:
+        return None
+    return {
+        str(item.id): {"logprob": item.logprob, "rank": item.rank, "decoded_token": item.text}
+        for item in (token.itself, *token.likeliest)
+    }
 
 
 def _text_logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Completion,
         CompletionInfo,
         Delta,
+        PromptToken,
         TokenLogprob,
         Usage,
     )
@@ -67,6 +68,7 @@ def chat_completion(completion: Completion) -> chat_pb2.ChatCompletion:
         **_info(completion.info),
         choices=[_choice(choice) for choice in completion.choices],
         usage=_usage(completion.usage),
+        prompt_logprobs=_prompt_logprobs(completion.prompt_logprobs),
     )
 
 
@@ -154,6 +156,7 @@ def _text_choice(choice: Choice | ChunkChoice, text: str) -> completion_pb2.Text
         logprobs=_logprobs(choice.logprobs),
         token_ids=choice.token_ids,
         prompt_token_ids=choice.prompt_token_ids,
+        prompt_logprobs=_prompt_logprobs(choice.prompt_logprobs),
         **_stop_reason(choice.stop_reason),
     )
 
@@ -185,6 +188,29 @@ def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> chat_pb2.Logprobs | No
             for item in logprobs
         ]
     )
+
+
+def _prompt_logprobs(tokens: Sequence[PromptToken] | None) -> list[chat_pb2.TokenLogprob]:
+    return [
+        chat_pb2.TokenLogprob(
+            token=token.itself.text,
+            logprob=token.itself.logprob,
+            bytes=token.itself.bytes,
+            token_id=token.itself.id,
+            rank=token.itself.rank,
+            top_logprobs=[
+                chat_pb2.TopLogprob(
+                    token=top.text,
+                    logprob=top.logprob,
+                    bytes=top.bytes,
+                    token_id=top.id,
+                    rank=top.rank,
+                )
+                for top in token.likeliest
+            ],
+        )
+        for token in tokens or ()
+    ]
 
 
 def _message(message: Message) -> message_pb2.Message:

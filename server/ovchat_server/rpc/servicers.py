@@ -14,6 +14,7 @@ from ovchat.v1 import (
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.rpc import response
 from ovchat_server.rpc.request import chat_request, contract_paths, text_request
+from ovchat_server.serving.writing import written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,7 +45,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         read = chat_request(request, stream=False, limits=self._limits)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._chat.answer(read)
-        return response.chat_completion(await answer.whole())
+        return await written(response.chat_completion, await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
@@ -55,7 +56,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
             answer = await self._chat.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
-                yield response.chat_chunk(chunk)
+                yield await written(response.chat_chunk, chunk)
 
 
 class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
@@ -73,7 +74,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         read = text_request(request, stream=False, limits=self._limits)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
-        return response.completion(await answer.whole())
+        return await written(response.completion, await answer.whole())
 
     async def StreamCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
@@ -84,7 +85,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
             answer = await self._texts.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
-                yield response.completion_chunk(chunk)
+                yield await written(response.completion_chunk, chunk)
 
 
 class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from ovchat_server.api.completion import ChunkChoice
     from ovchat_server.api.generation import GenerationParams, StreamOptions
     from ovchat_server.chat.assembler import ChoiceAssembler
-    from ovchat_server.engine.base import GenerationRequest
+    from ovchat_server.engine.base import GeneratedTokens, GenerationRequest
     from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.opening import Opening
 
 NO_DEADLINE = Deadline(None)
 
@@ -36,8 +37,9 @@ class Answer:
         info: What stands on every chunk.
         requests: What to ask the engine. Empty: the opening is all.
         prompt_tokens: Of all prompts, each counted once.
-        assemblers: One for each sequence of `requests`, in their order.
-        opening: Chunks that come before the first token's, once it is there.
+        assemblers: One for each choice: for each sequence of `requests`, in their order, where
+            choices are answered.
+        opening: What comes before their tokens.
         call_tags: Write calls into the text as well.
         priority: Of those that wait for the engine, lower goes first.
         deadline: When it has to be complete.
@@ -48,7 +50,7 @@ class Answer:
     requests: Sequence[GenerationRequest]
     prompt_tokens: int
     assemblers: Sequence[ChoiceAssembler]
-    opening: Sequence[ChunkChoice]
+    opening: Opening
     call_tags: CallTags | None = None
     priority: int = 0
     deadline: Deadline = NO_DEADLINE
@@ -87,28 +89,31 @@ class Answer:
 
     async def _choices(self) -> AsyncGenerator[ChunkChoice, None]:
         if not self.requests:
-            for chunk in self.opening:
+            for chunk in self.opening.chunks:
                 yield chunk
             return
-        opened = False
         with (
             self.model.engine.generate(self.requests, asker(self.priority)) as generation,
             self.deadline.ends(generation),
         ):
-            async for piece in generation:
-                if not opened:
-                    # As soon as there is a token: callers measure their TTFT by it. All
-                    # choices at once, because the SDKs take them in the order of their index.
-                    opened = True
-                    for chunk in self.opening:
+            async for news in generation:
+                pieces: Sequence[GeneratedTokens] = (news,)
+                if not self.opening.done:
+                    begun = await self.opening.take(news)
+                    pieces = begun.pieces
+                    for chunk in begun.chunks:
                         yield chunk
-                assembler = self.assemblers[piece.index]
-                finish = FinishReason(piece.finish) if piece.finish else None
-                fed = assembler.feed(piece.tokens, piece.logprobs, finish, piece.alternatives)
-                for chunk in fed:
-                    yield chunk
-                if assembler.ended and not finish:
-                    generation.end(piece.index)
+                for piece in pieces:
+                    assembler = self.assemblers[piece.index]
+                    # It may have ended with a piece that waited together with this one.
+                    if assembler.ended:
+                        continue
+                    finish = FinishReason(piece.finish) if piece.finish else None
+                    fed = assembler.feed(piece.tokens, piece.logprobs, finish, piece.alternatives)
+                    for chunk in fed:
+                        yield chunk
+                    if assembler.ended and not finish:
+                        generation.end(piece.index)
 
     def _usage(self) -> Usage:
         reasons = any(assembler.reasons for assembler in self.assemblers)

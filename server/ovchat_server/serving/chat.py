@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.prompt import Conversation
@@ -23,11 +24,14 @@ from ovchat_server.serving.generation import (
     truncated,
 )
 from ovchat_server.serving.logits import banned_tokens
+from ovchat_server.serving.opening import Opening, ScoredOpening
+from ovchat_server.serving.prompt_logprobs import PromptTeller, check_prompt_logprobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ovchat_server.api.chat import ChatRequest
+    from ovchat_server.api.limits import Limits
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import Prompt
@@ -43,12 +47,18 @@ ControlMarkup: TypeAlias = tuple[tuple[str, ...], frozenset[int]]
 class ChatCompletions:
     """Answers chat requests."""
 
-    def __init__(self, models: ModelRegistry, request_timeout: float | None = None) -> None:
-        """Answer with `models`, each request in `request_timeout` seconds."""
+    def __init__(
+        self,
+        models: ModelRegistry,
+        request_timeout: float | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        """Answer with `models`, each request in `request_timeout` seconds and within `limits`."""
         self._models = models
         self._request_timeout = request_timeout
         # The same for all requests to a model.
         self._control_markup = cache(_control_markup)
+        self._limits = limits
 
     async def answer(self, request: ChatRequest) -> Answer:
         """The answer to a request, not begun yet.
@@ -78,6 +88,7 @@ class ChatCompletions:
         prompts = [PromptTokens("messages", tokens)]
         # Before a grammar is compiled for what does not fit anyway.
         check_prompts(model, params, prompts)
+        check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs)
         form = await answer_form(model, request, reasoning)
         banned = await banned_tokens(model, params)
         requests = generation_requests(model, params, prompts, form.grammar, banned)
@@ -89,7 +100,7 @@ class ChatCompletions:
             requests,
             len(tokens),
             [ChoiceAssembler(index, model.files.tokenizer, options) for index in range(params.n)],
-            tuple(_opening(request)),
+            _opening(model, request, prompts),
             request.call_tags,
             params.priority,
             deadline,
@@ -168,7 +179,15 @@ def _inside_reasoning(dialects: Dialects, request: ChatRequest, prompt: Prompt) 
     return dialects.opened_by(prompt.text)
 
 
-def _opening(request: ChatRequest) -> Iterator[ChunkChoice]:
+def _opening(model: ServedModel, request: ChatRequest, prompts: Sequence[PromptTokens]) -> Opening:
+    chunks = tuple(_beginnings(request))
+    if not request.generation.prompt_alternatives():
+        return Opening(chunks)
+    teller = PromptTeller(model.files.tokenizer, request.generation)
+    return ScoredOpening(chunks, prompts, teller, answered=request.generation.n)
+
+
+def _beginnings(request: ChatRequest) -> Iterator[ChunkChoice]:
     """The role of every choice, and what it goes on with where that was asked for."""
     last = request.messages[-1]
     # As vLLM: where the answer is another's turn, it has no beginning to echo.

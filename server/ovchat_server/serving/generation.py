@@ -73,8 +73,7 @@ def generation_requests(
     if params.beams:
         return requests
     return [
-        # A seed of its own for every choice, or all would say the same.
-        _with_seed(request, prompt * params.n + choice)
+        _of_choice(request, prompt * params.n + choice, first=choice == 0)
         for prompt, request in enumerate(requests)
         for choice in range(params.n)
     ]
@@ -174,6 +173,7 @@ def _request(
         reserve=ending.max_tokens is not None,
         logprobs=params.logprobs,
         top_logprobs=params.top_logprobs,
+        prompt_logprobs=max(params.prompt_alternatives().values(), default=None),
         grammar=grammar.text,
         closed=grammar.closed,
         resumptions=grammar.resumptions,
@@ -227,9 +227,16 @@ def _check_tokens(model: ServedModel, field: str, tokens: Sequence[int]) -> None
     raise InvalidRequestError.of([Violation(path, complaint)])
 
 
-def _with_seed(request: GenerationRequest, number: int) -> GenerationRequest:
+def _of_choice(request: GenerationRequest, number: int, *, first: bool) -> GenerationRequest:
+    """The same request for the choice `number`, which may be the first of its prompt."""
+    # A seed of its own for every choice, or all would say the same.
     seed = (request.sampling.seed + number) % SEEDS
-    return dataclasses.replace(request, sampling=dataclasses.replace(request.sampling, seed=seed))
+    return dataclasses.replace(
+        request,
+        sampling=dataclasses.replace(request.sampling, seed=seed),
+        # Their prompt is the same.
+        prompt_logprobs=request.prompt_logprobs if first else None,
+    )
 
 
 def _folded(seed: int) -> int:

@@ -19,7 +19,7 @@ MAX_BANNED_TOKENS = 4096
 
 
 def check_logits(model: ServedModel, params: GenerationParams) -> None:
-    """Refuse what the model cannot do to its logits.
+    """Refuse what the model cannot do to its logits, or tell of them.
 
     Raises:
         InvalidRequestError: Its device shows none, or a token with a bias is none of the model's.
@@ -57,10 +57,9 @@ async def banned_tokens(
 
 
 def _refuse_blind(params: GenerationParams) -> None:
-    asked = list(params.sampling.logit_changes())
-    if params.top_logprobs:
-        asked.append(params.top_logprobs_field)
-    if asked:
+    alternatives = [params.top_logprobs_field] if params.top_logprobs else []
+    names = (*params.sampling.logit_changes(), *alternatives, *params.prompt_alternatives())
+    if asked := dict.fromkeys(names):
         complaint = (
             "is not supported by this model here: the plugin of the device that it runs on has "
             "no operation to see the logits."

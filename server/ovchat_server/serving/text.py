@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
 from ovchat_server.api.errors import ContextLengthExceededError
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.caller import asker
@@ -19,12 +20,17 @@ from ovchat_server.serving.generation import (
     truncated,
 )
 from ovchat_server.serving.logits import banned_tokens
+from ovchat_server.serving.opening import Opening, ScoredOpening
+from ovchat_server.serving.prompt_logprobs import PromptTeller, check_prompt_logprobs
 from ovchat_server.serving.structured_output import constrained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextPrompt, TextRequest
+    from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.engine.base import GenerationRequest
     from ovchat_server.serving.models import ModelRegistry, ServedModel
 
@@ -32,10 +38,16 @@ if TYPE_CHECKING:
 class TextCompletions:
     """Answers text completion requests."""
 
-    def __init__(self, models: ModelRegistry, request_timeout: float | None = None) -> None:
-        """Answer with `models`, each request in `request_timeout` seconds."""
+    def __init__(
+        self,
+        models: ModelRegistry,
+        request_timeout: float | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        """Answer with `models`, each request in `request_timeout` seconds and within `limits`."""
         self._models = models
         self._request_timeout = request_timeout
+        self._limits = limits
 
     async def answer(self, request: TextRequest) -> Answer:
         """The answer to a request, not begun yet.
@@ -49,18 +61,22 @@ class TextCompletions:
 
     async def _answer(self, request: TextRequest, deadline: Deadline) -> Answer:
         model = self._models.get(request.model)
-        if not _only_echoes(request):
-            model.engine.check_queue(asker(request.generation.priority))
-        params = request.generation
+        params = _asked(request)
+        asks = params.ending.max_tokens != 0
+        if asks:
+            model.engine.check_queue(asker(params.priority))
         # Much text takes a while to tokenise; others go on meanwhile.
         prompts = await asyncio.to_thread(_tokenise, model, request)
         grammar = await constrained(model, params.constraint)
         banned = await banned_tokens(model, params)
-        if _only_echoes(request):
-            check_prompts(model, params, prompts)
-            requests: list[GenerationRequest] = []
-        else:
+        requests: list[GenerationRequest] = []
+        if asks:
             requests = generation_requests(model, params, prompts, grammar, banned)
+        else:
+            check_prompts(model, params, prompts)
+        # Every choice tells of its prompt.
+        n = request.generation.n
+        check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs, copies=n)
         options = dataclasses.replace(
             assembly_options(model, params, bound=params.constraint is not None),
             own_alternative=params.top_logprobs > 0,
@@ -72,10 +88,11 @@ class TextCompletions:
             requests,
             sum(len(prompt.tokens) for prompt in prompts),
             [
-                ChoiceAssembler(index, model.files.tokenizer, options)
-                for index in range(len(prompts) * params.n)
+                ChoiceAssembler(number * n + choice, model.files.tokenizer, told)
+                for number, told in enumerate(_by_prompt(options, prompts))
+                for choice in range(n)
             ],
-            tuple(_opening(request, prompts)),
+            _opening(model, request, prompts),
             priority=params.priority,
             deadline=deadline,
         )
@@ -83,6 +100,22 @@ class TextCompletions:
 
 def _only_echoes(request: TextRequest) -> bool:
     return request.generation.ending.max_tokens == 0
+
+
+def _asked(request: TextRequest) -> GenerationParams:
+    """What to ask the engine for: it tells of a prompt with a token, which nobody wanted."""
+    params = request.generation
+    if not (_only_echoes(request) and params.prompt_alternatives()):
+        return params
+    return dataclasses.replace(params, n=1, ending=dataclasses.replace(params.ending, max_tokens=1))
+
+
+def _by_prompt(
+    options: AssemblyOptions, prompts: Sequence[PromptTokens]
+) -> Iterator[AssemblyOptions]:
+    """How to assemble the choices of each prompt."""
+    for prompt in prompts:
+        yield dataclasses.replace(options, begins=len(prompt.text or ""))
 
 
 def _tokenise(model: ServedModel, request: TextRequest) -> list[PromptTokens]:
@@ -111,7 +144,17 @@ def _tokens(
     return PromptTokens(field, tokens, str(text))
 
 
-def _opening(request: TextRequest, prompts: Sequence[PromptTokens]) -> Iterator[ChunkChoice]:
+def _opening(model: ServedModel, request: TextRequest, prompts: Sequence[PromptTokens]) -> Opening:
+    chunks = tuple(_beginnings(request, prompts))
+    if not request.generation.prompt_alternatives():
+        return Opening(chunks)
+    teller = PromptTeller(model.files.tokenizer, request.generation)
+    return ScoredOpening(
+        chunks, prompts, teller, answered=0 if _only_echoes(request) else request.generation.n
+    )
+
+
+def _beginnings(request: TextRequest, prompts: Sequence[PromptTokens]) -> Iterator[ChunkChoice]:
     """The beginning of every choice, with its prompt as text or tokens where asked for."""
     n = request.generation.n
     for number, prompt in enumerate(prompts):

@@ -1,0 +1,116 @@
+"""How likely the tokens of prompts were: how many may be told, and in which forms."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.chat.detokenizer import token_offsets
+from ovchat_server.chat.logprobs import (
+    prompt_token,
+    token_logprob,
+    unscored_prompt_token,
+    unscored_token,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.api.completion import PromptToken, TokenLogprob
+    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.chat.detokenizer import TokenDecoder
+    from ovchat_server.engine.base import PromptScore
+    from ovchat_server.serving.generation import PromptTokens
+
+# Telling so many takes a few milliseconds.
+FEW = 1000
+
+
+def check_prompt_logprobs(
+    params: GenerationParams, prompts: Sequence[PromptTokens], most: int, copies: int = 1
+) -> None:
+    """Refuse to tell more than `most` log probabilities of prompts, each `copies` times.
+
+    Raises:
+        InvalidRequestError: They are more.
+    """
+    for field, alternatives in params.prompt_alternatives().items():
+        count = sum(len(prompt.tokens) for prompt in prompts) * (1 + alternatives) * copies
+        if count > most:
+            complaint = (
+                f"{field} makes {count} log probabilities of prompts, all choices together; "
+                f"at most {most} are told."
+            )
+            raise InvalidRequestError.of([Violation(field, complaint)])
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told of the tokens of a prompt.
+
+    Attributes:
+        listed: In a list of their own. None: not asked for; so `echoed`.
+        echoed: As the tokens of the answer are, before them.
+    """
+
+    listed: tuple[PromptToken, ...] | None
+    echoed: tuple[TokenLogprob, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTeller:
+    """Makes what is told of prompts from what the engine knows of them."""
+
+    decoder: TokenDecoder
+    params: GenerationParams
+
+    async def tell(self, prompt: PromptTokens, scores: Sequence[PromptScore]) -> Told:
+        """What is told of a prompt; `scores` has one for each token but the first."""
+        alternatives = max(self.params.prompt_alternatives().values())
+        if len(prompt.tokens) * (1 + alternatives) <= FEW:
+            return self._told(prompt, scores)
+        # Many take a while; others go on meanwhile.
+        return await asyncio.to_thread(self._told, prompt, scores)
+
+    def _told(self, prompt: PromptTokens, scores: Sequence[PromptScore]) -> Told:
+        listed, echoed = self.params.prompt_logprobs, self.params.echo_logprobs
+        return Told(
+            None if listed is None else tuple(self._listed(prompt, scores, listed)),
+            tuple(self._echoed(prompt, scores)) if echoed else None,
+        )
+
+    def _listed(
+        self, prompt: PromptTokens, scores: Sequence[PromptScore], alternatives: int
+    ) -> list[PromptToken]:
+        first, *others = prompt.tokens
+        return [
+            unscored_prompt_token(self.decoder, first),
+            *(
+                prompt_token(
+                    self.decoder,
+                    (token, score.logprob, score.rank),
+                    score.alternatives[:alternatives],
+                )
+                for token, score in zip(others, scores, strict=True)
+            ),
+        ]
+
+    def _echoed(self, prompt: PromptTokens, scores: Sequence[PromptScore]) -> list[TokenLogprob]:
+        alternatives = self.params.top_logprobs
+        first, *others = prompt.tokens
+        _, *offsets = token_offsets(self.decoder, prompt.tokens, prompt.text or "")
+        return [
+            unscored_token(self.decoder, first),
+            *(
+                token_logprob(
+                    self.decoder,
+                    (token, score.logprob),
+                    score.alternatives[:alternatives],
+                    offset,
+                    with_itself=alternatives > 0,
+                )
+                for token, score, offset in zip(others, scores, offsets, strict=True)
+            ),
+        ]

@@ -1,0 +1,111 @@
+"""What takes long is done in a thread, and what does not is not."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ovchat_server.api.chat import Message, Role
+from ovchat_server.api.completion import (
+    Choice,
+    Chunk,
+    ChunkChoice,
+    Completion,
+    CompletionInfo,
+    Delta,
+    FinishReason,
+    PromptToken,
+    RankedToken,
+    TokenLogprob,
+    Usage,
+)
+from ovchat_server.api.generation import GenerationParams
+from ovchat_server.rest.body import PIECE_BYTES, json_pieces
+from ovchat_server.serving.generation import PromptTokens
+from ovchat_server.serving.prompt_logprobs import FEW, PromptTeller
+from ovchat_server.serving.writing import FEW_TOKENS, written
+from tests.unit.prompt_tools import scores
+from tests.unit.text_tools import PieceDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INFO = CompletionInfo("cmpl-1", 1, "demo", "fp_1")
+LOGPROB = TokenLogprob("a", -1, b"a", 0)
+LISTED = PromptToken(RankedToken(1, "a", b"a"))
+
+
+class Watched(PieceDecoder):
+    """Knows where it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__([b"a"])
+        self.threads: set[int] = set()
+
+    def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
+        self.threads.add(threading.get_ident())
+        return super().decode(tokens, special_tokens=special_tokens)
+
+    def token_bytes(self, token: int) -> bytes:
+        self.threads.add(threading.get_ident())
+        return super().token_bytes(token)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "alternatives", "aside"),
+    [(FEW, 0, False), (FEW + 1, 0, True), (FEW // 2, 1, False), (FEW // 2 + 1, 1, True)],
+)
+async def test_many_tokens_of_a_prompt_are_told_of_in_a_thread(
+    tokens: int,
+    alternatives: int,
+    aside: bool,  # noqa: FBT001
+) -> None:
+    decoder = Watched()
+    params = GenerationParams(prompt_logprobs=0, top_logprobs=alternatives, echo_logprobs=True)
+    prompt = PromptTokens("prompt", (0,) * tokens, "a" * tokens)
+    told = await PromptTeller(decoder, params).tell(prompt, scores(tokens))
+
+    assert len(told.listed or ()) == len(told.echoed or ()) == tokens
+    assert (threading.get_ident() not in decoder.threads) is aside
+    assert len(decoder.threads) == 1
+
+
+def whole(echoed: int, listed: int) -> Completion:
+    choice = Choice(
+        0,
+        Message(Role.ASSISTANT, "a"),
+        FinishReason.STOP,
+        logprobs=(LOGPROB,) * echoed,
+        prompt_logprobs=(LISTED,) * listed,
+    )
+    return Completion(INFO, (choice,), Usage(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("said", "aside"),
+    [
+        (whole(0, 0), False),
+        (whole(FEW_TOKENS, 0), False),
+        (whole(0, FEW_TOKENS), False),
+        (whole(FEW_TOKENS, 1), True),
+        (whole(0, FEW_TOKENS + 1), True),
+        (Chunk(INFO, (ChunkChoice(0, Delta(), logprobs=(LOGPROB,)),)), False),
+        (Chunk(INFO, (ChunkChoice(0, Delta(), logprobs=(LOGPROB,) * (FEW_TOKENS + 1)),)), True),
+        (Chunk(INFO, ()), False),
+    ],
+)
+async def test_what_tells_of_many_tokens_is_written_in_a_thread(
+    said: Completion | Chunk,
+    aside: bool,  # noqa: FBT001
+) -> None:
+    thread = await written(lambda _: threading.get_ident(), said)
+    assert (thread != threading.get_ident()) is aside
+
+
+def test_the_pieces_of_a_body_are_encoded_at_once() -> None:
+    value = {"a": "x" * PIECE_BYTES}
+    pieces = json_pieces(value)
+    value.clear()
+    assert [len(piece.data) for piece in pieces] == [PIECE_BYTES, len('{"a":""}')]
