@@ -124,6 +124,8 @@ class Soak:
             "grpc health": self._health,
             "structured": self._structured,
             "tools": self._tools,
+            "biased": self._biased,
+            "scored": self._scored,
             "refused": self._refused,
             "models": self._models,
         }
@@ -224,6 +226,27 @@ class Soak:
         )
         reasons = [chunk.choices[0].finish_reason async for chunk in stream]
         assert reasons[-1] in ("stop", "tool_calls", "length")
+
+    async def _biased(self, rng: random.Random) -> None:
+        request, _ = _question(rng)
+        completion = await self._sdk.chat.completions.create(
+            **request, logit_bias={str(ord("Q")): 100}, logprobs=True, top_logprobs=5
+        )
+        assert completion.choices[0].message.content == "Q" * request["max_tokens"]
+
+    async def _scored(self, rng: random.Random) -> None:
+        prompt = "#" * rng.randint(2, 300) + "abc"
+        completion = await self._sdk.completions.create(
+            model="successor", prompt=prompt, max_tokens=0, echo=True, logprobs=1
+        )
+        told = completion.choices[0].logprobs
+        assert told is not None
+        assert told.tokens == [*prompt]
+        assert told.token_logprobs is not None
+        first, second, *_, b, c = told.token_logprobs
+        assert first is None
+        assert second < -10 < -1 < b <= 0
+        assert -1 < c <= 0
 
     async def _refused(self, rng: random.Random) -> None:
         request, _ = _question(rng)
