@@ -148,13 +148,13 @@ LOGPROBS: list[Effect] = [
     Effect(
         "text",
         "logprobs",
-        {**COUNT[1], "logprobs": 0},
+        {**COUNT[1], "logit_bias": {Q: 100}, "logprobs": 0},
         {"logprobs": 1},
         lambda without, given: (
-            not any(tops for _, _, tops in without.choices[0].logprobs)
-            and all(tops == [token] for token, _, tops in given.choices[0].logprobs)
+            all(tops == ["Q"] for _, _, tops in without.choices[0].logprobs)
+            and [tops for _, _, tops in given.choices[0].logprobs][:1] == [["d", "Q"]]
         ),
-        "1 is the likeliest",
+        "0 is the token itself, 1 the likeliest with it",
     ),
     Effect(
         "chat",

@@ -97,7 +97,8 @@ BOUNDS: list[Bound] = [
     ),
     *_both(
         "allowed_token_ids",
-        ([], [97] * 4096, [0, 258]),
+        # [] is refused over REST; a message cannot say it.
+        ([97], [97] * 4096, [0, 258]),
         ([97] * 4097, [-1], [2**32], [259]),
     ),
     *_both(
@@ -180,7 +181,7 @@ TOGETHER: list[Bound] = [
     *_beside("presence_penalty", (0,), (0.1,), best_of=2),
     *_beside("frequency_penalty", (0,), (-0.1,), best_of=2),
     *_beside("logit_bias", ({}, {"5": 0}), ({"5": 1},), best_of=2),
-    *_beside("allowed_token_ids", ([],), ([97],), best_of=2),
+    *_beside("allowed_token_ids", (None,), ([97],), best_of=2),
     *_beside("bad_words", ([],), (["x"],), best_of=2),
     *_beside("stream_options", ({},), (), stream=True),
     *_beside("stream_options", (), ({},)),

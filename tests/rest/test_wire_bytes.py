@@ -53,6 +53,7 @@ async def test_a_whole_answer_has_openais_keys(http: httpx.AsyncClient, path: st
             }
         ],
         "usage": {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4},
+        "prompt_logprobs": None,
     }
 
 

@@ -69,12 +69,12 @@ async def test_a_chats_echo_is_no_prompt() -> None:
     assert request.prompt_logprobs is None
 
 
-async def test_without_alternatives_there_are_the_tokens_alone() -> None:
+async def test_without_alternatives_each_token_is_its_own() -> None:
     engine = ScriptedEngine([piece(0, "o", scores(2))])
     [choice] = await bodies(await text(engine, "Hi", echo=True, logprobs=0))
 
     assert choice["logprobs"]["token_logprobs"] == [None, -1, -0.5]
-    assert choice["logprobs"]["top_logprobs"] == [None] * 3
+    assert choice["logprobs"]["top_logprobs"] == [None, {"i": -1}, {"o": -0.5}]
 
 
 async def test_over_grpc_only_the_first_token_has_no_log_probability() -> None:
@@ -221,7 +221,7 @@ async def test_each_form_tells_as_many_as_it_was_asked_for(echoed: int, listed: 
     [_, told] = choice["prompt_logprobs"]
     assert [*told] == [str(token(item)) for item in "iab"[: listed + 1]]
     [_, tops, _] = choice["logprobs"]["top_logprobs"]
-    assert [*(tops or ())] == ([*"ab"[:echoed], "i"] if echoed else [])
+    assert [*tops] == [*"ab"[:echoed], "i"]
 
 
 @pytest.mark.parametrize("streamed", [False, True])

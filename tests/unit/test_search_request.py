@@ -34,7 +34,7 @@ from ovchat_server.api.limits import DEFAULT_LIMITS
         ({"best_of": 2, "temperature": 0.5, "seed": 3}, 1, BeamSearch(2)),
         ({"best_of": 2, "presence_penalty": 0, "frequency_penalty": 0.0}, 1, BeamSearch(2)),
         ({"best_of": 2, "logit_bias": {"5": 0}, "bad_words": []}, 1, BeamSearch(2)),
-        ({"best_of": 2, "allowed_token_ids": []}, 1, BeamSearch(2)),
+        ({"best_of": 2, "allowed_token_ids": None}, 1, BeamSearch(2)),
         # Greedy, and no search.
         ({"use_beam_search": True, "presence_penalty": 1}, 1, None),
     ],

@@ -59,6 +59,7 @@ def test_a_whole_completion_has_every_key_of_openais() -> None:
                 "logprobs": None,
                 "finish_reason": "stop",
                 "stop_reason": None,
+                "prompt_logprobs": None,
             }
         ],
         "usage": USAGE,

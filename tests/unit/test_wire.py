@@ -78,6 +78,7 @@ def test_a_whole_answer_has_every_key_of_openais() -> None:
             }
         ],
         "usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
+        "prompt_logprobs": None,
     }
 
 

@@ -33,7 +33,7 @@ def chat_completion(completion: Completion) -> JsonObject:
         **_info(completion.info, "chat.completion"),
         "choices": [_choice(choice) for choice in completion.choices],
         "usage": _usage(completion.usage),
-        **_prompt_logprobs(completion.prompt_logprobs),
+        "prompt_logprobs": _prompt_logprobs(completion.prompt_logprobs),
     }
 
 
@@ -51,7 +51,11 @@ def text_completion(completion: Completion) -> JsonObject:
     return {
         **_info(completion.info, "text_completion"),
         "choices": [
-            _text_choice(choice, choice.message.content or "") for choice in completion.choices
+            {
+                **_text_choice(choice, choice.message.content or ""),
+                "prompt_logprobs": _prompt_logprobs(choice.prompt_logprobs),
+            }
+            for choice in completion.choices
         ],
         "usage": _usage(completion.usage),
     }
@@ -174,12 +178,12 @@ def _text_choice(choice: Choice | ChunkChoice, text: str) -> JsonObject:
         fields["token_ids"] = list(choice.token_ids)
     if choice.prompt_token_ids is not None:
         fields["prompt_token_ids"] = list(choice.prompt_token_ids)
-    return {**fields, **_prompt_logprobs(choice.prompt_logprobs)}
+    return fields
 
 
-def _prompt_logprobs(tokens: Sequence[PromptToken] | None) -> JsonObject:
-    """The key only where it was asked for."""
-    return {} if tokens is None else {"prompt_logprobs": [_prompt_token(item) for item in tokens]}
+def _prompt_logprobs(tokens: Sequence[PromptToken] | None) -> list[JsonValue] | None:
+    """Whole answers have it, asked for or not (vLLM)."""
+    return None if tokens is None else [_prompt_token(item) for item in tokens]
 
 
 def _prompt_token(token: PromptToken) -> JsonObject | None:

@@ -109,7 +109,7 @@ class PromptTeller:
                     (token, score.logprob),
                     score.alternatives[:alternatives],
                     offset,
-                    with_itself=alternatives > 0,
+                    with_itself=True,
                 )
                 for token, score, offset in zip(others, scores, offsets, strict=True)
             ),

@@ -79,7 +79,7 @@ class TextCompletions:
         check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs, copies=n)
         options = dataclasses.replace(
             assembly_options(model, params, bound=params.constraint is not None),
-            own_alternative=params.top_logprobs > 0,
+            own_alternative=True,
             token_ids=request.return_token_ids,
         )
         return Answer(
