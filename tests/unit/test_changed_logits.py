@@ -143,6 +143,13 @@ async def test_a_token_that_the_model_does_not_have_is_named(
         await _chat(served(), **fields)
 
 
+async def test_all_tokens_with_a_bias_that_the_model_does_not_have_are_named() -> None:
+    bias = {str(token): 1 for token in (VOCABULARY + 7, 5, VOCABULARY)}
+
+    wrong = [f"logit_bias.{token}" for token in (VOCABULARY + 7, VOCABULARY)]
+    assert await refused(served(), logit_bias=bias) == [(path, "invalid_value") for path in wrong]
+
+
 async def test_a_device_that_shows_no_logits_refuses_all_of_it_by_name() -> None:
     model = served(ScriptedEngine(status=BLIND))
     expected = [(name, "unsupported_parameter") for name in CHANGES]

@@ -22,16 +22,15 @@ def check_logits(model: ServedModel, params: GenerationParams) -> None:
     """Refuse what the model cannot do to its logits, or tell of them.
 
     Raises:
-        InvalidRequestError: Its device shows none, or a token with a bias is none of the model's.
+        InvalidRequestError: Its device shows none, or tokens with a bias are none of the model's.
     """
     if not model.engine.status.sees_logits:
         _refuse_blind(params)
     size = model.files.vocabulary_size
-    for token, _ in params.sampling.logit_bias:
-        if token >= size:
-            path = f"logit_bias.{token}"
-            complaint = f"{path} is no token: the model's vocabulary has {size} tokens."
-            raise InvalidRequestError.of([Violation(path, complaint)])
+    paths = [f"logit_bias.{token}" for token, _ in params.sampling.logit_bias if token >= size]
+    if paths:
+        complaint = f"is no token: the model's vocabulary has {size} tokens."
+        raise InvalidRequestError.of([Violation(path, f"{path} {complaint}") for path in paths])
 
 
 async def banned_tokens(
