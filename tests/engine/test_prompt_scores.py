@@ -100,6 +100,22 @@ async def test_a_prompt_that_takes_many_steps_has_all_of_its_scores(subject: Sub
     close(item.prompt[::40], subject.reference.scores(prompt, 3, step=40))
 
 
+async def test_prompts_whose_beginnings_are_evicted_have_all_of_their_scores() -> None:
+    # While one is read piece by piece, nothing holds its blocks but the prefix cache.
+    path = ROOT / "models/demo"
+    watched = await started(path, kv_blocks=128, max_num_batched_tokens=512)
+    subject = Subject(watched, ReferenceModel(path))
+    prompts = [tuple(random.Random(seed).choices(range(1500), k=750)) for seed in range(24)]
+    try:
+        said = await subject.ask(*(scored(prompt) for prompt in prompts))
+
+        for prompt, item in zip(prompts, said, strict=True):
+            assert len(item.prompt) == len(prompt) - 1
+            close(item.prompt[::250], subject.reference.scores(prompt, 0, step=250))
+    finally:
+        await watched.engine.close()
+
+
 @pytest.mark.parametrize(
     "sampling",
     [

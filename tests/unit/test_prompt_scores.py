@@ -57,6 +57,15 @@ def test_what_is_known_of_a_part_of_a_prompt_is_all_of_that_part() -> None:
     assert not scores_of(range(4), end=4).problem(4)
 
 
+def test_what_is_read_once_more_is_told_once() -> None:
+    scores = scores_of((0, 1, 2, 3), end=2)
+    for position in range(4):
+        scores.look(position, ROW)
+
+    assert scores.told == told((0, 1, 2, 3))
+    assert not scores.problem(4)
+
+
 def test_a_beginning_that_was_not_seen_is_a_problem() -> None:
     scores = PromptScores(range(4), 0)
     scores.look(2, ROW)
@@ -150,6 +159,18 @@ def test_a_step_that_fails_in_the_middle_of_a_prompt_makes_it_begin_anew() -> No
     run.finish_all()
 
     run.right(request, other)
+
+
+def test_a_prompt_whose_beginning_the_prefix_cache_has_lost_is_told_of() -> None:
+    run = Run(64, StepBudget(0, 16))
+    run.add(request := scored(1, 60, 5))
+    run.step()
+    run.step()
+    run.pipeline._cached.clear()
+    run.finish_all()
+
+    run.right(request)
+    assert max(run.pipeline.scored) == 3 * 16
 
 
 def test_a_prompt_whose_pieces_do_not_get_through_is_read_in_one() -> None:

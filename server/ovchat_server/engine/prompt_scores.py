@@ -41,10 +41,12 @@ class PromptScores:
 
     def look(self, position: int, row: Floats) -> None:
         """See the logits behind the token at a position."""
-        if position != len(self._scores):
-            # A prefix cache had the beginning, of which there are no logits then.
-            self.fail(f"position {position} was read after {len(self._scores)} others")
-        if self._problem or position + 1 == len(self._prompt):
+        known = len(self._scores)
+        if position > known:
+            # A prefix cache had what was never seen here.
+            self.fail(f"position {position} was read after {known} others")
+        # Between two steps the cache may lose the beginning, which is read once more then.
+        if self._problem or position < known or position + 1 == len(self._prompt):
             return
         token = self._prompt[position + 1]
         total = log_total(row)

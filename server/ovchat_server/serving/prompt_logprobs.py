@@ -36,14 +36,16 @@ def check_prompt_logprobs(
     Raises:
         InvalidRequestError: They are more.
     """
-    for field, alternatives in params.prompt_alternatives().items():
-        count = sum(len(prompt.tokens) for prompt in prompts) * (1 + alternatives) * copies
-        if count > most:
-            complaint = (
-                f"{field} makes {count} log probabilities of prompts, all choices together; "
-                f"at most {most} are told."
-            )
-            raise InvalidRequestError.of([Violation(field, complaint)])
+    asked = params.prompt_alternatives()
+    each = sum(1 + alternatives for alternatives in asked.values())
+    count = sum(len(prompt.tokens) for prompt in prompts) * each * copies
+    if count > most:
+        complaint = (
+            f"{' and '.join(asked)} asked for {count} log probabilities of prompts, all choices "
+            f"together, of which at most {most} are told: ask for fewer alternatives or choices, "
+            "or of fewer tokens."
+        )
+        raise InvalidRequestError.of([Violation(next(iter(asked)), complaint)])
 
 
 @dataclass(frozen=True, slots=True)
