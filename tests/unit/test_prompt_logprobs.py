@@ -222,7 +222,7 @@ async def test_a_device_that_shows_no_logits_tells_nothing_of_prompts(
         (text, "Hello", {"prompt_logprobs": 1, "n": 2}, "prompt_logprobs", 20),
         (text, "Hello", {"logprobs": 3, "echo": True}, "logprobs", 20),
         (text, "Hello", {"logprobs": 1, "echo": True, "max_tokens": 0, "n": 2}, "logprobs", 20),
-        (text, "Hello", {"logprobs": 3, "echo": True, "prompt_logprobs": 2}, "logprobs", 35),
+        (text, "Hello", {"logprobs": 3, "echo": True, "prompt_logprobs": 2}, "prompt_logprobs", 35),
     ],
 )
 async def test_so_many_are_told_and_no_more(
