@@ -138,7 +138,7 @@ async def test_an_engine_that_hangs_is_found_however_many_ask_and_leave() -> Non
 
 
 async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_on() -> None:
-    async with engine(load_timeout=12.0) as watched:
+    async with engine(load_timeout=8.0) as watched:
         stream = watched.engine.generate([request("a", 900)])
         first = await anext(stream)
         watched.kill()
@@ -149,7 +149,7 @@ async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_
         hanging = watched.pid
         os.kill(hanging, signal.SIGSTOP)
 
-        await watched.until_reason("not loaded in 12 seconds")
+        await watched.until_reason("not loaded in 8 seconds")
 
         rest, _ = await collect(stream)
         assert rest == successor_text("a", 900)[len(first.tokens) :]
@@ -216,7 +216,7 @@ async def test_who_makes_engines_die_fails_alone(
 async def test_requests_whose_engine_never_comes_back_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "PATIENCE", 5.0)
+    monkeypatch.setattr(supervisor, "PATIENCE", 2.0)
     model = tmp_path / "model"
     shutil.copytree(ROOT / "models/successor", model)
     async with engine(path=str(model)) as watched:
