@@ -5,17 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pytest
+
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.tokenizer import Tokenizer
 from tests.conftest import ROOT
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from ovchat_server.engine.base import GenerationRequest
     from tests.reference_rules import ReferenceModel
 
+# Of one token and of several, within a KV block and beyond.
+PROMPTS = [(1, 2, 3), (1528, 117, 115, 101, 114), (7,), tuple(range(300, 340))]
+EXACTLY = 1e-3
 TOKENIZER = Tokenizer.load(ROOT / "models/demo")
 END = TOKENIZER.token("<|im_end|>")
 
@@ -29,6 +35,16 @@ class Subject:
 
     async def ask(self, *requests: GenerationRequest) -> list[Sequence]:
         return await collect_all(self.watched.engine.generate(requests))
+
+
+def same_alternatives(
+    told: Iterable[tuple[int, float]], expected: Iterable[tuple[int, float]]
+) -> None:
+    """Whether these are the expected tokens, in their order, and as likely."""
+    said, wanted = [*told], [*expected]
+    assert [token for token, _ in said] == [token for token, _ in wanted]
+    values = [value for _, value in wanted]
+    assert [value for _, value in said] == pytest.approx(values, abs=EXACTLY)
 
 
 async def started(path: Path, **changes: object) -> Watched:

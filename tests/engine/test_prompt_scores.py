@@ -10,7 +10,7 @@ import pytest
 
 from ovchat_server.engine.base import GenerationRequest, Sampling
 from tests.conftest import ROOT
-from tests.engine.subject import Subject, started
+from tests.engine.subject import EXACTLY, PROMPTS, Subject, same_alternatives, started
 from tests.random_model import save_random_model
 from tests.reference_rules import ReferenceModel
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.base import PromptScore
 
-PROMPTS = [(1, 2, 3), (1528, 117, 115, 101, 114), (7,), tuple(range(300, 340))]
 LENGTH = 6
-EXACTLY = 1e-3
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +57,7 @@ def close(told: Sequence[PromptScore], expected: Sequence[PromptScore]) -> None:
         assert one.logprob == pytest.approx(other.logprob, abs=EXACTLY)
         # Of thousands of unlikely tokens two may change places in rounding.
         assert one.rank == pytest.approx(other.rank, rel=EXACTLY)
-        assert [token for token, _ in one.alternatives] == [
-            token for token, _ in other.alternatives
-        ]
-        values = [value for _, value in other.alternatives]
-        assert [value for _, value in one.alternatives] == pytest.approx(values, abs=EXACTLY)
+        same_alternatives(one.alternatives, other.alternatives)
 
 
 @pytest.mark.parametrize("top", [0, 1, 20])

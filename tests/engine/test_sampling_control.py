@@ -12,7 +12,15 @@ from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.engine.grammar import form_of, grammar_text
 from tests.conftest import ROOT
-from tests.engine.subject import END, TOKENIZER, Subject, started
+from tests.engine.subject import (
+    END,
+    EXACTLY,
+    PROMPTS,
+    TOKENIZER,
+    Subject,
+    same_alternatives,
+    started,
+)
 from tests.random_model import save_random_model
 from tests.reference_rules import Answer, ReferenceModel, log_softmax, ruled
 
@@ -23,10 +31,8 @@ if TYPE_CHECKING:
     from tests.engine.conftest import Sequence
 
 LENGTH = 24
-PROMPTS = [(1, 2, 3), (1528, 117, 115, 101, 114), (7,), tuple(range(300, 340))]
 # A chi-square of 5 degrees of freedom is higher once in 10,000 times.
 CRITICAL = 25.74
-EXACTLY = 1e-3
 
 
 class Ruled(Subject):
@@ -57,9 +63,7 @@ def close(said: Sequence, answer: Answer, *, logprobs: bool = False, top_logprob
     assert said.logprobs == pytest.approx(answer.logprobs if logprobs else [], abs=EXACTLY)
     tops = answer.tops(top_logprobs) if top_logprobs else []
     for told, expected in zip(said.alternatives, tops, strict=True):
-        assert [token for token, _ in told] == [token for token, _ in expected]
-        values = [value for _, value in expected]
-        assert [value for _, value in told] == pytest.approx(values, abs=EXACTLY)
+        same_alternatives(told, expected)
 
 
 @pytest.fixture(scope="module")

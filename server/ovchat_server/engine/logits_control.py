@@ -126,10 +126,14 @@ class Resident:
         self.prompt = unsalted(prompt)
         self.control = control
         self.scores = scores
-        self.echoes = scores is not None
         self.length = len(prompt)
         self.last: int | None = None
         self.beams = 1
+
+    @property
+    def echoes(self) -> bool:
+        """See row_owners.Resident: until its prompt is told of."""
+        return self.scores is not None
 
     def grow(self, tokens: Sequence[int]) -> None:
         """It has so many tokens more."""

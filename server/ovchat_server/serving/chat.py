@@ -24,11 +24,11 @@ from ovchat_server.serving.generation import (
     truncated,
 )
 from ovchat_server.serving.logits import banned_tokens
-from ovchat_server.serving.opening import Opening, ScoredOpening
-from ovchat_server.serving.prompt_logprobs import PromptTeller, check_prompt_logprobs
+from ovchat_server.serving.opening import opening_of
+from ovchat_server.serving.prompt_logprobs import check_prompt_logprobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.limits import Limits
@@ -100,7 +100,7 @@ class ChatCompletions:
             requests,
             len(tokens),
             [ChoiceAssembler(index, model.files.tokenizer, options) for index in range(params.n)],
-            _opening(model, request, prompts),
+            opening_of(model, params, tuple(_beginnings(request)), prompts, answered=params.n),
             request.call_tags,
             params.priority,
             deadline,
@@ -177,14 +177,6 @@ def _inside_reasoning(dialects: Dialects, request: ChatRequest, prompt: Prompt) 
     if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
         return dialects.left_open(request.messages[-1].content or "")
     return dialects.opened_by(prompt.text)
-
-
-def _opening(model: ServedModel, request: ChatRequest, prompts: Sequence[PromptTokens]) -> Opening:
-    chunks = tuple(_beginnings(request))
-    if not request.generation.prompt_alternatives():
-        return Opening(chunks)
-    teller = PromptTeller(model.files.tokenizer, request.generation)
-    return ScoredOpening(chunks, prompts, teller, answered=request.generation.n)
 
 
 def _beginnings(request: ChatRequest) -> Iterator[ChunkChoice]:

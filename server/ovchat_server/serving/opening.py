@@ -7,13 +7,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ovchat_server.serving.prompt_logprobs import PromptTeller
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.completion import ChunkChoice
+    from ovchat_server.api.generation import GenerationParams
     from ovchat_server.engine.base import GeneratedTokens
     from ovchat_server.serving.generation import PromptTokens
-    from ovchat_server.serving.prompt_logprobs import PromptTeller
+    from ovchat_server.serving.models import ServedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +107,25 @@ class ScoredOpening(Opening):
             dataclasses.replace(chunk, logprobs=told.echoed, prompt_logprobs=told.listed)
             for chunk in self.chunks[prompt * each : (prompt + 1) * each]
         ]
+
+
+def opening_of(
+    model: ServedModel,
+    params: GenerationParams,
+    chunks: Sequence[ChunkChoice],
+    prompts: Sequence[PromptTokens],
+    answered: int,
+) -> Opening:
+    """The opening of an answer: whether it has to wait depends on what is told of the prompts.
+
+    Args:
+        model: Who answers.
+        params: What was asked for.
+        chunks: See ScoredOpening; so the others.
+        prompts: What is answered.
+        answered: Choices of each prompt that have a sequence.
+    """
+    if not params.prompt_alternatives():
+        return Opening(chunks)
+    teller = PromptTeller(model.files.tokenizer, params)
+    return ScoredOpening(chunks, prompts, teller, answered)

@@ -20,8 +20,8 @@ from ovchat_server.serving.generation import (
     truncated,
 )
 from ovchat_server.serving.logits import banned_tokens
-from ovchat_server.serving.opening import Opening, ScoredOpening
-from ovchat_server.serving.prompt_logprobs import PromptTeller, check_prompt_logprobs
+from ovchat_server.serving.opening import opening_of
+from ovchat_server.serving.prompt_logprobs import check_prompt_logprobs
 from ovchat_server.serving.structured_output import constrained
 
 if TYPE_CHECKING:
@@ -92,7 +92,13 @@ class TextCompletions:
                 for number, told in enumerate(_by_prompt(options, prompts))
                 for choice in range(n)
             ],
-            _opening(model, request, prompts),
+            opening_of(
+                model,
+                params,
+                tuple(_beginnings(request, prompts)),
+                prompts,
+                answered=0 if _only_echoes(request) else n,
+            ),
             priority=params.priority,
             deadline=deadline,
         )
@@ -142,16 +148,6 @@ def _tokens(
     whole = isinstance(given, str) and not truncation
     text = given if whole else tokenizer.decode(tokens[:context], special_tokens=True)
     return PromptTokens(field, tokens, str(text))
-
-
-def _opening(model: ServedModel, request: TextRequest, prompts: Sequence[PromptTokens]) -> Opening:
-    chunks = tuple(_beginnings(request, prompts))
-    if not request.generation.prompt_alternatives():
-        return Opening(chunks)
-    teller = PromptTeller(model.files.tokenizer, request.generation)
-    return ScoredOpening(
-        chunks, prompts, teller, answered=0 if _only_echoes(request) else request.generation.n
-    )
 
 
 def _beginnings(request: TextRequest, prompts: Sequence[PromptTokens]) -> Iterator[ChunkChoice]:
