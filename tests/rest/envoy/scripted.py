@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -40,20 +41,30 @@ WITH_ERROR = (("x-ovchat-error", json.dumps(ERROR)),)
 
 
 @dataclass
+class Progress:
+    """How far one call has come, and whether a stepwise one may go on."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass
 class Seen:
     """What reached the server."""
 
     metadata: list[dict[str, str]] = field(default_factory=list)
     bodies: list[httpbody_pb2.HttpBody] = field(default_factory=list)
     remaining: list[float | None] = field(default_factory=list)
-    reached: asyncio.Event = field(default_factory=asyncio.Event)
-    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    # By request id: the calls of an earlier test may still be ending.
+    calls: defaultdict[str, Progress] = field(default_factory=lambda: defaultdict(Progress))
 
-    def note(self, context: Any) -> None:
+    def note(self, context: Any) -> Progress:
         self.metadata.append({str(k): str(v) for k, v in context.invocation_metadata()})
         self.remaining.append(context.time_remaining())
-        self.reached.set()
+        call = self.calls[self.last["x-request-id"]]
+        call.reached.set()
+        return call
 
     @property
     def last(self) -> dict[str, str]:
@@ -85,7 +96,7 @@ class Rest(rest_service_pb2_grpc.RestServiceServicer):
         self.ready = True
 
     async def CreateChatCompletion(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        self.seen.note(context)
+        call = self.seen.note(context)
         self.seen.bodies.append(request)
         try:
             script = json.loads(request.data)
@@ -103,14 +114,14 @@ class Rest(rest_service_pb2_grpc.RestServiceServicer):
             for number in range(script.get("events", 3)):
                 yield event(f"data: {number}\n\n")
                 if script.get("stepwise"):
-                    await self.seen.go_on.wait()
-                    self.seen.go_on.clear()
+                    await call.go_on.wait()
+                    call.go_on.clear()
             if "late_abort" in script:
                 await context.abort(grpc.StatusCode.INTERNAL, "late", WITH_ERROR)
             yield event("data: [DONE]\n\n")
         # The latter where the cancellation met it sending an event.
         except (asyncio.CancelledError, GeneratorExit):
-            self.seen.cancelled.set()
+            call.cancelled.set()
             raise
 
     async def ListModels(self, request: Any, context: Any) -> httpbody_pb2.HttpBody:

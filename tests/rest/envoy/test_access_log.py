@@ -65,9 +65,8 @@ async def test_a_failed_request_is_logged_with_its_reason(gate: Edge) -> None:
 
 
 async def test_a_client_that_left_before_its_answer_is_logged_as_499(gate: Edge) -> None:
-    gate.seen.reached.clear()
     asking = asyncio.create_task(gate.post({"hang": True}, headers={"x-request-id": "left-unary"}))
-    await asyncio.wait_for(gate.seen.reached.wait(), 5)
+    await asyncio.wait_for(gate.seen.calls["left-unary"].reached.wait(), 5)
     asking.cancel()
     assert (await logged(gate, "left-unary"))["status"] == 499
 
@@ -84,11 +83,10 @@ async def test_a_client_that_left_while_it_sent_is_logged_as_499(gate: Edge) -> 
 
 
 async def test_a_cancelled_native_call_is_logged_as_499(gate: Edge) -> None:
-    gate.seen.reached.clear()
     stub = rest_service_pb2_grpc.RestServiceStub(gate.channel)
     body = httpbody_pb2.HttpBody(data=b'{"hang": true}')
     call = stub.CreateChatCompletion(body, metadata=(("x-request-id", "left-native"),))
-    await asyncio.wait_for(gate.seen.reached.wait(), 5)
+    await asyncio.wait_for(gate.seen.calls["left-native"].reached.wait(), 5)
     call.cancel()
     assert (await logged(gate, "left-native"))["status"] == 499
 

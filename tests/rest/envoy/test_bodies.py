@@ -33,7 +33,8 @@ async def test_a_body_of_nothing_reaches_the_server(gate: Edge) -> None:
 
 async def test_each_event_of_a_stream_arrives_before_the_next_is_made(gate: Edge) -> None:
     script = {"stream": True, "stepwise": True}
-    async with gate.http.stream("POST", CHAT, json=script) as answer:
+    headers = {"x-request-id": "each-event"}
+    async with gate.http.stream("POST", CHAT, json=script, headers=headers) as answer:
         assert answer.status_code == 200
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["cache-control"] == "no-cache"
@@ -42,7 +43,7 @@ async def test_each_event_of_a_stream_arrives_before_the_next_is_made(gate: Edge
         async for text in answer.aiter_text():
             events.append(text)
             # The server makes the next event only now.
-            gate.seen.go_on.set()
+            gate.seen.calls["each-event"].go_on.set()
         assert events == ["data: 0\n\n", "data: 1\n\n", "data: 2\n\n", "data: [DONE]\n\n"]
 
 
@@ -55,10 +56,11 @@ async def test_a_stream_that_has_begun_is_left_alone_when_it_fails(gate: Edge) -
 
 
 async def test_a_client_that_goes_away_cancels_the_call(gate: Edge) -> None:
-    gate.seen.cancelled.clear()
-    async with gate.http.stream("POST", CHAT, json={"stream": True, "stepwise": True}) as answer:
+    script = {"stream": True, "stepwise": True}
+    headers = {"x-request-id": "goes-away"}
+    async with gate.http.stream("POST", CHAT, json=script, headers=headers) as answer:
         await anext(answer.aiter_text())
-    await asyncio.wait_for(gate.seen.cancelled.wait(), 5)
+    await asyncio.wait_for(gate.seen.calls["goes-away"].cancelled.wait(), 5)
 
 
 async def test_typed_paths_speak_snake_case_json(gate: Edge) -> None:

@@ -93,13 +93,14 @@ async def test_a_deadline_ends_the_call_as_one(gate: Edge) -> None:
 
 
 async def test_a_deadline_cancels_what_the_server_began(gate: Edge) -> None:
-    gate.seen.cancelled.clear()
     stub = rest_service_pb2_grpc.RestServiceStub(gate.channel)
-    call = stub.CreateChatCompletion(STEPWISE, timeout=2)
+    metadata = (("x-request-id", "deadline"),)
+    call = stub.CreateChatCompletion(STEPWISE, timeout=3, metadata=metadata)
     first = await call.read()
     assert first.data == b"data: 0\n\n"
-    assert not gate.seen.cancelled.is_set()
-    await asyncio.wait_for(gate.seen.cancelled.wait(), 10)
+    cancelled = gate.seen.calls["deadline"].cancelled
+    assert not cancelled.is_set()
+    await asyncio.wait_for(cancelled.wait(), 10)
 
 
 async def test_health_and_reflection_pass(gate: Edge) -> None:

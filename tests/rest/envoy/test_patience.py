@@ -107,12 +107,13 @@ async def test_a_body_that_stops_arriving_times_out(tmp_path: Path) -> None:
         assert body_of(answer)["code"] == "timeout"
         # The limit is the request's, not the answer's: this one takes longer.
         script = {"stream": True, "stepwise": True}
-        async with gate.http.stream("POST", CHAT, json=script) as stream:
+        headers = {"x-request-id": "slow"}
+        async with gate.http.stream("POST", CHAT, json=script, headers=headers) as stream:
             count = 0
             async for _ in stream.aiter_text():
                 count += 1
                 await asyncio.sleep(0.2)
-                gate.seen.go_on.set()
+                gate.seen.calls["slow"].go_on.set()
             assert count == 4
 
 
@@ -131,11 +132,10 @@ async def test_a_server_silent_for_too_long_times_out(tmp_path: Path) -> None:
         manager(config)["stream_idle_timeout"] = "0.3s"
 
     async with edge(tmp_path, impatient) as gate:
-        gate.seen.go_on.clear()
         script = {"stream": True, "stepwise": True, "events": 1}
         with pytest.raises(httpx.RemoteProtocolError):
-            await gate.post(script)
-        await asyncio.wait_for(gate.seen.cancelled.wait(), 5)
+            await gate.post(script, headers={"x-request-id": "silent"})
+        await asyncio.wait_for(gate.seen.calls["silent"].cancelled.wait(), 5)
 
 
 async def test_a_rest_callers_deadline_is_a_timeout(gate: Edge) -> None:
