@@ -11,7 +11,7 @@ import numpy as np
 
 from ovchat_server.engine.base import PromptScore, Search
 from ovchat_server.engine.kv_pool import KvPool
-from ovchat_server.engine.messages import BROKEN, Add, Load
+from ovchat_server.engine.messages import MIXED_UP, Add, Load
 from ovchat_server.engine.prompt_scores import PromptScores
 from ovchat_server.engine.salts import unsalted
 from ovchat_server.engine.scheduler import Scheduler
@@ -141,8 +141,8 @@ class Handle:
             return []
         outputs = [beam.take() for beam in self.beams[: _returned(self.request)]]
         outputs = [output for output in outputs if output.tokens or output.finish]
-        if outputs and self.scores and self.scores.problem(len(self.request.prompt)):
-            return [Output([], [], BROKEN)]
+        if outputs and self.scores and (problem := self.scores.problem(len(self.request.prompt))):
+            return [Output([], [], MIXED_UP, reason=problem)]
         return outputs
 
     def dropped(self) -> bool:
@@ -273,6 +273,8 @@ class Run:
         self.answers: dict[int, list[list[int]]] = {}
         self.logprobs: dict[int, list[list[float]]] = {}
         self.finishes: dict[int, dict[int, str]] = {}
+        # Where one failed.
+        self.reasons: dict[int, str] = {}
         self.scores: dict[int, list[PromptScore]] = {}
 
     def _try(self, identifier: int | None) -> None:
@@ -306,6 +308,8 @@ class Run:
             assert item.index not in finishes, "news of a sequence that ended"
             self.answers[item.id][item.index] += item.tokens
             self.logprobs[item.id][item.index] += item.logprobs
+            if item.reason:
+                self.reasons[item.id] = item.reason
             if item.prompt:
                 assert item.id not in self.scores, "a prompt is told of once"
                 assert self.answers[item.id] == [item.tokens], "with the first token"

@@ -10,7 +10,8 @@ import pytest
 from ovchat_server.api.errors import InternalError, UnavailableError
 from ovchat_server.engine.base import GeneratedTokens, TokenFinish
 from ovchat_server.engine.generation import EngineGeneration
-from ovchat_server.engine.messages import REFUSED, News
+from ovchat_server.engine.messages import BROKEN, MIXED_UP, REFUSED, News
+from ovchat_server.telemetry.logs import RequestIdFilter, request_id
 
 GONE = UnavailableError("There is no engine.", retry_after=1)
 
@@ -219,8 +220,26 @@ async def test_a_dead_engine_takes_nothing_from_an_answer_that_is_whole() -> Non
     assert await taken(engine.generation) == [piece(0, 1, finish=TokenFinish.LENGTH)]
 
 
-async def test_a_refused_request_is_our_fault() -> None:
+@pytest.mark.parametrize(
+    ("finish", "told"),
+    [
+        (REFUSED, "refused the request"),
+        (BROKEN, "failed because of the request"),
+        (MIXED_UP, "could not tell the request's tokens from another's; ask again"),
+    ],
+)
+async def test_a_failed_request_is_our_fault_and_logged_under_its_id(
+    finish: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
     engine = three()
-    engine.say(12, finish=REFUSED)
-    with pytest.raises(InternalError, match="refused"):
+    engine.generation.put(News(12, 0, [], [], finish, reason="a step failed"))
+
+    async def ask() -> None:
+        request_id.set("r-12")
         await anext(engine.generation)
+
+    with caplog.filtering(RequestIdFilter()), pytest.raises(InternalError, match=told):
+        await asyncio.create_task(ask())
+    [record] = caplog.records
+    assert vars(record)["reason"] == "a step failed"
+    assert vars(record)["request_id"] == "r-12"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovchat_server.engine.base import PromptScore, Sampling
-from ovchat_server.engine.messages import BROKEN, Add
+from ovchat_server.engine.messages import MIXED_UP, Add
 from ovchat_server.engine.prompt_scores import PromptScores
 from ovchat_server.engine.salts import SALTS, Salts, unsalted
 from ovchat_server.engine.step_budget import StepBudget
@@ -198,7 +198,8 @@ def test_rows_that_cannot_be_told_end_the_sequence() -> None:
     run.pipeline._score = lambda *_: None  # type: ignore[method-assign]
     run.finish_all()
 
-    assert run.finish == {request.id: BROKEN}
+    assert run.finish == {request.id: MIXED_UP}
+    assert run.reasons == {request.id: "0 tokens were seen of 9"}
     assert not run.scores
 
 

@@ -250,6 +250,7 @@ def test_a_sequence_that_is_dropped_for_ever_is_told() -> None:
     run.add(sequence(2, 4, 6))
     run.finish_all()
     assert run.finish == {1: BROKEN, 2: "length"}
+    assert run.reasons == {1: "the pipeline kept dropping it"}
 
 
 def test_load_counts_what_was_done_and_goes_back_to_nothing() -> None:

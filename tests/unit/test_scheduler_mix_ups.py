@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.messages import BROKEN
+from ovchat_server.engine.messages import MIXED_UP
 from ovchat_server.engine.steps import Output
 from tests.unit.scheduler_tools import Handle, Run, sequence
 
@@ -12,7 +12,7 @@ from tests.unit.scheduler_tools import Handle, Run, sequence
 def mix_up(run: Run, identifier: int) -> Handle:
     """The running sequence of this id, which gets another one's tokens from now on."""
     [handle] = [item for item in run.pipeline.inside if item.request.id == identifier]
-    handle.take = lambda: [Output([], [], BROKEN)]  # type: ignore[method-assign]
+    handle.take = lambda: [Output([], [], MIXED_UP, reason="why")]  # type: ignore[method-assign]
     return handle
 
 
@@ -27,7 +27,8 @@ def test_it_ends_and_the_others_go_on(steps: int) -> None:
     run.step()
 
     assert handle.cancelled
-    assert run.finish == {2: BROKEN}
+    assert run.finish == {2: MIXED_UP}
+    assert run.reasons == {2: "why"}
     assert len(run.tokens[2]) == steps
     assert run.finish_all().used_kv_blocks == 0
     run.right(first, last)
@@ -45,10 +46,10 @@ def test_its_blocks_are_free_for_who_waits() -> None:
     run.finish_all()
 
     run.right(waiting)
-    assert run.finish[1] == BROKEN
+    assert run.finish[1] == MIXED_UP
 
 
-def test_it_is_broken_also_where_it_repeats_what_it_said() -> None:
+def test_it_ends_also_where_it_repeats_what_it_said() -> None:
     run = Run(64)
     other, broken = sequence(1, 5, 9), sequence(2, 5, 9, grammar="g")
     run.add(other, broken)
@@ -62,6 +63,6 @@ def test_it_is_broken_also_where_it_repeats_what_it_said() -> None:
     mix_up(run, 2)
     run.finish_all()
 
-    assert run.finish[2] == BROKEN
+    assert run.finish[2] == MIXED_UP
     assert len(run.tokens[2]) == said
     run.right(other)

@@ -247,7 +247,7 @@ class Generation(Protocol):
         Raises:
             StopAsyncIteration: All sequences have ended.
             OverloadedError: It had to wait too long for its first place.
-            InternalError: The engine failed because of it.
+            InternalError: The engine failed because of it, or may have mixed it up with another.
             UnavailableError: The engine died, and does not come back.
         """
         ...

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InternalError
 from ovchat_server.engine.base import GeneratedTokens, TokenFinish
-from ovchat_server.engine.messages import BROKEN, REFUSED
+from ovchat_server.engine.messages import BROKEN, MIXED_UP, REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from ovchat_server.api.errors import ApiError
     from ovchat_server.engine.base import PromptScore
     from ovchat_server.engine.messages import News
+
+logger = logging.getLogger(__name__)
+
+_FAILURES: Mapping[str, str] = {
+    REFUSED: "The model's engine refused the request",
+    BROKEN: "The model's engine failed because of the request",
+    MIXED_UP: "The model's engine could not tell the request's tokens from another's; ask again",
+}
 
 
 @dataclass(slots=True)
@@ -29,6 +38,7 @@ class _Piece:
     finish: str | None = None
     alternatives: list[list[tuple[int, float]]] = field(default_factory=list)
     prompt: list[PromptScore] = field(default_factory=list)
+    reason: str = ""
 
 
 class EngineGeneration:
@@ -70,6 +80,7 @@ class EngineGeneration:
             piece.alternatives += news.alternatives
             piece.prompt += news.prompt
             piece.finish = news.finish
+            piece.reason = news.reason
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:
@@ -107,11 +118,10 @@ class EngineGeneration:
         # The one that has waited longest.
         index = next(iter(self._pieces))
         piece = self._take(index)
-        if piece.finish in (REFUSED, BROKEN):
-            failed = "refused" if piece.finish == REFUSED else "failed because of"
-            raise InternalError(
-                f"The model's engine {failed} the request; the server's log says why."
-            )
+        if failure := _FAILURES.get(piece.finish or ""):
+            # Here and not where the news came in: the log has the id of the request that reads.
+            logger.error("a request failed", extra={"failure": failure, "reason": piece.reason})
+            raise InternalError(f"{failure}. The server's log says why, under the request id.")
         finish = TokenFinish(piece.finish) if piece.finish else None
         if finish:
             self._open.remove(index)

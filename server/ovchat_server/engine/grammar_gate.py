@@ -34,8 +34,8 @@ class Admission(Protocol):
         """Give a sequence up. One that is not here is no error."""
         ...
 
-    def refuse(self, identifier: int) -> None:
-        """Tell that a sequence will not run."""
+    def refuse(self, identifier: int, reason: str) -> None:
+        """Tell that a sequence will not run, and why."""
         ...
 
 
@@ -86,7 +86,7 @@ class GrammarGate:
         if compiled:
             self._admission.add(request)
         elif compiled is None:
-            self._admission.refuse(request.id)
+            self._admission.refuse(request.id, "its grammar did not compile")
         else:
             self._waiting.setdefault(grammar, []).append(request)
 

@@ -36,8 +36,8 @@ class Room(Protocol):
         """Most tokens of prompt and answer for each of `width` beams."""
         ...
 
-    def refuse(self, identifier: int) -> None:
-        """Tell that a sequence will not run."""
+    def refuse(self, identifier: int, reason: str) -> None:
+        """Tell that a sequence will not run, and why."""
         ...
 
 
@@ -77,8 +77,7 @@ class Intake:
         if self._fits(request):
             self._gate.add(request)
         else:
-            sys.stderr.write(f"the request {request.id} cannot fit\n")
-            self._room.refuse(request.id)
+            self._room.refuse(request.id, "it cannot fit")
 
     def _fits(self, request: Add) -> bool:
         if not request.prompt or request.max_tokens < 1 or request.beams < 1:

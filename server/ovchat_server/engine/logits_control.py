@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ovchat_server.engine.logit_rules import LogitRules
-from ovchat_server.engine.messages import BROKEN
+from ovchat_server.engine.messages import MIXED_UP
 from ovchat_server.engine.row_owners import row_owners
 from ovchat_server.engine.salts import unsalted
 from ovchat_server.engine.steps import Output
@@ -38,7 +37,6 @@ class Control:
         prompt = unsalted(request.prompt)
         start = len(prompt) - request.answered
         sampling = request.sampling
-        self._id = request.id
         self._top = request.top_logprobs
         self._tells = request.logprobs or request.top_logprobs > 0
         self._rules = (
@@ -74,12 +72,11 @@ class Control:
             self._best = _best(row + values) if self._certain else None
 
     def told(self, output: Output) -> Output:
-        """What came of the step, with what it asked for; BROKEN where that is not its own."""
+        """What came of the step, with what it asked for; MIXED_UP where that is not its own."""
         row, self._row = self._row, None
         problem = self._problem or self._doubt(output.tokens, row)
         if problem:
-            sys.stderr.write(f"logits of sequence {self._id}: {problem}\n")
-            return Output([], [], BROKEN)
+            return Output([], [], MIXED_UP, reason=problem)
         if row is None:
             return output
         [token] = output.tokens
@@ -142,12 +139,11 @@ class Resident:
             self.last = tokens[-1]
 
     def told(self, output: Output) -> Output:
-        """What came of a step, with what was asked for; BROKEN where that is not its own."""
+        """What came of a step, with what was asked for; MIXED_UP where that is not its own."""
         # Its prompt was read when the first token came.
         scores, self.scores = self.scores, None
         if scores and (problem := scores.problem(len(self.prompt))):
-            sys.stderr.write(f"logits of a prompt of {len(self.prompt)} tokens: {problem}\n")
-            return Output([], [], BROKEN)
+            return Output([], [], MIXED_UP, reason=problem)
         return self.control.told(output) if self.control else output
 
 

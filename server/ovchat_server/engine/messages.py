@@ -19,6 +19,8 @@ LENGTH = struct.Struct(">I")
 REFUSED = "refused"
 # That of one that made the pipeline fail, or that it kept dropping.
 BROKEN = "broken"
+# That of one whose tokens cannot be told from another's.
+MIXED_UP = "mixed up"
 
 
 class Add(msgspec.Struct, frozen=True):
@@ -125,9 +127,12 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class News(msgspec.Struct, frozen=True, array_like=True):
-    """Of one sequence. `finish` is "stop", "length", REFUSED or BROKEN on the last news of it.
+    """Of one sequence.
 
-    `index` tells the sequences of a search apart; all others have 0.
+    Attributes:
+        index: Tells the sequences of a search apart; all others have 0.
+        finish: On the last news of it; "stop", "length", REFUSED, BROKEN or MIXED_UP.
+        reason: Of the latter three, for the server's log.
     """
 
     id: int
@@ -137,6 +142,7 @@ class News(msgspec.Struct, frozen=True, array_like=True):
     finish: str | None
     alternatives: list[list[tuple[int, float]]] = []
     prompt: list[PromptScore] = []
+    reason: str = ""
 
 
 class Trial(msgspec.Struct, frozen=True, tag="trial"):

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.engine.admission import Admission
 from ovchat_server.engine.known_prefixes import KnownPrefixes
-from ovchat_server.engine.messages import BROKEN, REFUSED, Add, Load, News, Report
+from ovchat_server.engine.messages import BROKEN, MIXED_UP, REFUSED, Add, Load, News, Report
 from ovchat_server.engine.prompt_reader import PromptReader
 from ovchat_server.engine.rest_grammars import RestGrammars
 from ovchat_server.engine.salts import Salts
@@ -114,9 +114,9 @@ class Scheduler:
                 return
         self._waiting.cancel(identifier)
 
-    def refuse(self, identifier: int, finish: str = REFUSED) -> None:
-        """Tell in the next report that a sequence will not run, or not go on."""
-        self._refused.append(News(identifier, 0, [], [], finish))
+    def refuse(self, identifier: int, reason: str, finish: str = REFUSED) -> None:
+        """Tell in the next report that a sequence will not run, or not go on, and why."""
+        self._refused.append(News(identifier, 0, [], [], finish, reason=reason))
 
     def step(self) -> Report:
         """Make room, admit, step, and tell what came of it.
@@ -194,10 +194,8 @@ class Scheduler:
             try:
                 sequence.handle = self._pipeline.add(sequence.added, sequence.scores)
             except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
-                identifier = sequence.request.id
-                sys.stderr.write(f"the pipeline refused sequence {identifier}: {error}\n")
                 self._leave(sequence)
-                self.refuse(identifier)
+                self.refuse(sequence.request.id, f"the pipeline: {error}")
 
     def _recover(self, error: Exception) -> None:
         """Begin anew with those that did no wrong, where a step threw.
@@ -211,7 +209,8 @@ class Scheduler:
             broke_at = sequence.steps
             self._stop(sequence)
             if sequence.suspect:
-                self.refuse(sequence.request.id, BROKEN)
+                reason = f"a step failed: {type(error).__name__}: {error}"
+                self.refuse(sequence.request.id, reason, BROKEN)
             else:
                 sequence.suspect, sequence.broke_at = True, broke_at
                 self._waiting.add(sequence)
@@ -243,8 +242,8 @@ class Scheduler:
             return []
         sequence.steps += 1
         outputs = sequence.handle.take()
-        broken = bool(outputs) and outputs[0].finish == BROKEN
-        if outputs and sequence.repeated and not broken:
+        mixed_up = bool(outputs) and outputs[0].finish == MIXED_UP
+        if outputs and sequence.repeated and not mixed_up:
             # It follows a grammar, so it is no search.
             [output] = outputs
             count = sequence.repeats(output.tokens, ended=output.finish is not None)
@@ -260,7 +259,7 @@ class Scheduler:
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False
             self._on_trial(None)
-        if broken:
+        if mixed_up:
             # The pipeline knows nothing of it.
             self._stop(sequence)
         elif outputs and outputs[0].finish is not None:
@@ -268,7 +267,7 @@ class Scheduler:
         elif not outputs and sequence.handle.dropped():
             self._offer_again(sequence)
         scores: list[PromptScore] = []
-        if outputs and sequence.scores and not broken:
+        if outputs and sequence.scores and not mixed_up:
             scores, sequence.scores = sequence.scores.told, None
         logprobs = sequence.request.logprobs
         return [
@@ -280,6 +279,7 @@ class Scheduler:
                 output.finish,
                 output.alternatives,
                 scores,
+                output.reason,
             )
             for index, output in enumerate(outputs)
         ]
@@ -288,7 +288,6 @@ class Scheduler:
         sequence.drops += 1
         self._leave(sequence)
         if sequence.drops > MAX_DROPS:
-            sys.stderr.write(f"the pipeline kept dropping sequence {sequence.request.id}\n")
-            self.refuse(sequence.request.id, BROKEN)
+            self.refuse(sequence.request.id, "the pipeline kept dropping it", BROKEN)
         else:
             self._waiting.add(sequence)

@@ -20,13 +20,15 @@ Alternatives: TypeAlias = list[tuple[int, float]]
 class Output:
     """Tokens of a sequence, and "stop" or "length" where it ended.
 
-    BROKEN (engine.messages): nobody can tell whether they are its own; it still runs.
+    MIXED_UP (engine.messages): nobody can tell whether they are its own, for the reason given; it
+    still runs.
     """
 
     tokens: list[int]
     logprobs: list[float]
     finish: str | None = None
     alternatives: list[Alternatives] = field(default_factory=list)
+    reason: str = ""
 
     def without(self, count: int) -> Output:
         """What is left without the first `count` tokens."""

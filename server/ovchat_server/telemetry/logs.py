@@ -12,8 +12,11 @@ from pythonjsonlogger.json import JsonFormatter
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
-class _RequestIdFilter(logging.Filter):
+class RequestIdFilter(logging.Filter):
+    """Adds to each record the id of the request that it is about."""
+
     def filter(self, record: logging.LogRecord) -> bool:
+        """Let all pass."""
         if identifier := request_id.get():
             record.request_id = identifier
         return True
@@ -22,7 +25,7 @@ class _RequestIdFilter(logging.Filter):
 def configure_logs(level: str) -> None:
     """Send the logs of this process to standard error, from `level` on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(_RequestIdFilter())
+    handler.addFilter(RequestIdFilter())
     handler.setFormatter(
         JsonFormatter(
             "%(levelname)s %(name)s %(message)s",
