@@ -1,0 +1,88 @@
+"""What the server says is checked once more: one request fails, never the engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from ovchat_server.engine.base import Search
+from ovchat_server.engine.intake import Intake
+from ovchat_server.engine.messages import LENGTH, Add, Cancel, Load, News, Report, Start, encode
+
+ROOM = 16
+LOAD = Load(0, 0, 0, 0, 0, 0, 0)
+
+
+class Engine:
+    """What is behind an intake: gate and room."""
+
+    def __init__(self) -> None:
+        self.added: list[int] = []
+        self.cancelled: list[int] = []
+        self.refused: dict[int, str] = {}
+        self.intake = Intake(self, self)
+
+    def add(self, request: Add) -> None:
+        self.added.append(request.id)
+
+    def cancel(self, identifier: int) -> None:
+        self.cancelled.append(identifier)
+
+    def refuse(self, identifier: int, reason: str) -> None:
+        self.refused[identifier] = reason
+
+    def search_length(self, width: int) -> int:
+        return ROOM // width
+
+    def start(self, *requests: Add) -> None:
+        self.intake.take(encode(Start(requests))[LENGTH.size :])
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(Add(1, (), 5), id="no prompt"),
+        pytest.param(Add(1, (7,), 0), id="no answer"),
+        pytest.param(Add(1, (7,) * 10, 7), id="too long"),
+        pytest.param(Add(1, (7,) * 5, 4, search=Search(2, 1)), id="too long for its beams"),
+    ],
+)
+def test_what_cannot_run_is_refused_and_the_others_go_on(request_: Add) -> None:
+    engine = Engine()
+    engine.start(request_, Add(2, (7,) * 10, 6))
+    assert engine.refused == {1: "it cannot fit"}
+    assert engine.added == [2]
+
+
+def test_who_has_an_id_keeps_it_until_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    engine = Engine()
+    engine.start(Add(1, (7,), 5))
+    engine.start(Add(1, (8,), 5))
+    assert (engine.added, engine.refused) == ([1], {})
+    assert capsys.readouterr().err == "the id 1 is in use already\n"
+
+    engine.intake.note(Report([News(1, 0, [9], [], None)], LOAD, []))
+    engine.start(Add(1, (8,), 5))
+    assert engine.added == [1]
+
+    engine.intake.note(Report([News(1, 0, [], [], "stop")], LOAD, []))
+    engine.start(Add(1, (8,), 5))
+    assert engine.added == [1, 1]
+
+
+def test_a_cancelled_id_is_free() -> None:
+    engine = Engine()
+    engine.start(Add(1, (7,), 5))
+    engine.intake.take(encode(Cancel(1))[LENGTH.size :])
+    engine.start(Add(1, (8,), 5))
+    assert (engine.cancelled, engine.added) == ([1], [1, 1])
+
+
+@pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x80", b"\x81\xa4type\xa4none"])
+def test_a_frame_that_is_no_command_is_passed_over(
+    frame: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = Engine()
+    engine.intake.take(frame)
+    engine.start(Add(1, (7,), 5))
+    assert engine.added == [1]
+    assert capsys.readouterr().err.startswith("a frame is no command: ")
