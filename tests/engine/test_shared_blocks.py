@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import GenerationRequest
+from ovchat_server.engine.base import GenerationRequest, Search
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 from tests.random_model import save_random_model
 from tests.reference_rules import ReferenceModel, log_softmax
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 VOCABULARY = 4096
+# Of OpenVINO's CPU plugin.
+BLOCK = 32
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +50,17 @@ def check(reference: ReferenceModel, request: GenerationRequest, answer: Sequenc
         text.append(token)
 
 
-@pytest.mark.parametrize("length", [1, 8, 40])
+# Up to the end of the block, into the next one, up to the end of that.
+@pytest.mark.parametrize(
+    ("length", "more"), [(1, 20), (1, 31), (8, 24), (40, 20), (40, 24), (8, 56)]
+)
 async def test_several_go_on_from_a_text_that_ended_inside_a_block(
-    engine: tuple[Watched, ReferenceModel], length: int
+    engine: tuple[Watched, ReferenceModel], length: int, more: int
 ) -> None:
     watched, reference = engine
     begun = words(length)
     await collect_all(watched.engine.generate([asked(begun, 1)]))
-    requests = [asked(begun + words(20)) for _ in range(4)]
+    requests = [asked(begun + words(more)) for _ in range(4)]
 
     answers = await collect_all(watched.engine.generate(requests))
 
@@ -92,3 +97,27 @@ async def test_conversations_part_at_any_token(engine: tuple[Watched, ReferenceM
 
     for request, answer in zip(requests, answers, strict=True):
         check(reference, request, answer)
+
+
+# A prompt that fills its blocks leaves none that its answers share.
+@pytest.mark.parametrize("length", [BLOCK, 40])
+@pytest.mark.parametrize("answer", [3, 20])
+async def test_several_go_on_from_each_answer_of_a_search(
+    engine: tuple[Watched, ReferenceModel], length: int, answer: int
+) -> None:
+    watched, reference = engine
+    search = GenerationRequest(
+        words(length), answer, ignore_eos=True, search=Search(width=4, returned=2)
+    )
+    found = await collect_all(watched.engine.generate([search]))
+    requests = [
+        asked((*search.prompt, *beam.tokens[:end], *words(9)))
+        for beam in found
+        for end in (answer, answer - 1)
+        for _ in range(3)
+    ]
+
+    answers = await collect_all(watched.engine.generate(requests))
+
+    for request, said in zip(requests, answers, strict=True):
+        check(reference, request, said)

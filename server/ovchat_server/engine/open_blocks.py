@@ -18,7 +18,8 @@ class OpenBlocks:
     that several use when a running sequence writes into it, but not when prompts do: of several
     that begin there in the same step all but one read what is another's, and answer with it in
     mind (2026.4.1; block_manager.hpp, restore_cached_blocks and append_slots). In the next step
-    the block has another name, or is copied.
+    the block has another name, or is copied; but one that the prompt has just filled is neither
+    before that step is under way.
     """
 
     def __init__(self, capacity: int, block_size: int) -> None:

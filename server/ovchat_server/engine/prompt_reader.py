@@ -72,6 +72,8 @@ class PromptReader:
         self._pipeline = pipeline
         self._known = known
         self._open = OpenBlocks(known.capacity, known.block_size)
+        # Whose prompt went on in which.
+        self._inside: list[tuple[ScheduledSequence, set[OpenBlock]]] = []
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
@@ -153,14 +155,27 @@ class PromptReader:
         self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[_Prompt, int]]:
         """Without those that go on in the same open block as one before them."""
-        taken: set[OpenBlock] = set()
+        self._inside = [item for item in self._inside if self._unnamed(item[0])]
+        taken = set().union(*(blocks for _, blocks in self._inside))
         for prompt, end in plan:
             tokens = prompt.sequence.added.prompt[:end]
             self._note_beginnings(tokens, prompt.names, running)
             blocks = self._open.of(tokens, prompt.names)
             if taken.isdisjoint(blocks):
                 taken |= blocks
+                if blocks and end == prompt.length:
+                    self._inside.append((prompt.sequence, blocks))
                 yield prompt, end
+
+    def _unnamed(self, sequence: ScheduledSequence) -> bool:
+        """Whether the last block of its prompt may still have the name that it was found under.
+
+        It gets another with the token after it. Before that who finds it shares it, which makes
+        genai copy it, but not where it is full: nothing more is written into it then.
+        """
+        read = len(sequence.added.prompt)
+        full = read % self._known.block_size == 0
+        return sequence.handle is not None and sequence.length <= read + full
 
     def _note_beginnings(
         self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]

@@ -105,10 +105,13 @@ class ScheduledSequence:
     def texts(self) -> list[tuple[int, ...]]:
         """What the pipeline may have of it: it reads a token in the step after it came.
 
-        Of a search its prompt is all that is known.
+        What the beams of a search make is not known, but it begins with their prompt: one of its
+        texts ends inside a block where all that goes on from there is met (engine.open_blocks).
         """
+        if self.request.beams > 1:
+            return [self.prompt, self.prompt[:-1]]
         said = self.tokens[: len(self.tokens) - len(self.repeated)]
-        whole = (*self.prompt, *(said if self.request.beams == 1 else ()))
+        whole = (*self.prompt, *said)
         return [whole, whole[:-1]] if said else [whole]
 
     def go_on(self, grammar: str | None, salts: Salts) -> None:
