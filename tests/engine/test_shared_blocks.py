@@ -23,12 +23,14 @@ VOCABULARY = 4096
 BLOCK = 32
 
 
-@pytest.fixture(scope="module")
+# Tokens of a step: a prompt may take several.
+@pytest.fixture(scope="module", params=[256, 64])
 async def engine(
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[Watched, ReferenceModel]]:
     path = save_random_model(tmp_path_factory.mktemp("models") / "random", VOCABULARY)
-    watched = Watched(spec(str(path), end_tokens=(), context_length=512, kv_blocks=256))
+    fields = {"max_num_batched_tokens": request.param, "context_length": 512, "kv_blocks": 256}
+    watched = Watched(spec(str(path), end_tokens=(), **fields))
     watched.engine.start()
     await watched.until(ModelState.READY)
     yield watched, ReferenceModel(path)
@@ -121,3 +123,26 @@ async def test_several_go_on_from_each_answer_of_a_search(
 
     for request, said in zip(requests, answers, strict=True):
         check(reference, request, said)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+async def test_one_goes_on_where_another_is_still_being_read(
+    engine: tuple[Watched, ReferenceModel], width: int
+) -> None:
+    watched, reference = engine
+    begun = words(40)
+    await collect_all(watched.engine.generate([asked(begun, 1)]))
+    search = Search(width, 1) if width > 1 else None
+    slow = [
+        GenerationRequest(begun + words(more), 6, search=search, ignore_eos=True, logprobs=True)
+        for more in (15, 19, 24, 40)
+    ]
+    # The first takes what there is to read in some steps.
+    requests = [asked(words(400)), *slow, asked(begun + words(15)), asked(begun + words(24))]
+
+    with watched.engine.generate([asked(words(5), 80)]) as stream:
+        await anext(stream)
+        answers = await collect_all(watched.engine.generate(requests))
+
+    for request, answer in zip(requests, answers, strict=True):
+        check(reference, request, answer)

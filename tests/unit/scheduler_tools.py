@@ -120,6 +120,10 @@ class Handle:
         self.beams = [Beam(self.request, number) for number in range(self.request.beams)]
 
     @property
+    def answered(self) -> int:
+        return max(len(beam.tokens) for beam in self.beams) - len(self.request.prompt)
+
+    @property
     def blocks(self) -> int:
         """Blocks for all tokens and the one that comes; beams may share nothing."""
         longest = max(len(beam.tokens) for beam in self.beams)
@@ -167,6 +171,8 @@ class Pipeline:
         self.faults: dict[int, int] = {}
         # The same once there are so many tokens of an answer.
         self.broken_at: dict[int, int] = {}
+        # Steps that a request's prompt takes beyond the first.
+        self.slow: dict[int, int] = {}
         # Beginnings of prompts that make every step throw.
         self.broken_prompts: set[tuple[int, ...]] = set()
         self._fresh: list[tuple[int, Handle]] = []
@@ -224,15 +230,21 @@ class Pipeline:
         self.peak = max(self.peak, used)
         for handle in self.inside:
             if not handle.cancelled:
-                known = handle.request.prompt
-                said = handle.beams[0].tokens[len(known) :]
-                self._cached.update(_beginnings([*known, *said]))
-                handle.grow()
-                self.grown += 1
+                self._run(handle)
         self.inside = [item for item in self.inside if not item.cancelled and not item.ended]
 
     def text(self, tokens: Sequence[int]) -> str:
         return text_of(tokens)
+
+    def _run(self, handle: Handle) -> None:
+        if self.slow.get(handle.request.id, 0) > 0:
+            self.slow[handle.request.id] -= 1
+            return
+        known = handle.request.prompt
+        said = handle.beams[0].tokens[len(known) :]
+        self._cached.update(_beginnings([*known, *said]))
+        handle.grow()
+        self.grown += 1
 
     def _score(self, handle: Handle, scores: PromptScores) -> None:
         tokens = unsalted(handle.request.prompt)

@@ -45,6 +45,7 @@ class FakeHandle:
     length: int
     unread: list[int] = field(default_factory=list)
     cancelled: bool = False
+    answered: int = 0
 
     def take(self) -> list[Output]:
         tokens, self.unread = self.unread, []
@@ -81,6 +82,7 @@ class FakePipeline:
         for handle in self.inside:
             if not handle.cancelled:
                 handle.length += 1
+                handle.answered += 1
                 handle.left -= 1
                 handle.unread.append(handle.length)
         self.inside = [item for item in self.inside if item.left and not item.cancelled]

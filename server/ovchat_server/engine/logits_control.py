@@ -179,6 +179,12 @@ class LogitsControl:
         if resident in self._residents:
             self._residents.remove(resident)
 
+    def assume(self) -> None:
+        """Nothing can be seen of a step: each search is taken to have run."""
+        for item in self._residents:
+            if isinstance(item, ResidentSearch):
+                item.run()
+
     def look(
         self, logits: Floats, tokens: Integers, positions: Integers, added: Callable[[], Floats]
     ) -> None:

@@ -53,6 +53,11 @@ class GenaiHandle:
         self._echoed = len(resident.prompt) if resident.echoes else 0
         logits.enter(resident)
 
+    @property
+    def answered(self) -> int:
+        """Tokens that it has made, of a search those of each beam; 0: its prompt is being read."""
+        return self._resident.length - len(self._resident.prompt)
+
     def take(self) -> list[Output]:
         """What came since the last time."""
         tokens: list[int] = []
@@ -149,6 +154,8 @@ class GenaiPipeline:
     def step(self) -> None:
         """Run the model once over all sequences."""
         self._pipeline.step()
+        if not self.sees_logits:
+            self._logits.assume()
 
     def text(self, tokens: Sequence[int]) -> str:
         """Tokens as text, control tokens and all."""

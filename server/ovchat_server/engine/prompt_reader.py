@@ -9,7 +9,7 @@ With the last piece comes the request itself.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.engine.open_blocks import OpenBlocks
@@ -41,6 +41,7 @@ class _Prompt:
         end: Tokens of it up to the end of what is being read.
         piece: What runs of it.
         whole: Its pieces do not get through, so it is read in one.
+        inside: The open blocks of others that it may go on in.
     """
 
     sequence: ScheduledSequence
@@ -49,6 +50,7 @@ class _Prompt:
     end: int = 0
     piece: Handle | None = None
     whole: bool = False
+    inside: set[OpenBlock] = field(default_factory=set)
 
     @property
     def length(self) -> int:
@@ -72,8 +74,8 @@ class PromptReader:
         self._pipeline = pipeline
         self._known = known
         self._open = OpenBlocks(known.capacity, known.block_size)
-        # Whose prompt went on in which.
-        self._inside: list[tuple[ScheduledSequence, set[OpenBlock]]] = []
+        # Those that may still be in a block that others find.
+        self._inside: list[_Prompt] = []
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
@@ -91,6 +93,7 @@ class PromptReader:
         for prompt in [item for item in self._prompts if item.sequence is sequence]:
             if prompt.piece is not None:
                 prompt.piece.cancel()
+                prompt.piece = None
             self._prompts.remove(prompt)
 
     def keep(self, sequence: ScheduledSequence) -> None:
@@ -155,27 +158,29 @@ class PromptReader:
         self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[_Prompt, int]]:
         """Without those that go on in the same open block as one before them."""
-        self._inside = [item for item in self._inside if self._unnamed(item[0])]
-        taken = set().union(*(blocks for _, blocks in self._inside))
+        self._inside = [prompt for prompt in self._inside if self._findable(prompt)]
+        taken = set().union(*(prompt.inside for prompt in self._inside))
         for prompt, end in plan:
             tokens = prompt.sequence.added.prompt[:end]
             self._note_beginnings(tokens, prompt.names, running)
             blocks = self._open.of(tokens, prompt.names)
             if taken.isdisjoint(blocks):
                 taken |= blocks
-                if blocks and end == prompt.length:
-                    self._inside.append((prompt.sequence, blocks))
+                if blocks:
+                    prompt.inside = blocks
+                    self._inside.append(prompt)
                 yield prompt, end
 
-    def _unnamed(self, sequence: ScheduledSequence) -> bool:
-        """Whether the last block of its prompt may still have the name that it was found under.
+    def _findable(self, prompt: _Prompt) -> bool:
+        """Whether the open block that it went on in may still have the name it was found under.
 
-        It gets another with the token after it. Before that who finds it shares it, which makes
-        genai copy it, but not where it is full: nothing more is written into it then.
+        It gets another when the prompt is read beyond it, which may take genai several steps, or
+        with the token after it. Who finds it before shares it, which makes genai copy it for who
+        goes on in it, but not for who has filled it.
         """
-        read = len(sequence.added.prompt)
-        full = read % self._known.block_size == 0
-        return sequence.handle is not None and sequence.length <= read + full
+        handle = prompt.piece or prompt.sequence.handle
+        full = prompt.length % self._known.block_size == 0
+        return handle is not None and handle.answered <= full
 
     def _note_beginnings(
         self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]

@@ -40,6 +40,11 @@ class Output:
 class Handle(Protocol):
     """A sequence inside the pipeline, or a search for several."""
 
+    @property
+    def answered(self) -> int:
+        """Tokens that it has made, of a search those of each beam; 0: its prompt is being read."""
+        ...
+
     def take(self) -> list[Output]:
         """What came since the last time; of a search all at once, when it ends."""
         ...

@@ -1,0 +1,104 @@
+"""Prompts that go on in the same block of an earlier text begin one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ovchat_server.engine.messages import Add
+from tests.unit.scheduler_tools import BLOCK, Run, search, sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# It ends inside of its second block.
+TEXT = tuple(range(10, 10 + BLOCK + 1))
+# More tokens, up to the end of that block.
+REST = BLOCK - 1
+
+
+def after(text: Sequence[int]) -> Run:
+    """Where this was read, and nothing runs."""
+    run = Run(200)
+    run.add(Add(1, tuple(text), 1, ignore_eos=True))
+    run.finish_all()
+    return run
+
+
+def going_on(identifier: int, text: Sequence[int], more: int) -> Add:
+    own = range(100 * identifier, 100 * identifier + more)
+    return Add(identifier, (*text, *own), 20, ignore_eos=True)
+
+
+def beginnings(run: Run, *requests: Add) -> list[int]:
+    """In which step from now on each of them begins."""
+    run.add(*requests)
+    steps: dict[int, int] = {}
+    for step in range(1, 20):
+        run.step()
+        for identifier in run.pipeline.added:
+            steps.setdefault(identifier, step)
+    return [steps[request.id] for request in requests]
+
+
+@pytest.mark.parametrize(
+    ("more", "steps"),
+    [
+        pytest.param(1, [1, 2, 3], id="inside"),
+        pytest.param(REST, [1, 3, 5], id="to its end"),
+        pytest.param(REST + 1, [1, 2, 3], id="beyond"),
+    ],
+)
+def test_who_fills_the_block_keeps_it_for_one_step_more(more: int, steps: list[int]) -> None:
+    run = after(TEXT)
+    assert beginnings(run, *(going_on(number, TEXT, more) for number in (2, 3, 4))) == steps
+
+
+def test_others_begin_meanwhile() -> None:
+    run = after(TEXT)
+    mine, theirs, other = going_on(2, TEXT, 1), going_on(3, TEXT, 1), sequence(4, 6, 5)
+    assert beginnings(run, mine, theirs, other) == [1, 2, 1]
+
+
+@pytest.mark.parametrize(("more", "step"), [(1, 5), (REST, 6)])
+def test_a_prompt_that_takes_several_steps_keeps_the_block(more: int, step: int) -> None:
+    run = after(TEXT)
+    run.pipeline.slow[2] = 3
+    assert beginnings(run, going_on(2, TEXT, more), going_on(3, TEXT, 1)) == [1, step]
+
+
+def test_so_does_that_of_a_search() -> None:
+    run = after(TEXT)
+    searching = search(2, 4, 12, 2)
+    first = Add(2, (*TEXT, *searching.prompt), 12, search=searching.search, ignore_eos=True)
+    run.pipeline.slow[2] = 3
+    assert beginnings(run, first, going_on(3, TEXT, 1)) == [1, 5]
+
+
+def test_who_is_given_up_leaves_the_block() -> None:
+    run = after(TEXT)
+    run.pipeline.slow[2] = 30
+    run.add(going_on(2, TEXT, 1), going_on(3, TEXT, 1))
+    run.step()
+    assert run.pipeline.added == [1, 2]
+
+    run.scheduler.cancel(2)
+    # One frees its blocks.
+    run.step()
+    run.step()
+
+    assert run.pipeline.added == [1, 2, 3]
+
+
+@pytest.mark.parametrize("prompt", [BLOCK, BLOCK + 1, 2 * BLOCK - 1])
+def test_whatever_a_search_found_they_go_on_from_it_one_by_one(prompt: int) -> None:
+    run = Run(200)
+    run.add(searching := search(1, prompt, 6, 3))
+    run.finish_all()
+    [best, *_] = run.answers[1]
+
+    requests = [going_on(number, (*searching.prompt, *best), 1) for number in (2, 3, 4)]
+
+    first, second, third = beginnings(run, *requests)
+    assert first < second < third
