@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from google.api import httpbody_pb2
 
 from ovchat_server.api.chat import Message, Role
 from ovchat_server.api.completion import (
@@ -22,15 +24,25 @@ from ovchat_server.api.completion import (
     Usage,
 )
 from ovchat_server.api.generation import GenerationParams
+from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
+from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.rest.body import PIECE_BYTES, json_pieces
+from ovchat_server.rest.reading import read_body
+from ovchat_server.rest.rules import RestRules
+from ovchat_server.rpc.reading import read_message
+from ovchat_server.serving import structured_output
+from ovchat_server.serving.aside import FEW_BYTES
 from ovchat_server.serving.generation import PromptTokens
 from ovchat_server.serving.prompt_logprobs import FEW, PromptTeller
+from ovchat_server.serving.structured_output import constrained
 from ovchat_server.serving.writing import FEW_TOKENS, written
 from tests.unit.prompt_tools import scores
 from tests.unit.text_tools import PieceDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ovchat_server.api.json_value import JsonObject
 
 INFO = CompletionInfo("cmpl-1", 1, "demo", "fp_1")
 LOGPROB = TokenLogprob("a", -1, b"a", 0)
@@ -109,3 +121,56 @@ def test_the_pieces_of_a_body_are_encoded_at_once() -> None:
     pieces = json_pieces(value)
     value.clear()
     assert [len(piece.data) for piece in pieces] == [PIECE_BYTES, len('{"a":""}')]
+
+
+LARGE = [(FEW_BYTES, False), (FEW_BYTES + 1, True)]
+
+
+@pytest.mark.parametrize(("size", "aside"), LARGE)
+async def test_a_large_body_is_read_in_a_thread(
+    size: int,
+    aside: bool,  # noqa: FBT001
+) -> None:
+    def reads(fields: JsonObject, *, strict: bool, limits: Limits) -> int:
+        assert (fields, strict, limits) == ({"a": 1}, True, DEFAULT_LIMITS)
+        return threading.get_ident()
+
+    body = httpbody_pb2.HttpBody(data=b'{"a": 1}'.ljust(size))
+    thread = await read_body(reads, body, RestRules(strict=True, limits=DEFAULT_LIMITS))
+    assert (thread != threading.get_ident()) is aside
+
+
+@pytest.mark.parametrize(("size", "aside"), LARGE)
+async def test_a_large_message_is_read_in_a_thread(
+    size: int,
+    aside: bool,  # noqa: FBT001
+) -> None:
+    # Besides the text itself: which field it is, and how long.
+    message = httpbody_pb2.HttpBody(data=b" " * (size - 3))
+    assert message.ByteSize() == size
+    thread = await read_message(lambda _: threading.get_ident(), message)
+    assert (thread != threading.get_ident()) is aside
+
+
+@dataclass
+class Permissive:
+    """An engine that can follow any grammar, of a model."""
+
+    @property
+    def engine(self) -> Permissive:
+        return self
+
+    async def check_grammar(self, _: str) -> str:
+        return ""
+
+
+async def test_a_grammar_is_written_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def form_of(_: Constraint) -> JsonObject:
+        threads.append(threading.get_ident())
+        return {}
+
+    monkeypatch.setattr(structured_output, "form_of", form_of)
+    await constrained(Permissive(), Constraint(ConstraintKind.JSON_OBJECT, None, "format"))  # type: ignore[arg-type]
+    assert threads != [threading.get_ident()]

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ovchat.v1 import rest_service_pb2_grpc
-from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.text_request import read_text_request
 from ovchat_server.rest import wire
 from ovchat_server.rest.answers import Forms, answer_bodies
-from ovchat_server.rest.body import ascii_json, json_body, read_json_object
-from ovchat_server.rest.json_texts import with_parsed_texts
+from ovchat_server.rest.body import ascii_json, json_body
+from ovchat_server.rest.reading import read_body, read_chat, read_text
 from ovchat_server.rest.tokenization import detokenize, tokenize
 
 if TYPE_CHECKING:
@@ -61,8 +59,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a chat completion, whole or streamed as the body says."""
-        fields = with_parsed_texts(read_json_object(request, self._rules.limits))
-        read = read_chat_request(fields, strict=self._rules.strict, limits=self._rules.limits)
+        read = await read_body(read_chat, request, self._rules)
         answer = await self._services.chat.answer(read)
         async with contextlib.aclosing(answer_bodies(answer, read, CHAT, context)) as bodies:
             async for body in bodies:
@@ -72,8 +69,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a text completion, whole or streamed as the body says."""
-        fields = with_parsed_texts(read_json_object(request, self._rules.limits))
-        read = read_text_request(fields, strict=self._rules.strict, limits=self._rules.limits)
+        read = await read_body(read_text, request, self._rules)
         answer = await self._services.texts.answer(read)
         async with contextlib.aclosing(answer_bodies(answer, read, TEXT, context)) as bodies:
             async for body in bodies:

@@ -8,7 +8,8 @@ from ovchat_server.api.tokenization_request import (
     read_detokenize_request,
     read_tokenize_request,
 )
-from ovchat_server.rest.body import json_pieces, name_ignored, read_json_object
+from ovchat_server.rest.body import json_pieces, name_ignored
+from ovchat_server.rest.reading import read_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +30,7 @@ async def tokenize(
     rules: RestRules,
 ) -> Iterator[httpbody_pb2.HttpBody]:
     """The tokens of texts or of a conversation."""
-    request = read_tokenize_request(
-        read_json_object(body, rules.limits), strict=rules.strict, limits=rules.limits
-    )
+    request = await read_body(read_tokenize_request, body, rules)
     tokenized = await tokenization.tokenize(request)
     await name_ignored(request.ignored, context)
     return json_pieces(_tokenized(tokenized))
@@ -44,9 +43,7 @@ async def detokenize(
     rules: RestRules,
 ) -> Iterator[httpbody_pb2.HttpBody]:
     """The text of tokens."""
-    request = read_detokenize_request(
-        read_json_object(body, rules.limits), strict=rules.strict, limits=rules.limits
-    )
+    request = await read_body(read_detokenize_request, body, rules)
     text = await tokenization.detokenize(request)
     await name_ignored(request.ignored, context)
     return json_pieces({"prompt": text})

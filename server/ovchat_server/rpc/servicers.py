@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ovchat.v1 import (
@@ -13,6 +14,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.rpc import response
+from ovchat_server.rpc.reading import read_message
 from ovchat_server.rpc.request import chat_request, contract_paths, text_request
 from ovchat_server.serving.writing import written
 
@@ -42,7 +44,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """The whole answer at once."""
-        read = chat_request(request, stream=False, limits=self._limits)
+        read = await read_message(partial(chat_request, stream=False, limits=self._limits), request)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._chat.answer(read)
         return await written(response.chat_completion, await answer.whole())
@@ -51,7 +53,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """The answer as it is generated."""
-        read = chat_request(request, stream=True, limits=self._limits)
+        read = await read_message(partial(chat_request, stream=True, limits=self._limits), request)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._chat.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
@@ -71,7 +73,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """The whole answer at once."""
-        read = text_request(request, stream=False, limits=self._limits)
+        read = await read_message(partial(text_request, stream=False, limits=self._limits), request)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
         return await written(response.completion, await answer.whole())
@@ -80,7 +82,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """The answer as it is generated."""
-        read = text_request(request, stream=True, limits=self._limits)
+        read = await read_message(partial(text_request, stream=True, limits=self._limits), request)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:

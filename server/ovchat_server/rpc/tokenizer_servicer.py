@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ovchat.v1 import tokenizer_service_pb2, tokenizer_service_pb2_grpc
 from ovchat_server.api.tokenization_request import (
     read_detokenize_request,
 )
+from ovchat_server.rpc.reading import read_message
 from ovchat_server.rpc.request import tokenize_request
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
         self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.TokenizeResponse:
         """The tokens of texts or of a conversation."""
-        read = tokenize_request(request, self._limits)
+        read = await read_message(partial(tokenize_request, limits=self._limits), request)
         tokenized = await self._tokenization.tokenize(read)
         return tokenizer_service_pb2.TokenizeResponse(
             sequences=[

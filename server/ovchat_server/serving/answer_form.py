@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding, ToolMode
@@ -22,6 +23,7 @@ from ovchat_server.engine.grammar import (
     grammar_text,
 )
 from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.serving.aside import aside
 from ovchat_server.serving.structured_output import NO_GRAMMAR, Grammar, checked
 
 if TYPE_CHECKING:
@@ -75,12 +77,13 @@ async def answer_form(
     if constraint is None and not choice.forced:
         return await _free(model, request, reasoning) if offered else AnswerForm()
     # Without tools no call is forced: reading the request has refused that.
-    calls = _calls(model, request) if offered else []
+    calls = await aside(partial(_calls, model, request)) if offered else []
     if constraint is None or choice.forced:
         form, field, closed = either(*calls), choice.field, False
     else:
         opening = "" if _continues(request) else _answer_opening(model)
-        form, field, closed = form_of(constraint, opening), constraint.field, constraint.closed
+        form = await aside(partial(form_of, constraint, opening))
+        field, closed = constraint.field, constraint.closed
         if calls:
             form, closed = either(*calls, form), False
     text = await checked(model, after_reasoning(form, reasoning), field)
@@ -150,7 +153,7 @@ async def _free(
     holds = written is not None and written.trigger and not (unruly or _continues(request))
     asked = choice.allowed is not None or any(tool.strict for tool in request.tools)
     if holds and written and (model.constrains_calls or asked):
-        tools = _called(request)
+        tools = await aside(partial(_called, request))
         plain = written.free(tools, parallel=choice.parallel)
         begun = _reasoned_or_not(plain, reasoning)
         try:

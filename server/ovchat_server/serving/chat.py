@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,6 +14,7 @@ from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.prompt import Conversation
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.answer_form import answer_form, reasoning_before
+from ovchat_server.serving.aside import aside
 from ovchat_server.serving.caller import asker
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
@@ -74,14 +74,9 @@ class ChatCompletions:
         model = self._models.get(request.model)
         model.engine.check_queue(asker(request.generation.priority))
         params = request.generation
-        # A long conversation takes a while to render and tokenise; others go on meanwhile.
-        prompt = await asyncio.to_thread(
-            # What is cut anyway may be longer.
-            render_prompt,
-            model,
-            request,
-            None if params.truncation else model.files.context_length,
-        )
+        # What is cut anyway may be longer.
+        most = None if params.truncation else model.files.context_length
+        prompt = await aside(partial(render_prompt, model, request, most))
         tokens = truncated(model, params, prompt.tokens)
         opened = _inside_reasoning(model.dialects, request, prompt)
         reasoning = reasoning_before(model, request, prompt.text, opened=opened)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.serving.aside import aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,8 +45,7 @@ async def banned_tokens(
     words = params.sampling.bad_words
     if not words:
         return ()
-    # Many words take milliseconds; others go on meanwhile.
-    banned = await asyncio.to_thread(_tokenise, model.files.tokenizer, words)
+    banned = await aside(partial(_tokenise, model.files.tokenizer, words))
     size = model.files.vocabulary_size
     # What the model has no token for, it never says.
     known = tuple(tokens for tokens in banned if max(tokens) < size)

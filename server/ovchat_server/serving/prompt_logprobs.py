@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
@@ -14,6 +14,7 @@ from ovchat_server.chat.logprobs import (
     unscored_prompt_token,
     unscored_token,
 )
+from ovchat_server.serving.aside import aside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,10 +72,8 @@ class PromptTeller:
     async def tell(self, prompt: PromptTokens, scores: Sequence[PromptScore]) -> Told:
         """What is told of a prompt; `scores` has one for each token but the first."""
         alternatives = max(self.params.prompt_alternatives().values())
-        if len(prompt.tokens) * (1 + alternatives) <= FEW:
-            return self._told(prompt, scores)
-        # Many take a while; others go on meanwhile.
-        return await asyncio.to_thread(self._told, prompt, scores)
+        long = len(prompt.tokens) * (1 + alternatives) > FEW
+        return await aside(partial(self._told, prompt, scores), long=long)
 
     def _told(self, prompt: PromptTokens, scores: Sequence[PromptScore]) -> Told:
         listed, echoed = self.params.prompt_logprobs, self.params.echo_logprobs

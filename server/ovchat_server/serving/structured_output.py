@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.engine.grammar import form_of, grammar_text
+from ovchat_server.serving.aside import aside
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
@@ -40,7 +42,8 @@ async def constrained(model: ServedModel, constraint: Constraint | None) -> Gram
     """
     if constraint is None:
         return NO_GRAMMAR
-    text = await checked(model, form_of(constraint), constraint.field)
+    form = await aside(partial(form_of, constraint))
+    text = await checked(model, form, constraint.field)
     return Grammar(text, constraint.closed)
 
 

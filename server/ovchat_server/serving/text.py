@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
@@ -11,6 +11,7 @@ from ovchat_server.api.errors import ContextLengthExceededError
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
+from ovchat_server.serving.aside import aside
 from ovchat_server.serving.caller import asker
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
@@ -65,8 +66,7 @@ class TextCompletions:
         asks = params.ending.max_tokens != 0
         if asks:
             model.engine.check_queue(asker(params.priority))
-        # Much text takes a while to tokenise; others go on meanwhile.
-        prompts = await asyncio.to_thread(_tokenise, model, request)
+        prompts = await aside(partial(_tokenise, model, request))
         grammar = await constrained(model, params.constraint)
         banned = await banned_tokens(model, params)
         requests: list[GenerationRequest] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
+
+from ovchat_server.serving.aside import aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +29,4 @@ def takes_long(said: Completion | Chunk) -> bool:
 
 async def written(write: Callable[[Said], Written], said: Said) -> Written:
     """What `write` makes of an answer, or of a part of it."""
-    if takes_long(said):
-        # Others go on meanwhile.
-        return await asyncio.to_thread(write, said)
-    return write(said)
+    return await aside(partial(write, said), long=takes_long(said))

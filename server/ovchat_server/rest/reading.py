@@ -1,0 +1,62 @@
+"""Requests from the bodies that they come in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from ovchat_server.api.chat_request import read_chat_request
+from ovchat_server.api.text_request import read_text_request
+from ovchat_server.rest.body import read_json_object
+from ovchat_server.rest.json_texts import with_parsed_texts
+from ovchat_server.serving.aside import FEW_BYTES, aside
+
+if TYPE_CHECKING:
+    from google.api import httpbody_pb2
+
+    from ovchat_server.api.chat import ChatRequest
+    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.limits import Limits
+    from ovchat_server.api.text import TextRequest
+    from ovchat_server.rest.rules import RestRules
+
+Request_co = TypeVar("Request_co", covariant=True)
+
+
+class Reads(Protocol[Request_co]):
+    """Makes a request of the fields of an object.
+
+    Raises:
+        InvalidRequestError: With every fault found.
+    """
+
+    def __call__(self, fields: JsonObject, *, strict: bool, limits: Limits) -> Request_co:
+        """The request."""
+        ...
+
+
+async def read_body(
+    reads: Reads[Request_co], body: httpbody_pb2.HttpBody, rules: RestRules
+) -> Request_co:
+    """The request in a body.
+
+    Raises:
+        UnsupportedMediaTypeError: The body says that it is no JSON.
+        MalformedBodyError: It is none, or no object.
+        InvalidRequestError: See Reads.
+    """
+
+    def read() -> Request_co:
+        fields = read_json_object(body, rules.limits)
+        return reads(fields, strict=rules.strict, limits=rules.limits)
+
+    return await aside(read, long=len(body.data) > FEW_BYTES)
+
+
+def read_chat(fields: JsonObject, *, strict: bool, limits: Limits) -> ChatRequest:
+    """See Reads: a chat."""
+    return read_chat_request(with_parsed_texts(fields), strict=strict, limits=limits)
+
+
+def read_text(fields: JsonObject, *, strict: bool, limits: Limits) -> TextRequest:
+    """See Reads: a text completion."""
+    return read_text_request(with_parsed_texts(fields), strict=strict, limits=limits)

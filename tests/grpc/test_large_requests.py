@@ -1,0 +1,64 @@
+"""Requests that take long to read hold up nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import grpc.aio
+import pytest
+from google.api import httpbody_pb2
+
+from ovchat.v1 import model_service_pb2, rest_service_pb2_grpc, tool_pb2
+from tests.grpc.requests import ask
+
+if TYPE_CHECKING:
+    from tests.grpc.conftest import Client
+
+# The numbers of each are a grammar of their own: together they take more than a second.
+FIELDS = {f"f{number}": {"type": "integer", "minimum": number} for number in range(40)}
+SCHEMA = {"type": "object", "properties": FIELDS, "required": [*FIELDS]}
+TOOLS = [
+    {"name": f"f{number}", "parameters": {**SCHEMA, "additionalProperties": False}, "strict": True}
+    for number in range(128)
+]
+
+
+def over_grpc(client: Client) -> Any:
+    functions = [
+        tool_pb2.FunctionDefinition(**tool | {"parameters": json.dumps(tool["parameters"])})
+        for tool in TOOLS
+    ]
+    tools = [tool_pb2.Tool(function=function) for function in functions]
+    return client.chat.CreateChatCompletion(ask("Hi", tools=tools))
+
+
+async def over_rest(client: Client) -> None:
+    fields = {
+        "model": "demo",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [{"type": "function", "function": tool} for tool in TOOLS],
+    }
+    body = httpbody_pb2.HttpBody(data=json.dumps(fields).encode())
+    await rest_service_pb2_grpc.RestServiceStub(client.channel).CreateChatCompletion(body).read()
+
+
+@pytest.mark.parametrize("large", [over_grpc, over_rest])
+async def test_others_are_answered_while_a_large_request_is_read(
+    client: Client, large: Any
+) -> None:
+    async def begin() -> grpc.StatusCode:
+        with pytest.raises(grpc.aio.AioRpcError, match="messages") as caught:
+            await large(client)
+        return caught.value.code()
+
+    reading = asyncio.create_task(begin())
+    answered = 0
+    while not reading.done():
+        await client.models.ListModels(model_service_pb2.ListModelsRequest())
+        answered += 1
+
+    assert await reading is grpc.StatusCode.INVALID_ARGUMENT
+    # Else one before it arrives, and one behind it.
+    assert answered > 10
