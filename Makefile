@@ -2,6 +2,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 REST_PORT ?= 8000
 GRPC_PORT ?= 9000
+# Python compiles what is used when it is: far less than is installed.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
 BENCH_MODEL := .cache/benchmarks/qwen3-0.6b-int4/tokenizer_config.json
 BENCH_MODEL_TOOLS := .cache/benchmarks/.venv/.installed
@@ -16,7 +18,7 @@ help: ## List the targets.
 # The stamp is newer than pyproject.toml exactly when what it names is installed.
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python $(PIP_INSTALL) --editable '.[dev]'
 	@touch $@
 
 setup: .venv/.installed ## Install ovchat and what its development needs into .venv.
@@ -33,21 +35,20 @@ tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/packag
 # tests/rest/test_instructor.py makes.
 tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
 	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(@D)/bin/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
 test: setup tests/rest/node/node_modules/.installed ## Run all tests: [PYTEST_ARGS=...].
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 .venv/.benchmarks: .venv/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,benchmarks]'
+	$(BIN)/python $(PIP_INSTALL) --editable '.[dev,benchmarks]'
 	@touch $@
 
 # What makes the model holds back what the tests need, so it has an environment of its own.
 $(BENCH_MODEL_TOOLS):
 	$(PYTHON) -m venv --clear .cache/benchmarks/.venv
-	.cache/benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check \
-		'.[benchmark-model]'
+	.cache/benchmarks/.venv/bin/python $(PIP_INSTALL) '.[benchmark-model]'
 	@touch $@
 
 # The file is the last one that it writes.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.grpc.conftest import Client
 
 bounded = settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     database=None,

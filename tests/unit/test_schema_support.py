@@ -119,7 +119,7 @@ PROPERTIES = [
     "schema",
     [
         {"allOf": [{"$ref": f"#/$defs/{index % 2}"} for index in range(9000)], "$defs": NUMBERED},
-        {"allOf": PROPERTIES * 4000},
+        {"allOf": PROPERTIES * 400},
         {"allOf": [{"anyOf": [{"pattern": f"^{n}{m}"} for m in range(200)]} for n in range(20)]},
         {"oneOf": [{"const": number} for number in range(1000)]},
         {"properties": {f"f{index}": {} for index in range(1000)}, "minProperties": 500},
