@@ -146,3 +146,20 @@ async def test_one_goes_on_where_another_is_still_being_read(
 
     for request, answer in zip(requests, answers, strict=True):
         check(reference, request, answer)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+async def test_a_prompt_given_up_while_it_was_read_is_read_right_the_next_time(
+    engine: tuple[Watched, ReferenceModel], steps: int
+) -> None:
+    watched, reference = engine
+    request = asked(words(400))
+    with watched.engine.generate([asked(words(5), 80)]) as stream:
+        await anext(stream)
+        with watched.engine.generate([request]):
+            await watched.until_load(lambda load: load.running_requests == 2)
+            for _ in range(steps):
+                await anext(stream)
+        [answer] = await collect_all(watched.engine.generate([request]))
+
+    check(reference, request, answer)

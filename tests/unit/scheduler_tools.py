@@ -162,6 +162,8 @@ class Pipeline:
     def __init__(self, total: int, scored_tokens: int = 10_000) -> None:
         self.total = total
         self.inside: list[Handle] = []
+        # Whether a step that throws had its logits.
+        self.computed = True
         self.peak = 0
         self.requests: dict[int, list[Add]] = {}
         self.added: list[int] = []

@@ -62,6 +62,7 @@ class FakePipeline:
     """A token a step for everybody; asserts that the pool never runs out."""
 
     scored_tokens = 1000
+    computed = True
 
     def __init__(self, total: int) -> None:
         self.total = total

@@ -265,3 +265,10 @@ def test_a_search_is_followed_also_where_another_one_fails() -> None:
     values = steps.look((5, 3), (6, 3), (9, 0))
 
     assert values[:, 4].tolist() == [0, 0, 20]
+
+
+def test_a_step_that_came_to_its_logits_is_known_whoever_runs() -> None:
+    steps = Steps()
+    assert not steps.logits.seen
+    steps.look((8, 0))
+    assert steps.logits.seen

@@ -48,6 +48,7 @@ def beginnings(run: Run, *requests: Add) -> list[int]:
         pytest.param(1, [1, 2, 3], id="inside"),
         pytest.param(REST, [1, 3, 5], id="to its end"),
         pytest.param(REST + 1, [1, 2, 3], id="beyond"),
+        pytest.param(REST + BLOCK, [1, 2, 3], id="to the end of the next"),
     ],
 )
 def test_who_fills_the_block_keeps_it_for_one_step_more(more: int, steps: list[int]) -> None:
@@ -76,19 +77,54 @@ def test_so_does_that_of_a_search() -> None:
     assert beginnings(run, first, going_on(3, TEXT, 1)) == [1, 5]
 
 
-def test_who_is_given_up_leaves_the_block() -> None:
+@pytest.mark.parametrize("how", ["cancelled", "preempted"])
+def test_who_is_given_up_while_its_prompt_is_read_leaves_when_it_was(how: str) -> None:
+    run = after(TEXT)
+    run.pipeline.slow[2] = 2
+    run.add(given_up := going_on(2, TEXT, 1), other := going_on(3, TEXT, 1))
+    run.step()
+    [handle] = run.pipeline.inside
+    if how == "cancelled":
+        run.scheduler.cancel(2)
+    else:
+        run.scheduler._preempt_one(run.scheduler._running[0])
+
+    for _ in range(2):
+        assert run.step().used_kv_blocks > 0
+        assert run.pipeline.added == [1, 2]
+    assert handle.cancelled
+    # Which frees its blocks.
+    run.step()
+    run.step()
+
+    assert 3 in run.pipeline.added
+    run.finish_all()
+    run.right(other, *([given_up] if how == "preempted" else []))
+
+
+def test_one_that_the_pipeline_drops_needs_no_cancelling() -> None:
     run = after(TEXT)
     run.pipeline.slow[2] = 30
-    run.add(going_on(2, TEXT, 1), going_on(3, TEXT, 1))
+    run.add(going_on(2, TEXT, 1))
     run.step()
-    assert run.pipeline.added == [1, 2]
-
+    [handle] = run.pipeline.inside
     run.scheduler.cancel(2)
-    # One frees its blocks.
-    run.step()
-    run.step()
+    handle.gave_up = True
 
-    assert run.pipeline.added == [1, 2, 3]
+    assert run.step().used_kv_blocks == 0
+    assert not handle.cancelled
+
+
+def test_one_that_ended_as_it_was_read_needs_no_cancelling() -> None:
+    run = after(TEXT)
+    run.pipeline.slow[2] = 1
+    run.add(Add(2, (*TEXT, 200), 1, ignore_eos=True))
+    run.step()
+    [handle] = run.pipeline.inside
+    run.scheduler.cancel(2)
+
+    assert run.finish_all().used_kv_blocks == 0
+    assert not handle.cancelled
 
 
 @pytest.mark.parametrize("prompt", [BLOCK, BLOCK + 1, 2 * BLOCK - 1])

@@ -213,3 +213,13 @@ def test_rare_faults_cost_nobody_an_answer_but_those_they_follow(
     run.right(*right)
     assert {request.id for request in requests} - {item.id for item in right} <= faults.keys()
     assert load.used_kv_blocks == 0
+
+
+def test_a_step_that_came_to_no_logits_is_not_gone_on_from() -> None:
+    run = Run(64)
+    run.add(sequence(1, 4, 8))
+    run.pipeline.computed = False
+    run.pipeline.faults = {1: 1}
+
+    with pytest.raises(RuntimeError, match="a fault"):
+        run.step()

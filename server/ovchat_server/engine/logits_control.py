@@ -166,6 +166,8 @@ class LogitsControl:
 
     def __init__(self) -> None:
         """Nothing runs."""
+        # Whether there were logits since this was set to False.
+        self.seen = False
         # In the order in which they were added.
         self._residents: list[Resident] = []
         self._kept = np.empty((0, 0), np.float32)
@@ -189,6 +191,7 @@ class LogitsControl:
         self, logits: Floats, tokens: Integers, positions: Integers, added: Callable[[], Floats]
     ) -> None:
         """See logits_tap.Look."""
+        self.seen = True
         asking: list[Control | PromptScores] = [
             *(item.control for item in self._residents if item.control),
             *(item.scores for item in self._residents if item.scores),

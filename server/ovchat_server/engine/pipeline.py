@@ -151,8 +151,14 @@ class GenaiPipeline:
         resident = Resident(prompt, scores=scores)
         return GenaiHandle(self._add(prompt, config), resident, self._logits)
 
+    @property
+    def computed(self) -> bool:
+        """Whether the last step came to its logits, as far as is known."""
+        return self._logits.seen
+
     def step(self) -> None:
         """Run the model once over all sequences."""
+        self._logits.seen = False
         self._pipeline.step()
         if not self.sees_logits:
             self._logits.assume()

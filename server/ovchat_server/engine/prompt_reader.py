@@ -42,6 +42,7 @@ class _Prompt:
         piece: What runs of it.
         whole: Its pieces do not get through, so it is read in one.
         inside: The open blocks of others that it may go on in.
+        fills: One of them is its last, and has no room behind it.
     """
 
     sequence: ScheduledSequence
@@ -51,6 +52,7 @@ class _Prompt:
     piece: Handle | None = None
     whole: bool = False
     inside: set[OpenBlock] = field(default_factory=set)
+    fills: bool = False
 
     @property
     def length(self) -> int:
@@ -73,7 +75,8 @@ class PromptReader:
         """Read with a pipeline, as much in a step as the budget has."""
         self._pipeline = pipeline
         self._known = known
-        self._open = OpenBlocks(known.capacity, known.block_size)
+        # An answer is noted with its last token and without.
+        self._open = OpenBlocks(2 * known.capacity, known.block_size)
         # Those that may still be in a block that others find.
         self._inside: list[_Prompt] = []
         self._budget = budget
@@ -90,11 +93,13 @@ class PromptReader:
 
     def drop(self, sequence: ScheduledSequence) -> None:
         """Stop reading a sequence's prompt, if it is being read."""
-        for prompt in [item for item in self._prompts if item.sequence is sequence]:
-            if prompt.piece is not None:
-                prompt.piece.cancel()
-                prompt.piece = None
-            self._prompts.remove(prompt)
+        self._prompts = [item for item in self._prompts if item.sequence is not sequence]
+        self._inside = [item for item in self._inside if item.sequence is not sequence]
+
+    def piece(self, sequence: ScheduledSequence) -> Handle | None:
+        """What runs of a sequence whose prompt is being read."""
+        pieces = (prompt.piece for prompt in self._prompts if prompt.sequence is sequence)
+        return next(pieces, None)
 
     def keep(self, sequence: ScheduledSequence) -> None:
         """A sequence does not run any more: the prefix cache has what it said."""
@@ -168,6 +173,7 @@ class PromptReader:
                 taken |= blocks
                 if blocks:
                     prompt.inside = blocks
+                    prompt.fills = self._fills(tokens, prompt.names, blocks)
                     self._inside.append(prompt)
                 yield prompt, end
 
@@ -179,8 +185,15 @@ class PromptReader:
         goes on in it, but not for who has filled it.
         """
         handle = prompt.piece or prompt.sequence.handle
-        full = prompt.length % self._known.block_size == 0
-        return handle is not None and handle.answered <= full
+        return handle is not None and handle.answered <= prompt.fills
+
+    def _fills(
+        self, tokens: Sequence[int], names: Sequence[int], blocks: Iterable[OpenBlock]
+    ) -> bool:
+        """Whether what is read up to here ends with one of these blocks."""
+        full, rest = divmod(len(tokens), self._known.block_size)
+        before = names[full - 2] if full > 1 else 0
+        return not rest and any(name == before for name, _ in blocks)
 
     def _note_beginnings(
         self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]

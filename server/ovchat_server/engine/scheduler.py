@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.engine.admission import Admission
 from ovchat_server.engine.known_prefixes import KnownPrefixes
+from ovchat_server.engine.leaving import Leaving
 from ovchat_server.engine.messages import BROKEN, MIXED_UP, REFUSED, Add, Load, News, Report
 from ovchat_server.engine.prompt_reader import PromptReader
 from ovchat_server.engine.rest_grammars import RestGrammars
@@ -72,8 +73,7 @@ class Scheduler:
         # Oldest first: the youngest is at the end.
         self._running: list[ScheduledSequence] = []
         self._waiting = WaitingLine()
-        # Blocks of cancelled sequences, which the pipeline frees in its next step.
-        self._leaving = 0
+        self._leaving = Leaving()
         self._salts = Salts()
         self._refused: list[News] = []
         self._admitted: list[int] = []
@@ -96,7 +96,7 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         """Whether a step would do something."""
-        if self._running or self._leaving or self._refused:
+        if self._running or self._leaving.blocks or self._refused:
             return True
         return len(self._waiting) > 0 and not self._rest_grammars.missing
 
@@ -122,23 +122,26 @@ class Scheduler:
         """Make room, admit, step, and tell what came of it.
 
         Raises:
-            Exception: The pipeline throws whatever runs.
+            Exception: The pipeline throws whatever runs, or cannot be trusted any more.
         """
         self._preempt()
         # The pipeline may drop a sequence that is added in the step that frees another's
         # blocks (genai 2026.4.1), so those go first.
-        if not self._leaving:
+        if not self._leaving.blocks:
             for sequence, grammar in self._admission.newcomers(self._running):
                 self._admit(sequence, grammar)
             self._begin()
         start = time.perf_counter()
         try:
             self._pipeline.step()
-        except Exception as error:  # noqa: BLE001  all that it ran would be lost with it
+        except Exception as error:
+            if not self._pipeline.computed:
+                # The prefix cache may have blocks under names of what was never written.
+                raise
             self._recover(error)
         else:
             self._reader.stepped(time.perf_counter() - start)
-        self._leaving = 0
+        self._leaving.stepped()
         # The youngest first: so of several that were dropped the oldest is the next again.
         collected = [news for item in self._running[::-1] if (news := self._collect(item))]
         if self._waiting.suspects:
@@ -165,10 +168,10 @@ class Scheduler:
 
     def _held(self) -> int:
         """Blocks that the running and leaving sequences have or may take in the next step."""
-        return sum(map(self._pool.held, self._running)) + self._leaving
+        return sum(map(self._pool.held, self._running)) + self._leaving.blocks
 
     def _preempt(self) -> None:
-        while len(self._running) > 1 and self._held() - self._leaving > self._pool.total:
+        while len(self._running) > 1 and self._held() - self._leaving.cancelled > self._pool.total:
             self._preempt_one(self._admission.preemptible(self._running))
 
     def _preempt_one(self, sequence: ScheduledSequence) -> None:
@@ -207,7 +210,7 @@ class Scheduler:
         sys.stderr.write(f"a step failed: {type(error).__name__}: {error}\n")
         for sequence in self._running[:]:
             broke_at = sequence.steps
-            self._stop(sequence)
+            self._stop(sequence, read=True)
             if sequence.suspect:
                 reason = f"a step failed: {type(error).__name__}: {error}"
                 self.refuse(sequence.request.id, reason, BROKEN)
@@ -217,11 +220,10 @@ class Scheduler:
         # They leave in it.
         self._pipeline.step()
 
-    def _stop(self, sequence: ScheduledSequence) -> None:
-        """Take a running sequence out; its blocks are free after the next step."""
-        if sequence.handle is not None:
-            sequence.handle.cancel()
-        self._leaving += self._pool.held(sequence)
+    def _stop(self, sequence: ScheduledSequence, *, read: bool = False) -> None:
+        """Take a running sequence out; its blocks are free after the next step, or a later one."""
+        runs = sequence.handle or self._reader.piece(sequence)
+        self._leaving.give_up(runs, self._pool.held(sequence), read=read)
         self._leave(sequence)
 
     def _leave(self, sequence: ScheduledSequence) -> None:

@@ -155,7 +155,6 @@ class ScheduledSequence:
         count = min(len(tokens), len(self.repeated))
         same = self.repeated[:count] == [*tokens[:count]]
         if not same or (ended and count < len(self.repeated)):
-            self.repeated = []
             return -1
         del self.repeated[:count]
         return count

@@ -66,6 +66,11 @@ class Pipeline(Protocol):
         """Most tokens that a step should read whose scores are to be told."""
         ...
 
+    @property
+    def computed(self) -> bool:
+        """Whether the last step came to its logits, as far as is known."""
+        ...
+
     def add(self, request: Add, scores: PromptScores | None = None) -> Handle:
         """Take a sequence in; it runs from the next step on.
 
