@@ -18,6 +18,7 @@ from ovchat_server.engine.supervisor import EngineSupervisor
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.processors import available, serving
+from ovchat_server.rest.reading import BodyReader
 from ovchat_server.rest.rules import RestRules
 from ovchat_server.rest.servicer import RestServicer, RestServices, rest_error
 from ovchat_server.rpc.calls import Calls
@@ -26,6 +27,7 @@ from ovchat_server.rpc.server import ServerOptions, Services, create_server, pub
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.serving.reading import Reading
 from ovchat_server.serving.text import TextCompletions
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
@@ -80,12 +82,13 @@ class Server:
         texts = TextCompletions(self._models, timeout, settings.limits)
         tokenization = Tokenization(self._models, timeout)
         versions = installed_versions()
+        reading = Reading()
         rest = RestServicer(
             RestServices(chat, texts, tokenization, self._models, versions),
-            RestRules(settings.strict_parameters, settings.limits),
+            BodyReader(RestRules(settings.strict_parameters, settings.limits), reading),
         )
         self._server = create_server(
-            Services(chat, texts, self._models, tokenization, versions, rest, rest_error),
+            Services(chat, texts, self._models, tokenization, versions, reading, rest, rest_error),
             self._health,
             self._calls,
             ServerOptions(

@@ -11,6 +11,7 @@ import pytest
 
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.base import GenerationRequest, Search
+from tests.branches import Branches
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 from tests.random_model import save_random_model
 from tests.reference_rules import ReferenceModel, log_softmax
@@ -163,3 +164,12 @@ async def test_a_prompt_given_up_while_it_was_read_is_read_right_the_next_time(
         [answer] = await collect_all(watched.engine.generate([request]))
 
     check(reference, request, answer)
+
+
+async def test_conversations_that_part_anywhere_at_once(
+    engine: tuple[Watched, ReferenceModel],
+) -> None:
+    branches = Branches(*engine, random.Random(1))
+    await branches.run(20)
+    assert branches.wrong == []
+    assert branches.checked > 100

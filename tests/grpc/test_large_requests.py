@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
@@ -11,9 +12,12 @@ import pytest
 from google.api import httpbody_pb2
 
 from ovchat.v1 import model_service_pb2, rest_service_pb2_grpc, tool_pb2
-from tests.grpc.requests import ask
+from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.serving import answer_form
+from tests.grpc.requests import WEATHER, ask
 
 if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonObject, JsonValue
     from tests.grpc.conftest import Client
 
 # The numbers of each are a grammar of their own: together they take more than a second.
@@ -62,3 +66,24 @@ async def test_others_are_answered_while_a_large_request_is_read(
     assert await reading is grpc.StatusCode.INVALID_ARGUMENT
     # Else one before it arrives, and one behind it.
     assert answered > 10
+
+
+@pytest.mark.parametrize("forced", [False, True])
+async def test_grammars_of_tools_are_written_in_a_thread(
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    forced: bool,  # noqa: FBT001
+) -> None:
+    threads = []
+
+    def recorded(schema: JsonValue) -> JsonObject:
+        threads.append(threading.get_ident())
+        return laid_out(schema)
+
+    monkeypatch.setattr(answer_form, "laid_out", recorded)
+    choice = {"tool_choice": tool_pb2.ToolChoice(function_name="get_weather")}
+    await client.chat.CreateChatCompletion(
+        ask("Hi", max_tokens=1, tools=[WEATHER], **(choice if forced else {}))
+    )
+    assert threads
+    assert threading.get_ident() not in threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,13 +28,13 @@ from ovchat_server.api.generation import GenerationParams
 from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.rest.body import PIECE_BYTES, json_pieces
-from ovchat_server.rest.reading import read_body
+from ovchat_server.rest.reading import BodyReader
 from ovchat_server.rest.rules import RestRules
-from ovchat_server.rpc.reading import read_message
 from ovchat_server.serving import structured_output
-from ovchat_server.serving.aside import FEW_BYTES
+from ovchat_server.serving.aside import aside
 from ovchat_server.serving.generation import PromptTokens
 from ovchat_server.serving.prompt_logprobs import FEW, PromptTeller
+from ovchat_server.serving.reading import FEW_BYTES, Reading
 from ovchat_server.serving.structured_output import constrained
 from ovchat_server.serving.writing import FEW_TOKENS, written
 from tests.unit.prompt_tools import scores
@@ -136,20 +137,27 @@ async def test_a_large_body_is_read_in_a_thread(
         return threading.get_ident()
 
     body = httpbody_pb2.HttpBody(data=b'{"a": 1}'.ljust(size))
-    thread = await read_body(reads, body, RestRules(strict=True, limits=DEFAULT_LIMITS))
+    bodies = BodyReader(RestRules(strict=True, limits=DEFAULT_LIMITS), Reading())
+    thread = await bodies.request(reads, body)
     assert (thread != threading.get_ident()) is aside
 
 
 @pytest.mark.parametrize(("size", "aside"), LARGE)
-async def test_a_large_message_is_read_in_a_thread(
+async def test_a_large_request_is_read_in_a_thread(
     size: int,
     aside: bool,  # noqa: FBT001
 ) -> None:
-    # Besides the text itself: which field it is, and how long.
-    message = httpbody_pb2.HttpBody(data=b" " * (size - 3))
-    assert message.ByteSize() == size
-    thread = await read_message(lambda _: threading.get_ident(), message)
+    thread = await Reading().request(threading.get_ident, size)
     assert (thread != threading.get_ident()) is aside
+
+
+async def test_large_requests_leave_threads_to_other_work() -> None:
+    go_on = threading.Event()
+    reading = Reading()
+    large = [asyncio.create_task(reading.request(go_on.wait, FEW_BYTES + 1)) for _ in range(99)]
+    assert await aside(threading.get_ident) != threading.get_ident()
+    go_on.set()
+    await asyncio.gather(*large)
 
 
 @dataclass
@@ -173,4 +181,5 @@ async def test_a_grammar_is_written_in_a_thread(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(structured_output, "form_of", form_of)
     await constrained(Permissive(), Constraint(ConstraintKind.JSON_OBJECT, None, "format"))  # type: ignore[arg-type]
-    assert threads != [threading.get_ident()]
+    [thread] = threads
+    assert thread != threading.get_ident()

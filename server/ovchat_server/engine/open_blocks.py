@@ -12,7 +12,7 @@ OpenBlock: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 class OpenBlocks:
-    """Says in which blocks of others a prompt may go on: of several only one in a step.
+    """Says in which blocks of others a prompt may go on: of several one after the other.
 
     A prompt that begins with all of such a text goes on in its last block. genai copies a block
     that several use when a running sequence writes into it, but not when prompts do: of several

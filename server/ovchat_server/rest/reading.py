@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.rest.body import read_json_object
 from ovchat_server.rest.json_texts import with_parsed_texts
-from ovchat_server.serving.aside import FEW_BYTES, aside
 
 if TYPE_CHECKING:
     from google.api import httpbody_pb2
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
     from ovchat_server.rest.rules import RestRules
+    from ovchat_server.serving.reading import Reading
 
 Request_co = TypeVar("Request_co", covariant=True)
 
@@ -34,22 +35,27 @@ class Reads(Protocol[Request_co]):
         ...
 
 
-async def read_body(
-    reads: Reads[Request_co], body: httpbody_pb2.HttpBody, rules: RestRules
-) -> Request_co:
-    """The request in a body.
+@dataclass(frozen=True, slots=True)
+class BodyReader:
+    """Reads requests by the rules of the REST door."""
 
-    Raises:
-        UnsupportedMediaTypeError: The body says that it is no JSON.
-        MalformedBodyError: It is none, or no object.
-        InvalidRequestError: See Reads.
-    """
+    rules: RestRules
+    reading: Reading
 
-    def read() -> Request_co:
-        fields = read_json_object(body, rules.limits)
-        return reads(fields, strict=rules.strict, limits=rules.limits)
+    async def request(self, reads: Reads[Request_co], body: httpbody_pb2.HttpBody) -> Request_co:
+        """The request in a body.
 
-    return await aside(read, long=len(body.data) > FEW_BYTES)
+        Raises:
+            UnsupportedMediaTypeError: The body says that it is no JSON.
+            MalformedBodyError: It is none, or no object.
+            InvalidRequestError: See Reads.
+        """
+
+        def read() -> Request_co:
+            fields = read_json_object(body, self.rules.limits)
+            return reads(fields, strict=self.rules.strict, limits=self.rules.limits)
+
+        return await self.reading.request(read, len(body.data))
 
 
 def read_chat(fields: JsonObject, *, strict: bool, limits: Limits) -> ChatRequest:

@@ -11,7 +11,7 @@ from ovchat_server.api.errors import UnavailableError
 from ovchat_server.rest import wire
 from ovchat_server.rest.answers import Forms, answer_bodies
 from ovchat_server.rest.body import ascii_json, json_body
-from ovchat_server.rest.reading import read_body, read_chat, read_text
+from ovchat_server.rest.reading import read_chat, read_text
 from ovchat_server.rest.tokenization import detokenize, tokenize
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ovchat.v1 import rest_service_pb2
     from ovchat_server.api.errors import ApiError
     from ovchat_server.api.json_value import JsonValue
-    from ovchat_server.rest.rules import RestRules
+    from ovchat_server.rest.reading import BodyReader
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
@@ -50,16 +50,16 @@ class RestServices:
 class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
     """ovchat.v1.RestService."""
 
-    def __init__(self, services: RestServices, rules: RestRules) -> None:
-        """Offer `services` to requests that keep to `rules`."""
+    def __init__(self, services: RestServices, bodies: BodyReader) -> None:
+        """Offer `services` to the requests in `bodies`."""
         self._services = services
-        self._rules = rules
+        self._bodies = bodies
 
     async def CreateChatCompletion(
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a chat completion, whole or streamed as the body says."""
-        read = await read_body(read_chat, request, self._rules)
+        read = await self._bodies.request(read_chat, request)
         answer = await self._services.chat.answer(read)
         async with contextlib.aclosing(answer_bodies(answer, read, CHAT, context)) as bodies:
             async for body in bodies:
@@ -69,7 +69,7 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST a text completion, whole or streamed as the body says."""
-        read = await read_body(read_text, request, self._rules)
+        read = await self._bodies.request(read_text, request)
         answer = await self._services.texts.answer(read)
         async with contextlib.aclosing(answer_bodies(answer, read, TEXT, context)) as bodies:
             async for body in bodies:
@@ -79,14 +79,14 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST texts or a conversation, get their tokens."""
-        for body in await tokenize(self._services.tokenization, request, context, self._rules):
+        for body in await tokenize(self._services.tokenization, request, context, self._bodies):
             yield body
 
     async def Detokenize(
         self, request: httpbody_pb2.HttpBody, context: Context
     ) -> AsyncIterator[httpbody_pb2.HttpBody]:
         """POST tokens, get their text."""
-        for body in await detokenize(self._services.tokenization, request, context, self._rules):
+        for body in await detokenize(self._services.tokenization, request, context, self._bodies):
             yield body
 
     async def ListModels(

@@ -9,7 +9,6 @@ from ovchat_server.api.tokenization_request import (
     read_tokenize_request,
 )
 from ovchat_server.rest.body import json_pieces, name_ignored
-from ovchat_server.rest.reading import read_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.tokenization import Tokenized
-    from ovchat_server.rest.rules import RestRules
+    from ovchat_server.rest.reading import BodyReader
     from ovchat_server.serving.tokenization import Tokenization
 
 
@@ -27,10 +26,10 @@ async def tokenize(
     tokenization: Tokenization,
     body: httpbody_pb2.HttpBody,
     context: grpc.aio.ServicerContext[Any, Any],
-    rules: RestRules,
+    bodies: BodyReader,
 ) -> Iterator[httpbody_pb2.HttpBody]:
     """The tokens of texts or of a conversation."""
-    request = await read_body(read_tokenize_request, body, rules)
+    request = await bodies.request(read_tokenize_request, body)
     tokenized = await tokenization.tokenize(request)
     await name_ignored(request.ignored, context)
     return json_pieces(_tokenized(tokenized))
@@ -40,10 +39,10 @@ async def detokenize(
     tokenization: Tokenization,
     body: httpbody_pb2.HttpBody,
     context: grpc.aio.ServicerContext[Any, Any],
-    rules: RestRules,
+    bodies: BodyReader,
 ) -> Iterator[httpbody_pb2.HttpBody]:
     """The text of tokens."""
-    request = await read_body(read_detokenize_request, body, rules)
+    request = await bodies.request(read_detokenize_request, body)
     text = await tokenization.detokenize(request)
     await name_ignored(request.ignored, context)
     return json_pieces({"prompt": text})

@@ -14,7 +14,6 @@ from ovchat.v1 import (
 )
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.rpc import response
-from ovchat_server.rpc.reading import read_message
 from ovchat_server.rpc.request import chat_request, contract_paths, text_request
 from ovchat_server.serving.writing import written
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.reading import Reading
     from ovchat_server.serving.text import TextCompletions
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -35,16 +35,19 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
     """ovchat.v1.ChatService."""
 
-    def __init__(self, chat: ChatCompletions, limits: Limits) -> None:
+    def __init__(self, chat: ChatCompletions, reading: Reading, limits: Limits) -> None:
         """Answer with `chat` what keeps to `limits`."""
         self._chat = chat
+        self._reading = reading
         self._limits = limits
 
     async def CreateChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """The whole answer at once."""
-        read = await read_message(partial(chat_request, stream=False, limits=self._limits), request)
+        read = await self._reading.request(
+            partial(chat_request, request, stream=False, limits=self._limits), request.ByteSize()
+        )
         with contract_paths(request.DESCRIPTOR):
             answer = await self._chat.answer(read)
         return await written(response.chat_completion, await answer.whole())
@@ -53,7 +56,9 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """The answer as it is generated."""
-        read = await read_message(partial(chat_request, stream=True, limits=self._limits), request)
+        read = await self._reading.request(
+            partial(chat_request, request, stream=True, limits=self._limits), request.ByteSize()
+        )
         with contract_paths(request.DESCRIPTOR):
             answer = await self._chat.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
@@ -64,16 +69,19 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
 class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
     """ovchat.v1.CompletionService."""
 
-    def __init__(self, texts: TextCompletions, limits: Limits) -> None:
+    def __init__(self, texts: TextCompletions, reading: Reading, limits: Limits) -> None:
         """Answer with `texts` what keeps to `limits`."""
         self._texts = texts
+        self._reading = reading
         self._limits = limits
 
     async def CreateCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """The whole answer at once."""
-        read = await read_message(partial(text_request, stream=False, limits=self._limits), request)
+        read = await self._reading.request(
+            partial(text_request, request, stream=False, limits=self._limits), request.ByteSize()
+        )
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
         return await written(response.completion, await answer.whole())
@@ -82,7 +90,9 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """The answer as it is generated."""
-        read = await read_message(partial(text_request, stream=True, limits=self._limits), request)
+        read = await self._reading.request(
+            partial(text_request, request, stream=True, limits=self._limits), request.ByteSize()
+        )
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:

@@ -9,13 +9,14 @@ from ovchat.v1 import tokenizer_service_pb2, tokenizer_service_pb2_grpc
 from ovchat_server.api.tokenization_request import (
     read_detokenize_request,
 )
-from ovchat_server.rpc.reading import read_message
 from ovchat_server.rpc.request import tokenize_request
 
 if TYPE_CHECKING:
     import grpc.aio
 
     from ovchat_server.api.limits import Limits
+    from ovchat_server.api.tokenization import DetokenizeRequest
+    from ovchat_server.serving.reading import Reading
     from ovchat_server.serving.tokenization import Tokenization
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -24,8 +25,9 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
     """ovchat.v1.TokenizerService."""
 
-    def __init__(self, tokenization: Tokenization, limits: Limits) -> None:
+    def __init__(self, tokenization: Tokenization, reading: Reading, limits: Limits) -> None:
         """Answer with `tokenization` what keeps to `limits`."""
+        self._reading = reading
         self._tokenization = tokenization
         self._limits = limits
 
@@ -33,7 +35,9 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
         self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.TokenizeResponse:
         """The tokens of texts or of a conversation."""
-        read = await read_message(partial(tokenize_request, limits=self._limits), request)
+        read = await self._reading.request(
+            partial(tokenize_request, request, self._limits), request.ByteSize()
+        )
         tokenized = await self._tokenization.tokenize(read)
         return tokenizer_service_pb2.TokenizeResponse(
             sequences=[
@@ -50,9 +54,13 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
         self, request: tokenizer_service_pb2.DetokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.DetokenizeResponse:
         """The text of tokens."""
-        detokenize_request = read_detokenize_request(
-            # No tokens are no field that is not set: their text is "".
-            {"model": request.model or None, "tokens": list(request.tokens)}
+        read = await self._reading.request(
+            partial(_detokenize_request, request), request.ByteSize()
         )
-        text = await self._tokenization.detokenize(detokenize_request)
+        text = await self._tokenization.detokenize(read)
         return tokenizer_service_pb2.DetokenizeResponse(prompt=text)
+
+
+def _detokenize_request(request: tokenizer_service_pb2.DetokenizeRequest) -> DetokenizeRequest:
+    # No tokens are no field that is not set: their text is "".
+    return read_detokenize_request({"model": request.model or None, "tokens": list(request.tokens)})

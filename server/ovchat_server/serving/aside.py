@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Result = TypeVar("Result")
-
-# A request of so many bytes may take 50 ms to read, where most of it is schemas.
-FEW_BYTES: Final = 1 << 13
 
 
 async def aside(work: Callable[[], Result], *, long: bool = True) -> Result:
