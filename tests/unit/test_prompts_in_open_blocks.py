@@ -48,7 +48,7 @@ def beginnings(run: Run, *requests: Add) -> list[int]:
         pytest.param(1, [1, 2, 3], id="inside"),
         pytest.param(REST, [1, 3, 5], id="to its end"),
         pytest.param(REST + 1, [1, 2, 3], id="beyond"),
-        pytest.param(REST + BLOCK, [1, 2, 3], id="to the end of the next"),
+        pytest.param(REST + BLOCK, [1, 3, 5], id="to the end of the next"),
     ],
 )
 def test_who_fills_the_block_keeps_it_for_one_step_more(more: int, steps: list[int]) -> None:

@@ -42,7 +42,6 @@ class _Prompt:
         piece: What runs of it.
         whole: Its pieces do not get through, so it is read in one.
         inside: The open blocks of others that it may go on in.
-        fills: One of them is its last, and has no room behind it.
     """
 
     sequence: ScheduledSequence
@@ -52,7 +51,6 @@ class _Prompt:
     piece: Handle | None = None
     whole: bool = False
     inside: set[OpenBlock] = field(default_factory=set)
-    fills: bool = False
 
     @property
     def length(self) -> int:
@@ -173,7 +171,6 @@ class PromptReader:
                 taken |= blocks
                 if blocks:
                     prompt.inside = blocks
-                    prompt.fills = self._fills(tokens, prompt.names, blocks)
                     self._inside.append(prompt)
                 yield prompt, end
 
@@ -185,15 +182,9 @@ class PromptReader:
         goes on in it, but not for who has filled it.
         """
         handle = prompt.piece or prompt.sequence.handle
-        return handle is not None and handle.answered <= prompt.fills
-
-    def _fills(
-        self, tokens: Sequence[int], names: Sequence[int], blocks: Iterable[OpenBlock]
-    ) -> bool:
-        """Whether what is read up to here ends with one of these blocks."""
-        full, rest = divmod(len(tokens), self._known.block_size)
-        before = names[full - 2] if full > 1 else 0
-        return not rest and any(name == before for name, _ in blocks)
+        # Whatever block it is known to go on in: a search may have left others behind that one.
+        full = prompt.length % self._known.block_size == 0
+        return handle is not None and handle.answered <= full
 
     def _note_beginnings(
         self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]
