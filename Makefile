@@ -39,7 +39,8 @@ tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
 	@touch $@
 
 test: setup tests/rest/node/node_modules/.installed ## Run all tests: [PYTEST_ARGS=...].
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),,$(BIN)/python -m pytest --numprocesses 2 tests/unit)
+	$(BIN)/python -m pytest $(or $(PYTEST_ARGS),--ignore tests/unit)
 
 .venv/.benchmarks: .venv/.installed
 	$(BIN)/python $(PIP_INSTALL) --editable '.[dev,benchmarks]'

@@ -48,6 +48,8 @@ class Branches:
     async def run(self, rounds: int) -> None:
         for _ in range(rounds):
             requests = [self._request() for _ in range(self.random.randint(2, AT_ONCE))]
+            # As choices of one request are.
+            requests += self.random.choices(requests, k=self.random.choice([0, 1, 6]))
             answers = await asyncio.gather(*map(self._ask, requests))
             for request, sequences in zip(requests, answers, strict=True):
                 for sequence in sequences:

@@ -44,7 +44,7 @@ async def storm_of(client: Client) -> Storm:
 async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client) -> None:
     storm = await storm_of(crowded)
 
-    await storm.run(300, AT_ONCE)
+    await storm.run(200, AT_ONCE)
 
     await until_idle(crowded, "successor")
     load = crowded.server._engines["successor"].status.load
@@ -52,7 +52,7 @@ async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client) -> None
     assert load.preemptions > 0
     assert storm.wrong == []
     assert not storm.lost
-    assert storm.outcomes["whole"] + storm.outcomes["cancelled"] == 300
+    assert storm.outcomes["whole"] + storm.outcomes["cancelled"] == 200
 
 
 async def test_a_storm_in_which_the_engine_dies_again_and_again(crowded: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from tests.parameters import form
@@ -27,6 +28,8 @@ BESIDE: dict[str, Fields] = {
 }
 
 
+# That many different ones.
+PAIRS = list(map("".join, itertools.islice(itertools.product("abcdefghijkl", repeat=2), 128)))
 # Nothing but how likely a prompt was.
 SCORED: Fields = {"echo": True, "logprobs": 0, "max_tokens": 0}
 
@@ -208,7 +211,7 @@ TOGETHER: list[Bound] = [
     ),
     Bound("text", "max_tokens", (0,), (), {**SHORT["text"], "echo": True}),
     # All prompts together make 1,024 choices.
-    Bound("text", "n", (8,), (9,), {**SHORT["text"], "prompt": ["a"] * 128, "max_tokens": 1}),
+    Bound("text", "n", (8,), (9,), {**SHORT["text"], "prompt": PAIRS, "max_tokens": 1}),
     # Bound to a form, the answer has it or calls.
     Bound(
         "chat",
