@@ -18,14 +18,14 @@ class Leaving:
 
     def __init__(self) -> None:
         """Nobody leaves."""
-        self._read: list[tuple[Handle, int]] = []
+        self._reading: list[tuple[Handle, int]] = []
         # Their blocks, which the next step frees.
         self.cancelled = 0
 
     @property
     def blocks(self) -> int:
         """Those that are not free yet."""
-        return self.cancelled + sum(blocks for _, blocks in self._read)
+        return self.cancelled + sum(blocks for _, blocks in self._reading)
 
     def give_up(self, handle: Handle | None, blocks: int, *, read: bool = False) -> None:
         """A sequence is not wanted any more.
@@ -36,7 +36,7 @@ class Leaving:
             read: Its prompt was read, though nothing came of it.
         """
         if handle is not None and not (read or handle.answered):
-            self._read.append((handle, blocks))
+            self._reading.append((handle, blocks))
             return
         if handle is not None:
             handle.cancel()
@@ -45,8 +45,8 @@ class Leaving:
     def stepped(self) -> None:
         """The pipeline made a step: what was cancelled before is free."""
         self.cancelled = 0
-        read, self._read = self._read, []
-        for handle, blocks in read:
+        reading, self._reading = self._reading, []
+        for handle, blocks in reading:
             ended = any(output.finish for output in handle.take())
             if not ended and not handle.dropped():
                 self.give_up(handle, blocks)

@@ -207,12 +207,12 @@ class Scheduler:
         comes further: who throws then fails. A fault that shows later makes all suspects
         again, but they are further on each time, up to where it shows at once.
         """
-        sys.stderr.write(f"a step failed: {type(error).__name__}: {error}\n")
+        reason = f"a step failed: {type(error).__name__}: {error}"
+        sys.stderr.write(f"{reason}\n")
         for sequence in self._running[:]:
             broke_at = sequence.steps
             self._stop(sequence, read=True)
             if sequence.suspect:
-                reason = f"a step failed: {type(error).__name__}: {error}"
                 self.refuse(sequence.request.id, reason, BROKEN)
             else:
                 sequence.suspect, sequence.broke_at = True, broke_at

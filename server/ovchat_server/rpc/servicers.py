@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from ovchat.v1 import chat_pb2, completion_pb2
+    from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.limits import Limits
+    from ovchat_server.api.text import TextRequest
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.reading import Reading
@@ -45,9 +47,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """The whole answer at once."""
-        read = await self._reading.request(
-            partial(chat_request, request, stream=False, limits=self._limits), request.ByteSize()
-        )
+        read = await self._read(request, stream=False)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._chat.answer(read)
         return await written(response.chat_completion, await answer.whole())
@@ -56,14 +56,18 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """The answer as it is generated."""
-        read = await self._reading.request(
-            partial(chat_request, request, stream=True, limits=self._limits), request.ByteSize()
-        )
+        read = await self._read(request, stream=True)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._chat.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 yield await written(response.chat_chunk, chunk)
+
+    async def _read(
+        self, request: chat_pb2.CreateChatCompletionRequest, *, stream: bool
+    ) -> ChatRequest:
+        read = partial(chat_request, request, stream=stream, limits=self._limits)
+        return await self._reading.request(read, request.ByteSize())
 
 
 class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
@@ -79,9 +83,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """The whole answer at once."""
-        read = await self._reading.request(
-            partial(text_request, request, stream=False, limits=self._limits), request.ByteSize()
-        )
+        read = await self._read(request, stream=False)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
         return await written(response.completion, await answer.whole())
@@ -90,14 +92,18 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """The answer as it is generated."""
-        read = await self._reading.request(
-            partial(text_request, request, stream=True, limits=self._limits), request.ByteSize()
-        )
+        read = await self._read(request, stream=True)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 yield await written(response.completion_chunk, chunk)
+
+    async def _read(
+        self, request: completion_pb2.CreateCompletionRequest, *, stream: bool
+    ) -> TextRequest:
+        read = partial(text_request, request, stream=stream, limits=self._limits)
+        return await self._reading.request(read, request.ByteSize())
 
 
 class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
