@@ -19,10 +19,10 @@ import openvino_genai as genai
 
 from benchmarks.plan import Ask, Lane, Plan, Trace
 from benchmarks.request_forms import SEED, TEMPERATURE, TOP_K
+from ovchat_server.engine.contract.spec import EngineSpec
 
 # The server's own, so that it cannot differ.
-from ovchat_server.engine.pipeline import _scheduler_config
-from ovchat_server.engine.spec import EngineSpec
+from ovchat_server.engine.genai.pipeline import _scheduler_config
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ import msgspec
 from benchmarks.plan import Plan, Trace
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.spec import EngineSpec
+    from ovchat_server.engine.contract.spec import EngineSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 # Traces of a run are one line.

@@ -21,8 +21,8 @@ from ovchat_server.api.models import ModelState
 
 # The server's own, so that they cannot differ.
 from ovchat_server.app import _engine_spec
-from ovchat_server.engine.base import GenerationRequest
-from ovchat_server.engine.supervisor import EngineSupervisor
+from ovchat_server.engine.client.supervisor import EngineSupervisor
+from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
 

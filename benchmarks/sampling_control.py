@@ -25,9 +25,9 @@ from benchmarks.figures import Spread
 
 # The server's own, so that they cannot differ.
 from ovchat_server.app import _engine_spec
-from ovchat_server.engine.base import Sampling
-from ovchat_server.engine.messages import Add
-from ovchat_server.engine.pipeline import GenaiPipeline, _plain, _scheduler_config
+from ovchat_server.engine.contract.generation import Sampling
+from ovchat_server.engine.contract.messages import Add
+from ovchat_server.engine.genai.pipeline import GenaiPipeline, _plain, _scheduler_config
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.engine.base import GenerationRequest, Search
+from ovchat_server.engine.contract.generation import GenerationRequest, Search
 from tests.engine.conftest import Watched, collect_all
 from tests.reference_rules import ReferenceModel, log_softmax
 

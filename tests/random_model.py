@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as op
 
-from ovchat_server.engine.graph_parts import integers, parameter, with_past
+from ovchat_server.engine.genai.graph_parts import integers, parameter, with_past
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

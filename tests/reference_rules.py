@@ -9,13 +9,13 @@ import numpy as np
 import openvino as ov
 from numpy.typing import NDArray
 
-from ovchat_server.engine.base import PromptScore
+from ovchat_server.engine.contract.generation import PromptScore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from ovchat_server.engine.base import Sampling
+    from ovchat_server.engine.contract.generation import Sampling
 
 Row = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
-from ovchat_server.engine.spec import EngineSpec
-from ovchat_server.engine.supervisor import EngineSupervisor
+from ovchat_server.engine.client.supervisor import EngineSupervisor
+from ovchat_server.engine.contract.spec import EngineSpec
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.processors import available, serving

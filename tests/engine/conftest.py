@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import GenerationRequest, TokenFinish
-from ovchat_server.engine.spec import EngineSpec
-from ovchat_server.engine.supervisor import EngineSupervisor
+from ovchat_server.engine.client.supervisor import EngineSupervisor
+from ovchat_server.engine.contract.generation import GenerationRequest, TokenFinish
+from ovchat_server.engine.contract.spec import EngineSpec
 from tests.conftest import EXACT, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from ovchat_server.api.models import EngineLoad
-    from ovchat_server.engine.base import Generation, PromptScore
+    from ovchat_server.engine.contract.generation import Generation, PromptScore
 
 
 @dataclass

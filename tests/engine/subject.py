@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.tokenizer import Tokenizer
+from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ovchat_server.engine.base import GenerationRequest
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from tests.reference_rules import ReferenceModel
 
 # Of one token and of several, within a KV block and beyond.

@@ -12,13 +12,13 @@ import pytest
 
 from ovchat_server.api.chat import Tool
 from ovchat_server.api.models import ModelState
-from ovchat_server.api.schema_support import unenforced
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.chat.dialects.plain_schemas import not_plain
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
-from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
-from ovchat_server.engine.grammar import grammar_text
-from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
+from ovchat_server.grammar.formats import grammar_text
+from ovchat_server.grammar.json_layout import laid_out
+from ovchat_server.grammar.schema_support import unenforced
 from tests.engine.conftest import Watched
 from tests.engine.test_structured_output import PROMPT, TOKENIZER, answer, demo_spec
 from tests.json_schemas import random_schema

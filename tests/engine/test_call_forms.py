@@ -12,14 +12,14 @@ import jsonschema
 import pytest
 
 from ovchat_server.api.chat import Tool
-from ovchat_server.api.schema_support import unenforced
 from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, ParserOptions
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.chat.dialects.plain_schemas import not_plain
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
-from ovchat_server.engine.base import Sampling, TokenFinish
-from ovchat_server.engine.grammar import either, grammar_text
-from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.engine.contract.generation import Sampling, TokenFinish
+from ovchat_server.grammar.formats import either, grammar_text
+from ovchat_server.grammar.json_layout import laid_out
+from ovchat_server.grammar.schema_support import unenforced
 from ovchat_server.serving.answer_form import NO_ARGUMENTS
 from tests.engine.test_structured_output import answer, demo, request
 from tests.json_schemas import random_schema

@@ -12,8 +12,8 @@ import pytest
 
 from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.base import GenerationRequest, Sampling, Search
-from ovchat_server.engine.grammar import form_of, grammar_text
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, Search
+from ovchat_server.grammar.formats import form_of, grammar_text
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 from tests.random_model import save_random_model
 

@@ -9,7 +9,7 @@ import pytest
 
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import TokenFinish
+from ovchat_server.engine.contract.generation import TokenFinish
 from tests.engine.conftest import Watched, collect, request, spec
 from tests.successor import successor_text
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import GenerationRequest, Sampling
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from tests.engine.conftest import Watched, collect, collect_all, request, spec
 
 if TYPE_CHECKING:

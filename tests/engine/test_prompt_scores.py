@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.engine.base import GenerationRequest, Sampling
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from tests.conftest import ROOT
 from tests.engine.subject import EXACTLY, PROMPTS, Subject, same_alternatives, started
 from tests.random_model import save_random_model
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from ovchat_server.engine.base import PromptScore
+    from ovchat_server.engine.contract.generation import PromptScore
 
 LENGTH = 6
 

@@ -14,8 +14,14 @@ import pytest
 from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine import supervisor
-from ovchat_server.engine.base import Asker, GenerationRequest, Sampling, Search, TokenFinish
-from ovchat_server.engine.live_requests import MAX_DEATHS
+from ovchat_server.engine.client.live_requests import MAX_DEATHS
+from ovchat_server.engine.contract.generation import (
+    Caller,
+    GenerationRequest,
+    Sampling,
+    Search,
+    TokenFinish,
+)
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, collect, collect_all, request, spec
 from tests.successor import successor_text
@@ -24,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from ovchat_server.engine.base import Generation
-    from ovchat_server.engine.messages import Report
+    from ovchat_server.engine.contract.generation import Generation
+    from ovchat_server.engine.contract.messages import Report
 
 ANY_LETTERS = '{"type":"structural_tag","format":{"type":"regex","pattern":"[a-z]{400}"}}'
 
@@ -311,7 +317,7 @@ async def test_clients_take_turns() -> None:
         os.kill(watched.pid, signal.SIGSTOP)
         clients = ["greedy"] * 6 + ["modest"] * 2
         asked = [
-            read(client, watched.engine.generate([large(start)], Asker(client)))
+            read(client, watched.engine.generate([large(start)], Caller(client)))
             for client, start in zip(clients, "abcdefgh", strict=True)
         ]
         os.kill(watched.pid, signal.SIGCONT)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import GenerationRequest, Sampling
-from ovchat_server.engine.tokenizer import Tokenizer
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, spec
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import Sampling, Search, TokenFinish
+from ovchat_server.engine.contract.generation import Sampling, Search, TokenFinish
 from tests.engine.conftest import Sequence, Watched, collect, collect_all, request, spec
 from tests.successor import FIRST, LAST, successor_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat_server.engine.base import GenerationRequest
+    from ovchat_server.engine.contract.generation import GenerationRequest
 
 # Far below this the model never goes by itself; a beam that leaves the path does, once.
 UNLIKELY = -10.0

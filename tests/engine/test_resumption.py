@@ -15,9 +15,9 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects import hermes
 from ovchat_server.chat.dialects.call_form import CalledTool
 from ovchat_server.chat.prompt import Conversation, PromptRenderer
-from ovchat_server.engine.base import GenerationRequest, Resumption, Sampling
-from ovchat_server.engine.grammar import grammar_text
-from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.engine.contract.generation import GenerationRequest, Resumption, Sampling
+from ovchat_server.grammar.formats import grammar_text
+from ovchat_server.grammar.json_layout import laid_out
 from ovchat_server.serving.model_files import read_model_files
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
-from ovchat_server.engine.grammar import form_of, grammar_text
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
+from ovchat_server.grammar.formats import form_of, grammar_text
 from tests.conftest import ROOT
 from tests.engine.subject import (
     END,

@@ -14,9 +14,9 @@ import openvino as ov
 import openvino_genai as genai
 import pytest
 
-from ovchat_server.api.schema_support import unenforced
-from ovchat_server.engine.base import TokenFinish
-from ovchat_server.engine.scratch import ScratchPipeline, structured, vocabulary_size
+from ovchat_server.engine.contract.generation import TokenFinish
+from ovchat_server.engine.genai.grammar_compiler import ScratchPipeline, structured, vocabulary_size
+from ovchat_server.grammar.schema_support import unenforced
 from tests.combined_schemas import combined_schema
 from tests.conftest import ROOT
 from tests.engine.test_structured_output import DEMO, END, TOKENIZER, answer, demo, grammar, request

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import GenerationRequest, Search
+from ovchat_server.engine.contract.generation import GenerationRequest, Search
 from tests.branches import Branches
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 from tests.random_model import save_random_model

@@ -13,10 +13,10 @@ import pytest
 
 from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.base import GenerationRequest, Sampling, TokenFinish
-from ovchat_server.engine.grammar import Reasoning, after_reasoning, form_of, grammar_text
-from ovchat_server.engine.grammar_sandbox import DIED, SLOW_FOR, GrammarSandbox
-from ovchat_server.engine.tokenizer import Tokenizer
+from ovchat_server.engine.client.grammar_checker import DIED, SLOW_FOR, GrammarSandbox
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
+from ovchat_server.grammar.formats import Reasoning, after_reasoning, form_of, grammar_text
+from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, spec
 from tests.structured_output import SCHEMA

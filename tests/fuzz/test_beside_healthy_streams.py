@@ -12,8 +12,8 @@ import pytest
 
 from ovchat.v1 import completion_pb2, completion_service_pb2_grpc, format_pb2
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import TokenFinish
-from ovchat_server.engine.messages import LENGTH, Add, Cancel, Start, encode
+from ovchat_server.engine.contract.generation import TokenFinish
+from ovchat_server.engine.contract.messages import LENGTH, Add, Cancel, Start, encode
 from tests.engine.conftest import Watched, collect, request, spec
 from tests.grpc.requests import go_on
 from tests.successor import successor_text
@@ -21,7 +21,7 @@ from tests.successor import successor_text
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from ovchat_server.engine.client import EngineClient
+    from ovchat_server.engine.client.connection import EngineClient
     from tests.fuzz.conftest import Target
 
 STREAMS, TOKENS = 16, 300

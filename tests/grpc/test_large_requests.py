@@ -12,7 +12,7 @@ import pytest
 from google.api import httpbody_pb2
 
 from ovchat.v1 import model_service_pb2, rest_service_pb2_grpc, tool_pb2
-from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.grammar.json_layout import laid_out
 from ovchat_server.serving import answer_form
 from tests.grpc.requests import WEATHER, ask
 

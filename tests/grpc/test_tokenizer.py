@@ -16,7 +16,7 @@ from tests.tokenization import REFUSED, SERVED, typed, typed_field
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.base import Asker, Generation, GenerationRequest
+    from ovchat_server.engine.contract.generation import Caller, Generation, GenerationRequest
     from tests.grpc.conftest import Client
 
 DEMO = tokenizers.Tokenizer.from_file(str(ROOT / "models/demo/tokenizer.json"))
@@ -79,9 +79,9 @@ async def test_a_conversation_becomes_the_tokens_that_a_chat_gives_the_model(
     generate = engine.generate
     prompts: list[tuple[int, ...]] = []
 
-    def spy(requests: Sequence[GenerationRequest], asker: Asker) -> Generation:
+    def spy(requests: Sequence[GenerationRequest], caller: Caller) -> Generation:
         prompts.extend(request.prompt for request in requests)
-        return generate(requests, asker)
+        return generate(requests, caller)
 
     monkeypatch.setattr(engine, "generate", spy)
     asked = typed({key: value for key, value in SERVED[name].items() if key not in ONLY_HERE})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.text_request import read_text_request
-from ovchat_server.engine.base import GeneratedTokens, PromptScore, TokenFinish
+from ovchat_server.engine.contract.generation import GeneratedTokens, PromptScore, TokenFinish
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.text import TextCompletions

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ovchat_server.engine.base import PromptScore, Search
-from ovchat_server.engine.kv_pool import KvPool
-from ovchat_server.engine.messages import MIXED_UP, Add, Load
-from ovchat_server.engine.prompt_scores import PromptScores
-from ovchat_server.engine.salts import unsalted
-from ovchat_server.engine.scheduler import Scheduler
-from ovchat_server.engine.step_budget import StepBudget
-from ovchat_server.engine.steps import Output
+from ovchat_server.engine.contract.generation import PromptScore, Search
+from ovchat_server.engine.contract.messages import MIXED_UP, Add, Load
+from ovchat_server.engine.genai.cache_salt import unsalted
+from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+from ovchat_server.engine.scheduling.kv_pool import KvPool
+from ovchat_server.engine.scheduling.scheduler import Scheduler
+from ovchat_server.engine.scheduling.step_budget import StepBudget
+from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

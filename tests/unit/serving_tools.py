@@ -11,7 +11,7 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
-from ovchat_server.engine.base import NOBODY, EngineStatus, GeneratedTokens
+from ovchat_server.engine.contract.generation import ANONYMOUS, EngineStatus, GeneratedTokens
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ServedModel
 from tests.unit.text_tools import byte_tokenizer
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from ovchat_server.engine.base import Asker, GenerationRequest
+    from ovchat_server.engine.contract.generation import Caller, GenerationRequest
 
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
@@ -71,21 +71,21 @@ class ScriptedEngine:
     pieces: Sequence[GeneratedTokens] = ()
     status: EngineStatus = READY
     asked: list[GenerationRequest] = field(default_factory=list)
-    askers: list[Asker] = field(default_factory=list)
+    askers: list[Caller] = field(default_factory=list)
     full: bool = False
 
     def __post_init__(self) -> None:
         self.generation = ScriptedGeneration(self.pieces)
 
-    def check_queue(self, asker: Asker = NOBODY) -> None:  # noqa: ARG002
+    def check_queue(self, caller: Caller = ANONYMOUS) -> None:  # noqa: ARG002
         if self.full:
             raise OverloadedError("full", retry_after=1)
 
     def generate(
-        self, requests: Sequence[GenerationRequest], asker: Asker = NOBODY
+        self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
     ) -> ScriptedGeneration:
         self.asked += requests
-        self.askers.append(asker)
+        self.askers.append(caller)
         return self.generation
 
 

@@ -10,7 +10,7 @@ from ovchat_server.api.chat import Role
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text_request import read_text_request
-from ovchat_server.engine.base import GeneratedTokens, TokenFinish
+from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.text import TextCompletions
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ovchat_server.api.completion import Chunk
-    from ovchat_server.engine.tokenizer import Tokenizer
     from ovchat_server.serving.answer import Answer
+    from ovchat_server.tokenizer.huggingface import Tokenizer
 
 
 def said(index: int, text: str, finish: TokenFinish | None = None) -> GeneratedTokens:

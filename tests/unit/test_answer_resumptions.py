@@ -8,9 +8,9 @@ import pytest
 
 from ovchat_server.chat.dialects import granite, hermes
 from ovchat_server.chat.dialects.call_form import CalledTool
-from ovchat_server.engine.grammar import Reasoning, grammar_text
-from ovchat_server.engine.json_layout import laid_out
-from ovchat_server.engine.resumption import resumed
+from ovchat_server.engine.scheduling.resumption import resumed
+from ovchat_server.grammar.formats import Reasoning, grammar_text
+from ovchat_server.grammar.json_layout import laid_out
 from ovchat_server.serving.answer_form import NOTHING, _resumptions
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from tokenizers import decoders, models, pre_tokenizers
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import ApiError, InvalidRequestError
 from ovchat_server.api.text_request import read_text_request
-from ovchat_server.engine.base import Sampling
-from ovchat_server.engine.tokenizer import Tokenizer
+from ovchat_server.engine.contract.generation import Sampling
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.logits import MAX_BANNED_TOKENS
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.text import TextCompletions
+from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.unit.serving_tools import READY, TOKENIZER, VOCABULARY, ScriptedEngine, served
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.base import GenerationRequest
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.models import ServedModel
 
 BLIND = dataclasses.replace(READY, sees_logits=False)

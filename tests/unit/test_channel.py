@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from ovchat_server.engine.channel import Channel
-from ovchat_server.engine.messages import framed
+from ovchat_server.engine.contract.messages import framed
+from ovchat_server.engine.process.channel import Channel
 from tests.unit.scheduler_tools import sequence
 
 

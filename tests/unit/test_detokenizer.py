@@ -17,7 +17,7 @@ from ovchat_server.chat.detokenizer import (
     Detokenizer,
     token_offsets,
 )
-from ovchat_server.engine.tokenizer import Tokenizer
+from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.unit.text_tools import CONTROL, PieceDecoder, byte_tokenizer, byte_tokens
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.base import Sampling, Search
-from ovchat_server.engine.messages import (
+from ovchat_server.engine.contract.generation import Sampling, Search
+from ovchat_server.engine.contract.messages import (
     LENGTH,
     REFUSED,
     Add,
@@ -21,9 +21,9 @@ from ovchat_server.engine.messages import (
     Failed,
     FrameReader,
     Load,
-    News,
     Ready,
     Report,
+    SequenceOutput,
     Start,
     decode_command,
     decode_event,
@@ -61,7 +61,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(Cancel, COUNT),
 )
 NEWS = st.builds(
-    News,
+    SequenceOutput,
     COUNT,
     st.integers(0, 127),
     st.lists(TOKEN, max_size=4),

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.errors import OverloadedError, UnavailableError
-from ovchat_server.engine.base import Asker, GenerationRequest
-from ovchat_server.engine.live_requests import LiveRequests
-from ovchat_server.engine.messages import Cancel, Command, Load, News, Report, Start
+from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.contract.generation import Caller, GenerationRequest
+from ovchat_server.engine.contract.messages import (
+    Cancel,
+    Command,
+    Load,
+    Report,
+    SequenceOutput,
+    Start,
+)
 
 if TYPE_CHECKING:
     from ovchat_server.api.errors import ApiError
-    from ovchat_server.engine.generation import EngineGeneration
+    from ovchat_server.engine.client.generation_stream import EngineGeneration
 
 LOAD = Load(0, 0, 0, 0, 0, 0, 0)
 
@@ -29,7 +36,7 @@ class Line:
 
     def ask(self, client: str = "a", choices: int = 1, priority: int = 0) -> EngineGeneration:
         requests = [GenerationRequest((9,), 30)] * choices
-        return self.live.start(requests, Asker(client, priority))
+        return self.live.start(requests, Caller(client, priority))
 
     def ids(self) -> list[int]:
         """Those that the engine was told of and not to give up."""
@@ -122,7 +129,7 @@ async def test_who_waits_too_long_is_given_up_for_good() -> None:
         await generation._arrived.wait()
 
     # Its place comes all the same: the report was on its way.
-    line.live.deliver(Report([News(1, 0, [1], [], None)], LOAD, [1]))
+    line.live.deliver(Report([SequenceOutput(1, 0, [1], [], None)], LOAD, [1]))
 
     assert isinstance(await failure(generation), OverloadedError)
     assert line.ids() == []

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from ovchat_server.api.errors import InternalError, UnavailableError
-from ovchat_server.engine.base import GeneratedTokens, TokenFinish
-from ovchat_server.engine.generation import EngineGeneration
-from ovchat_server.engine.messages import BROKEN, MIXED_UP, REFUSED, News
+from ovchat_server.engine.client.generation_stream import EngineGeneration
+from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
+from ovchat_server.engine.contract.messages import BROKEN, MIXED_UP, REFUSED, SequenceOutput
 from ovchat_server.telemetry.logs import RequestIdFilter, request_id
 
 GONE = UnavailableError("There is no engine.", retry_after=1)
@@ -31,7 +31,7 @@ class Engine:
 
     def say(self, identifier: int, *tokens: int, index: int = 0, finish: str | None = None) -> None:
         logprobs = [-float(token) for token in tokens]
-        self.generation.put(News(identifier, index, list(tokens), logprobs, finish))
+        self.generation.put(SequenceOutput(identifier, index, list(tokens), logprobs, finish))
 
 
 def piece(index: int, *tokens: int, finish: TokenFinish | None = None) -> GeneratedTokens:
@@ -232,7 +232,7 @@ async def test_a_failed_request_is_our_fault_and_logged_under_its_id(
     finish: str, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = three()
-    engine.generation.put(News(12, 0, [], [], finish, reason="a step failed"))
+    engine.generation.put(SequenceOutput(12, 0, [], [], finish, reason="a step failed"))
 
     async def ask() -> None:
         request_id.set("r-12")

@@ -18,7 +18,12 @@ from ovchat_server.api.generation import (
     TruncationSide,
 )
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.base import EngineStatus, GenerationRequest, Sampling, Search
+from ovchat_server.engine.contract.generation import (
+    EngineStatus,
+    GenerationRequest,
+    Sampling,
+    Search,
+)
 from ovchat_server.serving.generation import (
     DEFAULT_TOP_K,
     PromptTokens,

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.patterns import literal
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.grammar import Reasoning, after_reasoning, form_of, grammar_text
+from ovchat_server.grammar.formats import Reasoning, after_reasoning, form_of, grammar_text
+from ovchat_server.grammar.patterns import literal
 
 REGEX = Constraint(ConstraintKind.REGEX, "a+", "guided_regex")
 

@@ -9,19 +9,19 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.base import Resumption
-from ovchat_server.engine.compiler import Compiled
-from ovchat_server.engine.grammar_gate import GrammarGate, Grammars
-from ovchat_server.engine.kv_pool import KvPool
-from ovchat_server.engine.messages import REFUSED, Add
-from ovchat_server.engine.scheduler import Scheduler
-from ovchat_server.engine.step_budget import StepBudget
-from ovchat_server.engine.steps import Output
+from ovchat_server.engine.contract.generation import Resumption
+from ovchat_server.engine.contract.messages import REFUSED, Add
+from ovchat_server.engine.process.grammar_gate import GrammarGate, Grammars
+from ovchat_server.engine.process.grammar_thread import Compiled
+from ovchat_server.engine.scheduling.kv_pool import KvPool
+from ovchat_server.engine.scheduling.scheduler import Scheduler
+from ovchat_server.engine.scheduling.step_budget import StepBudget
+from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.prompt_scores import PromptScores
+    from ovchat_server.engine.genai.prompt_logprobs import PromptScores
 
 BLOCK = 4
 

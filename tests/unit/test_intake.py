@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.base import Search
-from ovchat_server.engine.intake import Intake
-from ovchat_server.engine.messages import LENGTH, Add, Cancel, Load, News, Report, Start, encode
+from ovchat_server.engine.contract.generation import Search
+from ovchat_server.engine.contract.messages import (
+    LENGTH,
+    Add,
+    Cancel,
+    Load,
+    Report,
+    SequenceOutput,
+    Start,
+    encode,
+)
+from ovchat_server.engine.process.intake import Intake
 
 ROOM = 16
 LOAD = Load(0, 0, 0, 0, 0, 0, 0)
@@ -60,11 +69,11 @@ def test_who_has_an_id_keeps_it_until_it_ends(capsys: pytest.CaptureFixture[str]
     assert (engine.added, engine.refused) == ([1], {})
     assert capsys.readouterr().err == "the id 1 is in use already\n"
 
-    engine.intake.note(Report([News(1, 0, [9], [], None)], LOAD, []))
+    engine.intake.note(Report([SequenceOutput(1, 0, [9], [], None)], LOAD, []))
     engine.start(Add(1, (8,), 5))
     assert engine.added == [1]
 
-    engine.intake.note(Report([News(1, 0, [], [], "stop")], LOAD, []))
+    engine.intake.note(Report([SequenceOutput(1, 0, [], [], "stop")], LOAD, []))
     engine.start(Add(1, (8,), 5))
     assert engine.added == [1, 1]
 

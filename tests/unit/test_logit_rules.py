@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.base import Sampling
-from ovchat_server.engine.logit_rules import BANNED, LogitRules
+from ovchat_server.engine.contract.generation import Sampling
+from ovchat_server.engine.genai.logits_processors import BANNED, LogitRules
 from tests.reference_rules import ruled
 
 SIZE = 40

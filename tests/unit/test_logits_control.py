@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 from ovchat_server.engine import logits_control
-from ovchat_server.engine.base import Sampling
-from ovchat_server.engine.logits_control import Control, LogitsControl, Resident, ResidentSearch
-from ovchat_server.engine.messages import MIXED_UP, Add
-from ovchat_server.engine.steps import Output
+from ovchat_server.engine.contract.generation import Sampling
+from ovchat_server.engine.contract.messages import MIXED_UP, Add
+from ovchat_server.engine.genai.logits_control import (
+    Control,
+    LogitsControl,
+    Resident,
+    ResidentSearch,
+)
+from ovchat_server.engine.scheduling.steps import Output
 from tests.reference_rules import log_softmax
 
 SIZE = 10

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.known_prefixes import KnownPrefixes
-from ovchat_server.engine.open_blocks import OpenBlocks
+from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
+from ovchat_server.engine.scheduling.partial_blocks import OpenBlocks
 
 NAMES = KnownPrefixes(64, 4).names
 TEXT = (1, 2, 3, 4, 5, 6)

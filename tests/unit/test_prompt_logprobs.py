@@ -10,7 +10,7 @@ import pytest
 
 from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.limits import Limits
-from ovchat_server.engine.base import PromptScore
+from ovchat_server.engine.contract.generation import PromptScore
 from ovchat_server.rest import wire
 from ovchat_server.rpc import response
 from tests.unit.prompt_tools import chat, piece, scores, text, token

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.known_prefixes import KnownPrefixes
-from ovchat_server.engine.messages import BROKEN
-from ovchat_server.engine.prompt_reader import ROWS, TIMES_TOGETHER
-from ovchat_server.engine.step_budget import FIRST_TOKENS, MIN_TOKENS, TIMES_BARE, StepBudget
+from ovchat_server.engine.contract.messages import BROKEN
+from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
+from ovchat_server.engine.scheduling.prompt_reader import ROWS, TIMES_TOGETHER
+from ovchat_server.engine.scheduling.step_budget import (
+    FIRST_TOKENS,
+    MIN_TOKENS,
+    TIMES_BARE,
+    StepBudget,
+)
 from tests.unit.scheduler_tools import BLOCK, Run, sequence
 
 BUDGET = 16

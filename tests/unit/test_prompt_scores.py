@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ovchat_server.engine.base import PromptScore, Sampling
-from ovchat_server.engine.messages import MIXED_UP, Add
-from ovchat_server.engine.prompt_scores import PromptScores
-from ovchat_server.engine.salts import SALTS, Salts, unsalted
-from ovchat_server.engine.step_budget import StepBudget
+from ovchat_server.engine.contract.generation import PromptScore, Sampling
+from ovchat_server.engine.contract.messages import MIXED_UP, Add
+from ovchat_server.engine.genai.cache_salt import SALTS, Salts, unsalted
+from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.unit.scheduler_tools import BLOCK, Run, sequence
 
 if TYPE_CHECKING:

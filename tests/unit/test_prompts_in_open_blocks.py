@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.engine.messages import Add
+from ovchat_server.engine.contract.messages import Add
 from tests.unit.scheduler_tools import BLOCK, Run, search, sequence
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.row_owners import MixUpError, row_owners
+from ovchat_server.engine.genai.row_owners import MixUpError, row_owners
 
 
 @dataclass(eq=False)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.engine.base import Sampling
-from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS, KvPool
-from ovchat_server.engine.messages import BROKEN, REFUSED, Add
-from ovchat_server.engine.scheduler import MAX_DROPS, Scheduler
-from ovchat_server.engine.step_budget import StepBudget
+from ovchat_server.engine.contract.generation import Sampling
+from ovchat_server.engine.contract.messages import BROKEN, REFUSED, Add
+from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS, KvPool
+from ovchat_server.engine.scheduling.scheduler import MAX_DROPS, Scheduler
+from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.unit.scheduler_tools import BLOCK, Handle, Pipeline, Run, alone, sequence
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.prompt_scores import PromptScores
+    from ovchat_server.engine.genai.prompt_logprobs import PromptScores
 
 
 def test_a_sequence_gives_its_tokens_one_a_step() -> None:

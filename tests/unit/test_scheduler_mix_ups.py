@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.messages import MIXED_UP
-from ovchat_server.engine.steps import Output
+from ovchat_server.engine.contract.messages import MIXED_UP
+from ovchat_server.engine.scheduling.steps import Output
 from tests.unit.scheduler_tools import Handle, Run, sequence
 
 

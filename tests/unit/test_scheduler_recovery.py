@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ovchat_server.engine.kv_pool import KvPool
-from ovchat_server.engine.messages import BROKEN, Add
-from ovchat_server.engine.scheduler import Scheduler
-from ovchat_server.engine.step_budget import StepBudget
+from ovchat_server.engine.contract.messages import BROKEN, Add
+from ovchat_server.engine.scheduling.kv_pool import KvPool
+from ovchat_server.engine.scheduling.scheduler import Scheduler
+from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.unit.scheduler_tools import BLOCK, Run, alone, search, sequence
 
 ALWAYS = 1000

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from ovchat_server.engine.base import Resumption
-from ovchat_server.engine.resumption import resumed
+from ovchat_server.engine.contract.generation import Resumption
+from ovchat_server.engine.scheduling.resumption import resumed
 from tests.unit.scheduler_tools import END, Run, alone, sequence, text_of
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.messages import Add
+    from ovchat_server.engine.contract.messages import Add
 
 
 @pytest.fixture(autouse=True)
 def _short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that fit into the small pools of these tests."""
-    monkeypatch.setattr("ovchat_server.engine.sequence.CALL_TOKENS", 4)
+    monkeypatch.setattr("ovchat_server.engine.scheduling.sequence.CALL_TOKENS", 4)
 
 
 def marked(identifier: int, prompt: int, answer: int, **grammars: int) -> Add:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ovchat_server.engine.base import Sampling, Search
-from ovchat_server.engine.kv_pool import LOOK_AHEAD_TOKENS
-from ovchat_server.engine.messages import Add
-from ovchat_server.engine.scheduler import MAX_DROPS
-from ovchat_server.engine.step_budget import StepBudget
+from ovchat_server.engine.contract.generation import Sampling, Search
+from ovchat_server.engine.contract.messages import Add
+from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS
+from ovchat_server.engine.scheduling.scheduler import MAX_DROPS
+from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.unit.scheduler_tools import BLOCK, END, Run, alone, found_alone, search, sequence
 
 if TYPE_CHECKING:

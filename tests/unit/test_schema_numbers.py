@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.schema.nodes import matches
-from ovchat_server.api.schema.numbers import number_node
-from ovchat_server.api.schema.reading import SchemaReader
-from ovchat_server.api.schema.shapes import Number, SchemaError
+from ovchat_server.grammar.schema.nodes import matches
+from ovchat_server.grammar.schema.numbers import number_node
+from ovchat_server.grammar.schema.reading import SchemaReader
+from ovchat_server.grammar.schema.shapes import Number, SchemaError
 
 UNIT = Decimal("0.000001")
 bounds = st.decimals(-2000, 2000, places=4, allow_nan=False) | st.sampled_from(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.schema.nodes import PatternError, fitted, matches, width
-from ovchat_server.api.schema.patterns import may_match, read_pattern
+from ovchat_server.grammar.schema.nodes import PatternError, fitted, matches, width
+from ovchat_server.grammar.schema.patterns import may_match, read_pattern
 
 PATTERNS = [
     "^[a-z]{2,5}$",

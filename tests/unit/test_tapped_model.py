@@ -13,8 +13,8 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from ovchat_server.engine.logits_tap import logits_tap
-from ovchat_server.engine.tapped_model import GRAPH, tapped_model
+from ovchat_server.engine.genai.hooked_model import GRAPH, tapped_model
+from ovchat_server.engine.genai.logits_hook import logits_tap
 from tests.conftest import EXACT, ROOT
 
 if TYPE_CHECKING:

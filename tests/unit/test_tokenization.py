@@ -23,17 +23,17 @@ from ovchat_server.api.tokenization import (
 )
 from ovchat_server.chat.dialects.registry import Dialects
 from ovchat_server.chat.prompt import PromptRenderer
-from ovchat_server.engine.base import EngineStatus
-from ovchat_server.engine.tokenizer import Tokenizer
+from ovchat_server.engine.contract.generation import EngineStatus
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
 from ovchat_server.serving.tokenization import MAX_PADDED_TOKENS, Tokenization
+from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from ovchat_server.engine.base import GeneratedTokens, GenerationRequest
+    from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationRequest
 
 START, END, PAD = 257, 258, 256
 

@@ -18,8 +18,8 @@ from tokenizers import (
     processors,
 )
 
-from ovchat_server.engine.token_bytes import TokenBytes
-from ovchat_server.engine.tokenizer import FEW_TOKENS, Tokenizer, TokenizerError
+from ovchat_server.tokenizer.huggingface import FEW_TOKENS, Tokenizer, TokenizerError
+from ovchat_server.tokenizer.token_bytes import TokenBytes
 from tests.conftest import ROOT
 from tests.unit.text_tools import byte_tokenizer, mixed
 

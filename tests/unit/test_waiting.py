@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ovchat_server.engine.messages import Add
-from ovchat_server.engine.sequence import ScheduledSequence
-from ovchat_server.engine.waiting import WaitingLine
+from ovchat_server.engine.contract.messages import Add
+from ovchat_server.engine.scheduling.sequence import ScheduledSequence
+from ovchat_server.engine.scheduling.waiting import WaitingLine
 from tests.unit.scheduler_tools import Run, sequence
 
 

@@ -9,7 +9,7 @@ import tokenizers
 from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers
 
-from ovchat_server.engine.tokenizer import Tokenizer
+from ovchat_server.tokenizer.huggingface import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

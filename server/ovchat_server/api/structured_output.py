@@ -15,10 +15,10 @@ from ovchat_server.api.grammar_limits import (
     read_pattern,
     refuse_beyond_limits,
 )
-from ovchat_server.api.patterns import MISREAD
-from ovchat_server.api.schema.shapes import SchemaError
-from ovchat_server.api.schema_support import unenforced
-from ovchat_server.api.structural_tag import (
+from ovchat_server.grammar.patterns import MISREAD
+from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema_support import unenforced
+from ovchat_server.grammar.structural_tag import (
     NATIVE_FORMATS,
     patterns,
     structural_format,

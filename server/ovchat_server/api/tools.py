@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.api.errors import shortened
 from ovchat_server.api.grammar_limits import refuse_beyond_limits
-from ovchat_server.api.schema_support import of_objects, unenforced
+from ovchat_server.grammar.schema_support import of_objects, unenforced
 
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader

@@ -1,1 +1,6 @@
-"""Tokens: the engine process, its client, the tokenizer, admission to the KV cache."""
+"""Engines: what is asked of them, the server's side, and what runs in their processes.
+
+`contract` is what both sides share; `client` runs in the server and imports nothing of the
+process's; `process` is the engine process, in which `scheduling` decides what runs in each step
+and `genai` runs it.
+"""

@@ -12,7 +12,7 @@ from ovchat_server.api.completion import Chunk, Completion, CompletionInfo, Fini
 from ovchat_server.chat.agent_format import TagWriter, with_tags
 from ovchat_server.chat.assembler import AssemblyOptions
 from ovchat_server.chat.collector import ChoiceCollector
-from ovchat_server.serving.caller import asker
+from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.completion import ChunkChoice
     from ovchat_server.api.generation import GenerationParams, StreamOptions
     from ovchat_server.chat.assembler import ChoiceAssembler
-    from ovchat_server.engine.base import GeneratedTokens, GenerationRequest
+    from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationRequest
     from ovchat_server.serving.models import ServedModel
     from ovchat_server.serving.opening import Opening
 
@@ -93,7 +93,7 @@ class Answer:
                 yield chunk
             return
         with (
-            self.model.engine.generate(self.requests, asker(self.priority)) as generation,
+            self.model.engine.generate(self.requests, current_caller(self.priority)) as generation,
             self.deadline.ends(generation),
         ):
             async for news in generation:

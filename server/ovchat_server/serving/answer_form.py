@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.chat import PromptEnding, ToolMode
 from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
 from ovchat_server.api.grammar_limits import beyond_limits
-from ovchat_server.api.schema.shapes import SchemaError
-from ovchat_server.api.schema_support import of_objects
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect, ToolDialect
 from ovchat_server.chat.dialects.call_form import CalledTool
-from ovchat_server.engine.base import Resumption
-from ovchat_server.engine.grammar import (
+from ovchat_server.engine.contract.generation import Resumption
+from ovchat_server.grammar.formats import (
     Reasoning,
     after_reasoning,
     either,
     form_of,
     grammar_text,
 )
-from ovchat_server.engine.json_layout import laid_out
+from ovchat_server.grammar.json_layout import laid_out
+from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema_support import of_objects
 from ovchat_server.serving.aside import aside
 from ovchat_server.serving.structured_output import NO_GRAMMAR, Grammar, checked
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from ovchat_server.engine.base import Asker
+from ovchat_server.engine.contract.generation import Caller
 
 # Set by the doors for the task of each call, and read where the engine is asked.
 client: ContextVar[str] = ContextVar("client", default="")
 
 
-def asker(priority: int) -> Asker:
+def current_caller(priority: int) -> Caller:
     """Whoever makes the current request, with the priority that it wants."""
-    return Asker(client.get(), priority)
+    return Caller(client.get(), priority)

@@ -15,7 +15,7 @@ from ovchat_server.chat.prompt import Conversation
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.answer_form import answer_form, reasoning_before
 from ovchat_server.serving.aside import aside
-from ovchat_server.serving.caller import asker
+from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
     PromptTokens,
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import Prompt
-    from ovchat_server.engine.tokenizer import Tokenizer
     from ovchat_server.serving.answer_form import AnswerForm
     from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.tokenizer.huggingface import Tokenizer
 
 # Which of a dialect's markup are control tokens, and the other control tokens. Parsers have to see
 # the first, which callers are not to see; nobody sees the others.
@@ -72,7 +72,7 @@ class ChatCompletions:
 
     async def _answer(self, request: ChatRequest, deadline: Deadline) -> Answer:
         model = self._models.get(request.model)
-        model.engine.check_queue(asker(request.generation.priority))
+        model.engine.check_queue(current_caller(request.generation.priority))
         params = request.generation
         # What is cut anyway may be longer.
         most = None if params.truncation else model.files.context_length

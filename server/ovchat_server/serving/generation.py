@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
 from ovchat_server.api.generation import TruncationSide
-from ovchat_server.engine.base import GenerationRequest, Sampling, Search
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, Search
 from ovchat_server.serving.logits import check_logits
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.engine.tokenizer import Tokenizer
     from ovchat_server.serving.models import ServedModel
+    from ovchat_server.tokenizer.huggingface import Tokenizer
 
 # As long as a prompt, of which each choice has a copy on its way to the engine, too.
 MAX_BANNED_TOKENS = 4096

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ovchat_server.chat.template import ChatTemplate, load_chat_template
 from ovchat_server.chat.template_files import ChatTemplateError
-from ovchat_server.engine.tokenizer import Tokenizer, TokenizerError
+from ovchat_server.tokenizer.huggingface import Tokenizer, TokenizerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

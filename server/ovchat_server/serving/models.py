@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
-    from ovchat_server.engine.base import Engine
+    from ovchat_server.engine.contract.generation import Engine
     from ovchat_server.serving.model_files import ModelFiles
 
 

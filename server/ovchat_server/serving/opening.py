@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.completion import ChunkChoice
     from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.engine.base import GeneratedTokens
+    from ovchat_server.engine.contract.generation import GeneratedTokens
     from ovchat_server.serving.generation import PromptTokens
     from ovchat_server.serving.models import ServedModel
 

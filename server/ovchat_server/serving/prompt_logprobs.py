@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.completion import PromptToken, TokenLogprob
     from ovchat_server.api.generation import GenerationParams
     from ovchat_server.chat.detokenizer import TokenDecoder
-    from ovchat_server.engine.base import PromptScore
+    from ovchat_server.engine.contract.generation import PromptScore
     from ovchat_server.serving.generation import PromptTokens
 
 # Telling so many takes a few milliseconds.

@@ -7,19 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.engine.grammar import form_of, grammar_text
+from ovchat_server.grammar.formats import form_of, grammar_text
 from ovchat_server.serving.aside import aside
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
     from ovchat_server.api.structured_output import Constraint
-    from ovchat_server.engine.base import Resumption
+    from ovchat_server.engine.contract.generation import Resumption
     from ovchat_server.serving.models import ServedModel
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What the engine is to follow; see engine.base.GenerationRequest.
+    """What the engine is to follow; see engine.contract.generation.GenerationRequest.
 
     Attributes:
         text: "": nothing.

@@ -12,7 +12,7 @@ from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.aside import aside
-from ovchat_server.serving.caller import asker
+from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
     PromptTokens,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextPrompt, TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
-    from ovchat_server.engine.base import GenerationRequest
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.models import ModelRegistry, ServedModel
 
 
@@ -65,7 +65,7 @@ class TextCompletions:
         params = _asked(request)
         asks = params.ending.max_tokens != 0
         if asks:
-            model.engine.check_queue(asker(params.priority))
+            model.engine.check_queue(current_caller(params.priority))
         prompts = await aside(partial(_tokenise, model, request))
         grammar = await constrained(model, params.constraint)
         banned = await banned_tokens(model, params)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ovchat_server.api.tokenization import DetokenizeRequest, TokenizeRequest
-    from ovchat_server.engine.tokenizer import Tokenizer
     from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.tokenizer.huggingface import Tokenizer
 
 Arguments = TypeVarTuple("Arguments")
 T = TypeVar("T")

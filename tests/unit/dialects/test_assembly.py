@@ -18,7 +18,7 @@ from ovchat_server.chat.collector import ChoiceCollector
 from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.dialects.chain import Chain, WithoutTags
 from ovchat_server.chat.dialects.registry import choose_dialects
-from ovchat_server.engine.tokenizer import Tokenizer
+from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.unit.dialects.reading import joined
 
 if TYPE_CHECKING:

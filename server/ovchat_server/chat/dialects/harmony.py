@@ -10,7 +10,6 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.patterns import literal
 from ovchat_server.chat.dialects.base import (
     CombinedDialect,
     CombinedOptions,
@@ -26,6 +25,7 @@ from ovchat_server.chat.dialects.call_form import (
 from ovchat_server.chat.dialects.json_calls import read_arguments
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.grammar.patterns import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.patterns import literal
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_form import (
     CalledTool,
@@ -15,6 +14,7 @@ from ovchat_server.chat.dialects.call_form import (
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
 from ovchat_server.chat.dialects.sections import SectionParser
 from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.grammar.patterns import literal
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.patterns import literal
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_form import (
     CalledTool,
@@ -24,6 +23,7 @@ from ovchat_server.chat.dialects.json_calls import (
 )
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.grammar.patterns import literal
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject

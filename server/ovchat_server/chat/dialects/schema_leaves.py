@@ -16,7 +16,7 @@ def leaves(schema: JsonValue, root: JsonValue) -> list[JsonObject]:
     """The alternatives of a schema: each a constant, or of one type; {} is any value.
 
     Args:
-        schema: One that the compiler can enforce, see api.schema_support.
+        schema: One that the compiler can enforce, see grammar.schema_support.
         root: Where its definitions stand.
     """
     found: list[JsonObject] = []

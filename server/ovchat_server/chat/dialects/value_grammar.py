@@ -230,7 +230,7 @@ def _integer(leaf: JsonObject) -> str:
 
 
 def _number(leaf: JsonObject) -> str:
-    # Other bounds are not enforced, see api.schema_support.
+    # Other bounds are not enforced, see grammar.schema_support.
     positive = f"{INTEGER.removeprefix(ebnf.MINUS)} {FRACTION}"
     if "minimum" in leaf:
         return positive

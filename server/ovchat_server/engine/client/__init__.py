@@ -1,0 +1,1 @@
+"""The server's side of engine processes: start, supervise, restart, queue and resume requests."""

@@ -1,0 +1,208 @@
+"""The server's end of one engine process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ovchat_server.api.models import EngineLoad
+from ovchat_server.engine.client.spawn import start_child
+from ovchat_server.engine.contract.messages import (
+    Command,
+    Event,
+    Failed,
+    FrameReader,
+    Load,
+    Ready,
+    Report,
+    Trial,
+    decode_event,
+    encode,
+)
+
+if TYPE_CHECKING:
+    import socket
+
+    from ovchat_server.engine.client.live_requests import LiveRequests
+    from ovchat_server.engine.contract.spec import EngineSpec
+
+READ_SIZE = 1 << 20
+# Between the end of the socket and that of the process, which only has to exit.
+EXIT_TIMEOUT = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class EngineDiedError(Exception):
+    """The engine process ended; the message says how, for an operator."""
+
+
+class EngineClient:
+    """Starts one engine process, speaks to it, and ends it.
+
+    The process is alive from `start` to `close`, or until it dies: then `died` says so.
+    """
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        connection: socket.socket,
+        live: LiveRequests,
+    ) -> None:
+        """Speak to `process` over `connection`; use `start`."""
+        self._live = live
+        self._process = process
+        self._connection = connection
+        loop = asyncio.get_running_loop()
+        self._frames = FrameReader()
+        self._gone: asyncio.Future[None] = loop.create_future()
+        self._ready: asyncio.Future[Ready] = loop.create_future()
+        self._unsent = bytearray()
+        self._failure = ""
+        self._load: Load | None = None
+        # Commands that it was sent, and since when it owes an answer: to one of them, or because
+        # it said that it goes on.
+        self._sent = 0
+        self._owes_since: float | None = None
+        # Not sock_recv in a task, which has the selector told twice for every frame.
+        loop.add_reader(connection, self._read)
+
+    @classmethod
+    async def start(cls, spec: EngineSpec, live: LiveRequests) -> EngineClient:
+        """Start a process that loads `spec`, to work on `live`. It is not ready yet."""
+        client = cls(*await start_child("ovchat_server.engine.process.main"), live)
+        client._write(encode(spec))
+        return client
+
+    @property
+    def load(self) -> EngineLoad | None:
+        """How full it said it was; None: it is not ready, or gone."""
+        if self._load is None:
+            return None
+        return msgspec.convert(self._load, EngineLoad, from_attributes=True)
+
+    async def ready(self) -> Ready:
+        """Wait until the model is loaded; what it can hold.
+
+        Raises:
+            EngineDiedError: It could not be loaded.
+        """
+        return await asyncio.shield(self._ready)
+
+    async def disconnected(self, timeout: float) -> bool:
+        """Wait until nothing more comes from the process; False: it still may."""
+        # Asked of, not for its outcome: whatever ended it, this is how to learn of it.
+        done, _ = await asyncio.wait([self._gone], timeout=timeout)
+        return bool(done)
+
+    async def died(self) -> str:
+        """Wait until the process is gone; how it went, for an operator."""
+        await asyncio.shield(self._gone)
+        code = await self._process.wait()
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return self._failure or f"its engine process ended with {how}"
+
+    async def close(self) -> None:
+        """End the process and wait for it. May be called again."""
+        self._stop_reading()
+        self._connection.close()
+        try:
+            async with asyncio.timeout(EXIT_TIMEOUT):
+                await self._process.wait()
+        except TimeoutError:
+            # It hangs inside a step.
+            self.kill()
+            await self._process.wait()
+
+    def kill(self) -> None:
+        """End the process at once; `died` tells of it."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    def send(self, command: Command) -> None:
+        """Tell the process something; one that is gone is told nothing."""
+        if not self._gone.done():
+            self._sent += 1
+            if self._owes_since is None:
+                self._owes_since = asyncio.get_running_loop().time()
+            self._write(encode(command))
+
+    def hangs(self, seconds: float) -> bool:
+        """Whether the process has owed an answer for so long."""
+        since = self._owes_since
+        return since is not None and asyncio.get_running_loop().time() - since > seconds
+
+    def _write(self, frame: bytes) -> None:
+        """Hand a frame to the socket without waiting; what it does not take goes later.
+
+        Not a StreamWriter: its drain() is a place to be cancelled at, after which nobody
+        could say whether the engine has the request.
+        """
+        self._unsent += frame
+        if len(self._unsent) == len(frame):
+            self._flush()
+
+    def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            sent = self._connection.send(self._unsent)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            # The engine is gone; the reader finds out and tells everybody.
+            self._unsent.clear()
+            loop.remove_writer(self._connection)
+            return
+        del self._unsent[:sent]
+        if self._unsent:
+            loop.add_writer(self._connection, self._flush)
+        else:
+            loop.remove_writer(self._connection)
+
+    def _read(self) -> None:
+        """Deliver the events that came."""
+        try:
+            data = self._connection.recv(READ_SIZE)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._stop_reading()
+        for frame in self._frames.feed(data):
+            self._deliver(decode_event(frame))
+
+    def _stop_reading(self) -> None:
+        """Nothing more comes from the process. May be called again."""
+        if self._gone.done():
+            return
+        self._gone.set_result(None)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._connection)
+        loop.remove_writer(self._connection)
+        self._load = None
+        if not self._ready.done():
+            self._ready.set_exception(EngineDiedError(self._failure or "it ended at start"))
+            # Nobody may be waiting for it.
+            self._ready.exception()
+
+    def _deliver(self, event: Event) -> None:
+        match event:
+            case Report(load=load):
+                self._load = load
+                owes = event.busy or event.taken < self._sent
+                self._owes_since = asyncio.get_running_loop().time() if owes else None
+                self._live.deliver(event)
+            case Trial(id=identifier):
+                self._live.try_alone(identifier)
+            case Ready(load=load):
+                self._load = load
+                self._ready.set_result(event)
+            case Failed(reason=reason):
+                # The engine's own words hold paths and C++: for the log, not for callers.
+                logger.error("engine failed", extra={"pid": self._process.pid, "reason": reason})
+                self._failure = "its engine failed; the server's log says why"

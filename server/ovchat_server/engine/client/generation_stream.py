@@ -1,0 +1,149 @@
+"""Sequences under way, seen from the server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import InternalError
+from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
+from ovchat_server.engine.contract.messages import BROKEN, MIXED_UP, REFUSED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from ovchat_server.api.errors import ApiError
+    from ovchat_server.engine.contract.generation import PromptScore
+    from ovchat_server.engine.contract.messages import SequenceOutput
+
+logger = logging.getLogger(__name__)
+
+_FAILURES: Mapping[str, str] = {
+    REFUSED: "The model's engine refused the request",
+    BROKEN: "The model's engine failed because of the request",
+    MIXED_UP: "The model's engine could not tell the request's tokens from another's; ask again",
+}
+
+
+@dataclass(slots=True)
+class _Piece:
+    """SequenceOutput of one sequence that its reader has not taken yet."""
+
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish: str | None = None
+    alternatives: list[list[tuple[int, float]]] = field(default_factory=list)
+    prompt: list[PromptScore] = field(default_factory=list)
+    reason: str = ""
+
+
+class EngineGeneration:
+    """See engine.contract.generation.Generation.
+
+    Holds news until it is read, merged: a slow reader finds one larger piece a sequence,
+    never a queue. What it can hold is bounded by the sequences' own lengths.
+    """
+
+    def __init__(
+        self,
+        sequences: Mapping[int, range],
+        cancel: Callable[[int], None],
+        forget: Callable[[int], None],
+    ) -> None:
+        """Hold the news of some requests.
+
+        Args:
+            sequences: For the id of each request the indices of its sequences.
+            cancel: Tells the engine to give a request up.
+            forget: No more news of a request need be brought here.
+        """
+        self._sequences = sequences
+        self._cancel = cancel
+        self._forget = forget
+        self._open = {index for indices in sequences.values() for index in indices}
+        self._pieces: dict[int, _Piece] = {}
+        self._failure: ApiError | None = None
+        self._arrived = asyncio.Event()
+
+    def put(self, news: SequenceOutput) -> None:
+        """Take in news."""
+        index = self._sequences[news.id][news.index]
+        # SequenceOutput of a sequence that was given up may still have been on its way.
+        if index in self._open and not self._failure:
+            piece = self._pieces.setdefault(index, _Piece())
+            piece.tokens += news.tokens
+            piece.logprobs += news.logprobs
+            piece.alternatives += news.alternatives
+            piece.prompt += news.prompt
+            piece.finish = news.finish
+            piece.reason = news.reason
+            self._arrived.set()
+
+    def fail(self, error: ApiError) -> None:
+        """See engine.contract.generation.Generation. Only the first reason counts."""
+        self._failure = self._failure or error
+        self._arrived.set()
+
+    def __enter__(self) -> Self:
+        """See engine.contract.generation.Generation; so the others."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give up what has not ended."""
+        for identifier, indices in self._sequences.items():
+            self._forget(identifier)
+            if not self._open.isdisjoint(indices):
+                self._cancel(identifier)
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> GeneratedTokens:
+        """What came since the last time."""
+        if not self._open:
+            raise StopAsyncIteration
+        await self._arrived.wait()
+        if not self._pieces and self._failure:
+            raise self._failure
+        # The one that has waited longest.
+        index = next(iter(self._pieces))
+        piece = self._take(index)
+        if failure := _FAILURES.get(piece.finish or ""):
+            # Here and not where the news came in: the log has the id of the request that reads.
+            logger.error("a request failed", extra={"failure": failure, "reason": piece.reason})
+            raise InternalError(f"{failure}. The server's log says why, under the request id.")
+        finish = TokenFinish(piece.finish) if piece.finish else None
+        if finish:
+            self._open.remove(index)
+        return GeneratedTokens(
+            index,
+            tuple(piece.tokens),
+            finish,
+            tuple(piece.logprobs),
+            tuple(tuple(others) for others in piece.alternatives),
+            tuple(piece.prompt),
+        )
+
+    def end(self, index: int) -> None:
+        """Give up one sequence; the others go on."""
+        self._take(index)
+        self._open.discard(index)
+        for identifier, indices in self._sequences.items():
+            if index in indices and self._open.isdisjoint(indices):
+                self._cancel(identifier)
+
+    def _take(self, index: int) -> _Piece:
+        piece = self._pieces.pop(index, _Piece())
+        if not self._pieces and not self._failure:
+            self._arrived.clear()
+        return piece

@@ -1,0 +1,1 @@
+"""What the server asks of an engine process and what comes back: requests, outputs, frames."""

@@ -1,0 +1,1 @@
+"""The engine process: reads commands, steps, reports; compiles grammars beside the steps."""

@@ -1,0 +1,47 @@
+"""How many KV blocks sequences take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ovchat_server.engine.scheduling.sequence import ScheduledSequence
+
+# A sequence may grow by one token in a step, and the one after it must have a place too.
+LOOK_AHEAD_TOKENS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class KvPool:
+    """A pool of `total` blocks of `block_size` tokens."""
+
+    total: int
+    block_size: int
+
+    def longest(self, width: int) -> int:
+        """Most tokens that it holds for each of `width` sequences that share nothing."""
+        return max((self.total - 1) // width * self.block_size - LOOK_AHEAD_TOKENS, 0)
+
+    def held(self, sequence: ScheduledSequence) -> int:
+        """Blocks that a sequence has or may take in the next step."""
+        return self.blocks(sequence.length) * sequence.request.beams
+
+    def expected(self, sequence: ScheduledSequence) -> int:
+        """Blocks that newcomers leave to a sequence."""
+        return self.blocks(sequence.expected) * sequence.request.beams
+
+    def needed(self, newcomer: ScheduledSequence) -> int:
+        """Blocks that it takes to begin.
+
+        One more than it needs now where it may grow further, or it is the next to be preempted.
+        """
+        return self.expected(newcomer) + (0 if newcomer.request.reserve else 1)
+
+    def at_most(self, sequence: ScheduledSequence) -> int:
+        """Blocks that it has at its end, however long it becomes."""
+        return self.blocks(sequence.longest) * sequence.request.beams
+
+    def blocks(self, length: int) -> int:
+        """Blocks of a sequence of `length` tokens."""
+        return -(-(length + LOOK_AHEAD_TOKENS) // self.block_size)

@@ -1,0 +1,57 @@
+"""The grammars that sequences come back with: compiled when somebody needs them, not before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.engine.scheduling.resumption import resumed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ovchat_server.engine.scheduling.sequence import ScheduledSequence
+
+
+class RestGrammars:
+    """Tells what the rest of a sequence follows, and who waits for that to be compiled."""
+
+    def __init__(
+        self, text: Callable[[Sequence[int]], str], compiled: Callable[[str], bool | None]
+    ) -> None:
+        """Nobody waits.
+
+        Args:
+            text: Of tokens.
+            compiled: Whether a grammar is; asking has it compiled. None: it does not compile.
+        """
+        self._text = text
+        self._compiled = compiled
+        self._missing: set[str] = set()
+
+    def of(self, sequence: ScheduledSequence) -> str | None:
+        """What the rest of a sequence follows; None where no grammar can begin."""
+        request = sequence.request
+        if not (sequence.tokens and request.grammar):
+            return request.grammar
+        if sequence.constrained:
+            return None
+        rest = resumed(request.grammar, request.resumptions, self._text(sequence.tokens))
+        return rest if rest and self._compiled(rest) is not None else None
+
+    def waits(self, sequence: ScheduledSequence, rest: str | None) -> bool:
+        """Whether a sequence that might run has to wait until its rest's grammar is compiled."""
+        # The gate saw to the grammars of those that begin.
+        if not (sequence.tokens and rest) or self._compiled(rest):
+            return False
+        self._missing.add(rest)
+        return True
+
+    def look_again(self) -> None:
+        """Forget who waits: others may run now."""
+        self._missing.clear()
+
+    @property
+    def missing(self) -> bool:
+        """Whether somebody waits, and nothing that is waited for has been compiled since."""
+        known = [self._compiled(grammar) for grammar in self._missing]
+        return bool(known) and all(item is False for item in known)

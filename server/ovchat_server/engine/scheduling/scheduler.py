@@ -1,0 +1,303 @@
+"""Which sequences run: KV blocks are counted before the engine sees a sequence.
+
+genai never gets to decide that its KV cache is full: when it does, it can hand one
+request's tokens to another (reproduced on 2026.4.1), or drop requests that did no wrong.
+So the sum of what the running sequences hold, and may need for the next step, stays within
+the pool. Who said how long its answer may become begins when there is room for all of it. The
+others begin where there is room for the prompt; where one of them cannot get its next block, the
+youngest gives up its place and comes back later as prompt + tokens so far; its caller sees a
+pause.
+
+A sequence whose whole answer follows a grammar cannot come back: the grammar would start anew.
+It keeps its place, so those that run together may at most need the whole pool. What they do not
+use yet is free to others, which give it up when it is needed. One that may call tools in free
+text comes back with a grammar for the rest, once that is compiled. Inside a call there is none:
+those give up their place last, and begin again where they began before. Newcomers leave them room
+for a call, so that it seldom comes to that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from ovchat_server.engine.contract.messages import (
+    BROKEN,
+    MIXED_UP,
+    REFUSED,
+    Add,
+    Load,
+    Report,
+    SequenceOutput,
+)
+from ovchat_server.engine.genai.cache_salt import Salts
+from ovchat_server.engine.scheduling.admission import Admission
+from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
+from ovchat_server.engine.scheduling.cancelled import Leaving
+from ovchat_server.engine.scheduling.prompt_reader import PromptReader
+from ovchat_server.engine.scheduling.resume_grammars import RestGrammars
+from ovchat_server.engine.scheduling.sequence import ScheduledSequence
+from ovchat_server.engine.scheduling.waiting import WaitingLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ovchat_server.engine.contract.generation import PromptScore
+    from ovchat_server.engine.scheduling.kv_pool import KvPool
+    from ovchat_server.engine.scheduling.step_budget import StepBudget
+    from ovchat_server.engine.scheduling.steps import Pipeline
+
+# Times that a sequence the engine dropped without cause is offered again.
+MAX_DROPS = 3
+
+
+class Scheduler:
+    """Admits, steps, preempts and cancels."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        pool: KvPool,
+        budget: StepBudget,
+        on_trial: Callable[[int | None], None],
+        compiled: Callable[[str], bool | None],
+    ) -> None:
+        """Schedule over a pool of KV blocks.
+
+        Args:
+            pipeline: Is stepped.
+            pool: Its pool.
+            budget: What its steps may read.
+            on_trial: Told the id of a suspect before the first step that it takes part in, and
+                None when it is no suspect any more, or gone.
+            compiled: As RestGrammars'.
+        """
+        self._pipeline = pipeline
+        self._pool = pool
+        known = KnownPrefixes(pool.total, pool.block_size)
+        self._reader = PromptReader(pipeline, known, budget)
+        # Oldest first: the youngest is at the end.
+        self._running: list[ScheduledSequence] = []
+        self._waiting = WaitingLine()
+        self._leaving = Leaving()
+        self._salts = Salts()
+        self._refused: list[SequenceOutput] = []
+        self._admitted: list[int] = []
+        self._on_trial = on_trial
+        self._rest_grammars = RestGrammars(pipeline.text, compiled)
+        self._admission = Admission(self._pool, self._waiting, self._rest_grammars)
+        self._peak_batch_size = 0
+        self._generated_tokens = 0
+        self._preemptions = 0
+
+    @property
+    def context_length(self) -> int:
+        """Most tokens of prompt and answer that the pool holds for a sequence on its own."""
+        return self.search_length(1)
+
+    def search_length(self, width: int) -> int:
+        """The same for each of the `width` beams of a search, should they share nothing."""
+        return self._pool.longest(width)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step would do something."""
+        if self._running or self._leaving.blocks or self._refused:
+            return True
+        return len(self._waiting) > 0 and not self._rest_grammars.missing
+
+    def add(self, request: Add) -> None:
+        """Take a sequence; it runs when there is room and it is its turn."""
+        self._waiting.add(ScheduledSequence(request))
+        self._rest_grammars.look_again()
+
+    def cancel(self, identifier: int) -> None:
+        """Give a sequence up. One that is not here any more is no error."""
+        self._rest_grammars.look_again()
+        for sequence in self._running:
+            if sequence.request.id == identifier:
+                self._stop(sequence)
+                return
+        self._waiting.cancel(identifier)
+
+    def refuse(self, identifier: int, reason: str, finish: str = REFUSED) -> None:
+        """Tell in the next report that a sequence will not run, or not go on, and why."""
+        self._refused.append(SequenceOutput(identifier, 0, [], [], finish, reason=reason))
+
+    def step(self) -> Report:
+        """Make room, admit, step, and tell what came of it.
+
+        Raises:
+            Exception: The pipeline throws whatever runs, or cannot be trusted any more.
+        """
+        self._preempt()
+        # The pipeline may drop a sequence that is added in the step that frees another's
+        # blocks (genai 2026.4.1), so those go first.
+        if not self._leaving.blocks:
+            for sequence, grammar in self._admission.newcomers(self._running):
+                self._admit(sequence, grammar)
+            self._begin()
+        start = time.perf_counter()
+        try:
+            self._pipeline.step()
+        except Exception as error:
+            if not self._pipeline.computed:
+                # The prefix cache may have blocks under names of what was never written.
+                raise
+            self._recover(error)
+        else:
+            self._reader.stepped(time.perf_counter() - start)
+        self._leaving.stepped()
+        # The youngest first: so of several that were dropped the oldest is the next again.
+        collected = [news for item in self._running[::-1] if (news := self._collect(item))]
+        if self._waiting.suspects:
+            for sequence in [item for item in self._running if not item.suspect]:
+                # It was on trial, and makes room for the next.
+                self._preempt_one(sequence)
+        refused, self._refused = self._refused, []
+        admitted, self._admitted = self._admitted, []
+        self._peak_batch_size = max(self._peak_batch_size, len(collected))
+        return Report([*refused, *itertools.chain(*collected)], self.load(), admitted)
+
+    def load(self) -> Load:
+        """How full the engine is."""
+        return Load(
+            running_requests=len(self._running),
+            waiting_requests=len(self._waiting),
+            # The next step preempts where the look-ahead does not fit.
+            used_kv_blocks=min(self._held(), self._pool.total),
+            total_kv_blocks=self._pool.total,
+            peak_batch_size=self._peak_batch_size,
+            generated_tokens=self._generated_tokens,
+            preemptions=self._preemptions,
+        )
+
+    def _held(self) -> int:
+        """Blocks that the running and leaving sequences have or may take in the next step."""
+        return sum(map(self._pool.held, self._running)) + self._leaving.blocks
+
+    def _preempt(self) -> None:
+        while len(self._running) > 1 and self._held() - self._leaving.cancelled > self._pool.total:
+            self._preempt_one(self._admission.preemptible(self._running))
+
+    def _preempt_one(self, sequence: ScheduledSequence) -> None:
+        self._stop(sequence)
+        self._waiting.add(sequence)
+        self._preemptions += 1
+
+    def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
+        request = sequence.request
+        sequence.go_on(grammar, self._salts)
+        self._reader.take(sequence)
+        self._running.append(sequence)
+        if not sequence.begun:
+            sequence.begun = True
+            self._admitted.append(request.id)
+        if sequence.suspect:
+            self._on_trial(request.id)
+
+    def _begin(self) -> None:
+        """Have prompts read; who comes to the end of its own begins to answer."""
+        inside = [item for item in self._running if item.handle is not None]
+        for sequence in self._reader.feed(inside):
+            try:
+                sequence.handle = self._pipeline.add(sequence.added, sequence.scores)
+            except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
+                self._leave(sequence)
+                self.refuse(sequence.request.id, f"the pipeline: {error}")
+
+    def _recover(self, error: Exception) -> None:
+        """Begin anew with those that did no wrong, where a step threw.
+
+        Who did cannot be seen. So all become suspects, each of which runs on its own until it
+        comes further: who throws then fails. A fault that shows later makes all suspects
+        again, but they are further on each time, up to where it shows at once.
+        """
+        reason = f"a step failed: {type(error).__name__}: {error}"
+        sys.stderr.write(f"{reason}\n")
+        for sequence in self._running[:]:
+            broke_at = sequence.steps
+            self._stop(sequence, read=True)
+            if sequence.suspect:
+                self.refuse(sequence.request.id, reason, BROKEN)
+            else:
+                sequence.suspect, sequence.broke_at = True, broke_at
+                self._waiting.add(sequence)
+        # They leave in it.
+        self._pipeline.step()
+
+    def _stop(self, sequence: ScheduledSequence, *, read: bool = False) -> None:
+        """Take a running sequence out; its blocks are free after the next step, or a later one."""
+        runs = sequence.handle or self._reader.piece(sequence)
+        self._leaving.give_up(runs, self._pool.held(sequence), read=read)
+        self._leave(sequence)
+
+    def _leave(self, sequence: ScheduledSequence) -> None:
+        self._running.remove(sequence)
+        if sequence.handle is None:
+            self._reader.drop(sequence)
+        else:
+            self._reader.keep(sequence)
+        sequence.handle = None
+        sequence.steps = 0
+        if sequence.suspect:
+            self._on_trial(None)
+        # There is room again, for one that waited for nothing else.
+        self._rest_grammars.look_again()
+
+    def _collect(self, sequence: ScheduledSequence) -> list[SequenceOutput]:
+        if sequence.handle is None:
+            return []
+        sequence.steps += 1
+        outputs = sequence.handle.take()
+        mixed_up = bool(outputs) and outputs[0].finish == MIXED_UP
+        if outputs and sequence.repeated and not mixed_up:
+            # It follows a grammar, so it is no search.
+            [output] = outputs
+            count = sequence.repeats(output.tokens, ended=output.finish is not None)
+            if count < 0:
+                # What it said stays, and is told to be cut.
+                self._stop(sequence)
+                return [SequenceOutput(sequence.request.id, 0, [], [], "length")]
+            outputs = [output.without(count)] if count < len(output.tokens) else []
+        for output in outputs:
+            self._generated_tokens += len(output.tokens)
+            sequence.tokens += output.tokens
+        searched = sequence.request.beams > 1 and sequence.steps > sequence.broke_at
+        if sequence.suspect and (outputs or searched):
+            sequence.suspect = False
+            self._on_trial(None)
+        if mixed_up:
+            # The pipeline knows nothing of it.
+            self._stop(sequence)
+        elif outputs and outputs[0].finish is not None:
+            self._leave(sequence)
+        elif not outputs and sequence.handle.dropped():
+            self._offer_again(sequence)
+        scores: list[PromptScore] = []
+        if outputs and sequence.scores and not mixed_up:
+            scores, sequence.scores = sequence.scores.told, None
+        logprobs = sequence.request.logprobs
+        return [
+            SequenceOutput(
+                sequence.request.id,
+                index,
+                output.tokens,
+                output.logprobs if logprobs else [],
+                output.finish,
+                output.alternatives,
+                scores,
+                output.reason,
+            )
+            for index, output in enumerate(outputs)
+        ]
+
+    def _offer_again(self, sequence: ScheduledSequence) -> None:
+        sequence.drops += 1
+        self._leave(sequence)
+        if sequence.drops > MAX_DROPS:
+            self.refuse(sequence.request.id, "the pipeline kept dropping it", BROKEN)
+        else:
+            self._waiting.add(sequence)

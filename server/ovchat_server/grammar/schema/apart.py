@@ -1,0 +1,69 @@
+"""Shapes that no value has both of, as far as that is easy to see."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from ovchat_server.grammar.schema.shapes import Object, SchemaError, Values, has, together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.grammar.schema.shapes import Shape
+
+# Of objects in each other, whose constants tell them apart.
+MAX_DEPTH = 3
+
+
+def apart(
+    one: Iterable[Shape],
+    other: Iterable[Shape],
+    read: Callable[[JsonValue], list[Shape]],
+    depth: int = MAX_DEPTH,
+) -> bool:
+    """Whether no value has one of some shapes and one of some others.
+
+    Args:
+        one: Some shapes.
+        other: Some others.
+        read: The shapes of a schema.
+        depth: How far to look into objects.
+    """
+    return all(
+        _objects_apart(first, second, read, depth)
+        if isinstance(first, Object) and isinstance(second, Object)
+        else _values_apart(first, second)
+        for first, second in itertools.product(one, other)
+    )
+
+
+def _objects_apart(
+    one: Object, other: Object, read: Callable[[JsonValue], list[Shape]], depth: int
+) -> bool:
+    if _forbids(one, other.required) or _forbids(other, one.required):
+        return True
+    told = set(one.required) & set(other.required) & one.properties.keys() & other.properties.keys()
+    return depth > 0 and any(
+        apart(read(one.properties[name]), read(other.properties[name]), read, depth - 1)
+        for name in sorted(told)
+    )
+
+
+def _forbids(shape: Object, names: Iterable[str]) -> bool:
+    return (
+        shape.rest is False
+        and not shape.patterns
+        and any(name not in shape.properties for name in names)
+    )
+
+
+def _values_apart(one: Shape, other: Shape) -> bool:
+    values, shape = (one, other) if isinstance(one, Values) else (other, one)
+    if not isinstance(values, Values):
+        return together(one, other) is None
+    try:
+        return not any(has(value, shape) for value in values.values)
+    except SchemaError:
+        return False

@@ -1,0 +1,84 @@
+"""Formats of strings, as patterns of what surely has them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ovchat_server.grammar.schema.nodes import Node, PatternError, fitted
+from ovchat_server.grammar.schema.patterns import read_pattern
+
+# Without the 29th of February, which only some years have.
+DATE = (
+    r"[12]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])"
+    r"|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
+)
+TIME = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
+CLOCK = r"(\d{1,6}S|\d{1,6}M(\d{1,6}S)?|\d{1,6}H(\d{1,6}M(\d{1,6}S)?)?)"
+BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+GROUP = r"[0-9a-fA-F]{1,4}"
+# Each place that counts costs the compiler some milliseconds.
+LABEL = r"[a-z0-9]{1,20}(-[a-z0-9]{1,20})?"
+HEX = r"%[0-9A-Fa-f]{2}"
+UNRESERVED = r"\w.~!$&'()*+,;="
+SEGMENT = rf"([{UNRESERVED}:@-]|{HEX})"
+TAIL = rf"(\?([{UNRESERVED}:@/?-]|{HEX})*)?(#([{UNRESERVED}:@/?-]|{HEX})*)?"
+AUTHORITY = rf"(([{UNRESERVED}:-]|{HEX})*@)?([{UNRESERVED}-]|{HEX})*(:\d*)?"
+ATOM = r"[\w!#$%&'*+/=?^`{|}~-]{1,24}"
+VARIABLE = rf"(\w|{HEX})(\.?(\w|{HEX}))*(:[1-9]\d{{0,2}}|\*)?"
+POINTER = r"(/([^/~]|~[01])*)*"
+WORDS = r"[A-Za-z0-9]{1,20}([_.~!$&'()*+,;=/?-][A-Za-z0-9]{0,20})*"
+PATTERNS = {
+    "date": DATE,
+    "time": TIME,
+    "date-time": f"{DATE}T{TIME}",
+    "duration": (
+        rf"P((\d{{1,6}}D|\d{{1,6}}M(\d{{1,6}}D)?|\d{{1,6}}Y(\d{{1,6}}M(\d{{1,6}}D)?)?)(T{CLOCK})?"
+        rf"|T{CLOCK}|\d{{1,6}}W)"
+    ),
+    "email": rf"{ATOM}(\.{ATOM})?@({LABEL}\.){{1,2}}[a-z]{{2,12}}",
+    "hostname": rf"{LABEL}(\.{LABEL}){{0,2}}",
+    "ipv4": rf"({BYTE}\.){{3}}{BYTE}",
+    "ipv6": (
+        rf"({GROUP}:){{7}}{GROUP}|({GROUP}:){{1,7}}:|({GROUP}:){{1,6}}:{GROUP}"
+        rf"|({GROUP}:){{1,4}}(:{GROUP}){{1,3}}|::({GROUP}:){{0,5}}{GROUP}|::"
+    ),
+    "uuid": r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    "uri": (
+        rf"[a-zA-Z][a-zA-Z0-9+.-]*:(//{AUTHORITY}(/{SEGMENT}*)*|/?({SEGMENT}+(/{SEGMENT}*)*)?)"
+        f"{TAIL}"
+    ),
+    "uri-reference": (
+        rf"(//{AUTHORITY}(/{SEGMENT}*)*|/({SEGMENT}+(/{SEGMENT}*)*)?"
+        rf"|([{UNRESERVED}@-]|{HEX})+(/{SEGMENT}*)*)?{TAIL}"
+    ),
+    "uri-template": (rf"([!#$&(-;=?-\[\]_a-z~]|{HEX}|\{{[+#./;?&]?{VARIABLE}(,{VARIABLE})*\}})*"),
+    "json-pointer": POINTER,
+    "relative-json-pointer": rf"(0|[1-9]{{1,6}})(#|{POINTER})",
+}
+# Where a length stands beside the format: one part takes what room there is, or all are short.
+SHORT = {
+    "email": r"\w{1,16}(\.\w{1,16})?@[a-z0-9]{1,16}(-[a-z0-9]{1,16})?\.[a-z]{2,6}",
+    "hostname": r"[a-z][a-z0-9]{0,19}",
+    "uri": rf"https?://{WORDS}",
+    "uri-reference": rf"/{WORDS}",
+}
+
+
+@cache
+def of_format(name: str) -> Node:
+    """The strings of a format that is one of PATTERNS."""
+    return read_pattern(f"^({PATTERNS[name]})$")
+
+
+def fitted_format(name: str, shortest: int, longest: int | None) -> Node:
+    """Strings of a format that have so many characters.
+
+    Raises:
+        PatternError: There are none, or none that are easy to see.
+    """
+    try:
+        return fitted(of_format(name), shortest, longest)
+    except PatternError:
+        if name not in SHORT:
+            raise
+        return fitted(read_pattern(f"^{SHORT[name]}$"), shortest, longest)

@@ -1,0 +1,123 @@
+"""Ranges of numbers as trees: which digits a number may have that lies between two others."""
+
+from __future__ import annotations
+
+from ovchat_server.grammar.schema.code_points import ranges
+from ovchat_server.grammar.schema.nodes import Chars, Node, Repeat, Sequence, choice, text
+
+DIGIT = Chars(ranges("09"))
+
+
+def integers(low: int, high: int) -> Node:
+    """The integers from `low` to `high`, `low` <= `high`."""
+    options: list[Node] = []
+    if low < 0:
+        smallest = max(1, -high)
+        options.append(Sequence((text("-"), _naturals(smallest, -low))))
+    if high >= 0:
+        options.append(_naturals(max(low, 0), high))
+    return choice(options)
+
+
+def decimals(low: int, high: int, places: int) -> Node:
+    """The numbers of at most so many places behind the point, `low` <= `high`.
+
+    Args:
+        low: The least, times 10 to the power of `places`.
+        high: The greatest, likewise.
+        places: At least 1.
+    """
+    options: list[Node] = []
+    if low < 0:
+        # Without -0, which is 0.
+        smallest = max(1, -high)
+        options.append(Sequence((text("-"), _positive(smallest, -low, places))))
+    if high >= 0:
+        options.append(_positive(max(low, 0), high, places))
+    return choice(options)
+
+
+def _positive(low: int, high: int, places: int) -> Node:
+    unit = 10**places
+    least, greatest = low // unit, high // unit
+    zeros, nines = "0" * places, "9" * places
+    start, end = f"{low % unit:0{places}}", f"{high % unit:0{places}}"
+    if least == greatest:
+        return Sequence((_naturals(least, least), _fraction(start, end)))
+    options: list[Node] = []
+    if start != zeros:
+        options.append(Sequence((_naturals(least, least), _fraction(start, nines))))
+        least += 1
+    last = greatest
+    if end != nines:
+        options.append(Sequence((_naturals(greatest, greatest), _fraction(zeros, end))))
+        last -= 1
+    if least <= last:
+        options.append(Sequence((_naturals(least, last), _fraction(zeros, nines))))
+    return choice(options)
+
+
+def _fraction(start: str, end: str) -> Node:
+    """The point and what follows, nothing for 0."""
+    digits = Sequence((text("."), _begun(start, end)))
+    return Repeat(digits, 0, 1) if not int(start) else digits
+
+
+def _begun(start: str, end: str) -> Node:
+    """Digits behind a point, at least one, that with zeros behind are from `start` to `end`."""
+    rest = len(start) - 1
+    first, last = int(start[0]), int(end[0])
+    if start.strip("0") == "" and end.strip("9") == "":
+        return Repeat(DIGIT, 1, rest + 1)
+    if first == last:
+        return Sequence((text(start[0]), _more(start[1:], end[1:])))
+    options: list[Node] = []
+    if start[1:].strip("0"):
+        options.append(Sequence((text(start[0]), _more(start[1:], "9" * rest))))
+        first += 1
+    if end[1:].strip("9"):
+        options.append(Sequence((text(end[0]), _more("0" * rest, end[1:]))))
+        last -= 1
+    if first <= last:
+        options.append(Sequence((_digits(first, last), Repeat(DIGIT, 0, rest))))
+    return choice(options)
+
+
+def _more(start: str, end: str) -> Node:
+    """As `_begun`, or nothing where that is in the range."""
+    if not start:
+        return Sequence(())
+    digits = _begun(start, end)
+    return Repeat(digits, 0, 1) if not int(start) else digits
+
+
+def _naturals(low: int, high: int) -> Node:
+    options: list[Node] = []
+    for size in range(len(str(low)), len(str(high)) + 1):
+        first = max(low, 10 ** (size - 1) if size > 1 else 0)
+        options.append(_same_size(str(first), str(min(high, 10**size - 1))))
+    return choice(options)
+
+
+def _same_size(start: str, end: str) -> Node:
+    """The numbers of so many digits from `start` to `end`."""
+    rest = len(start) - 1
+    if rest < 0:
+        return Sequence(())
+    first, last = int(start[0]), int(end[0])
+    if first == last:
+        return Sequence((text(start[0]), _same_size(start[1:], end[1:])))
+    options: list[Node] = []
+    if start[1:].strip("0"):
+        options.append(Sequence((text(start[0]), _same_size(start[1:], "9" * rest))))
+        first += 1
+    if end[1:].strip("9"):
+        options.append(Sequence((text(end[0]), _same_size("0" * rest, end[1:]))))
+        last -= 1
+    if first <= last:
+        options.append(Sequence((_digits(first, last), Repeat(DIGIT, rest, rest))))
+    return choice(options)
+
+
+def _digits(first: int, last: int) -> Node:
+    return Chars(((ord("0") + first, ord("0") + last),))

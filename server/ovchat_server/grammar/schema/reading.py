@@ -1,0 +1,286 @@
+"""From a schema to its shapes: what its keywords say together."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import shortened
+from ovchat_server.grammar.schema.apart import apart
+from ovchat_server.grammar.schema.formats import PATTERNS
+from ovchat_server.grammar.schema.shapes import (
+    EVERY,
+    KINDS,
+    LARGEST,
+    Array,
+    Number,
+    Object,
+    SchemaError,
+    Shape,
+    String,
+    Values,
+    both,
+    together,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ovchat_server.api.json_value import JsonObject, JsonValue
+
+# Keywords that are not enforced.
+NEVER = (
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "contains",
+    "minContains",
+    "maxContains",
+    "additionalItems",
+    "unevaluatedItems",
+    "$dynamicRef",
+    "$recursiveRef",
+)
+# Of the schemas that stand in each other's places, over a whole schema.
+MAX_READ = 20_000
+# Comparisons to say what stands together, over a whole schema.
+MAX_EFFORT = 300_000
+# Each is compared with all others.
+MAX_ONE_OF = 100
+
+
+class SchemaReader:
+    """Reads the schemas that stand in one."""
+
+    def __init__(self, root: JsonValue) -> None:
+        """Read schemas that may refer to parts of `root`."""
+        self._root = root
+        self._read = 0
+        self._effort = 0
+
+    def shapes(self, schema: JsonValue, inside: frozenset[str] = frozenset()) -> list[Shape]:
+        """The shapes of the values of a schema that stands in the targets `inside` of $refs.
+
+        Raises:
+            SchemaError: It cannot be enforced, or is none.
+        """
+        self._read += 1
+        if self._read > MAX_READ:
+            raise SchemaError("is too large when it is written out")
+        if isinstance(schema, bool):
+            return EVERY if schema else []
+        if not isinstance(schema, dict):
+            raise SchemaError("has no schema")
+        if never := next(filter(schema.__contains__, NEVER), ""):
+            raise SchemaError(f"uses {never}")
+        shapes = _typed(schema)
+        for part in self._parts(schema, inside):
+            shapes = self._in_both(shapes, part)
+        closed = schema.get("unevaluatedProperties") is False
+        return [*map(_closed, shapes)] if closed else shapes
+
+    def _in_both(self, one: list[Shape], other: list[Shape]) -> list[Shape]:
+        shapes: list[Shape] = []
+        for pair in itertools.product(one, other):
+            self._effort += _effort(*pair) + len(shapes)
+            if self._effort > MAX_EFFORT:
+                raise SchemaError("combines too many schemas")
+            shape = together(*pair)
+            if shape is not None and shape not in shapes:
+                shapes.append(shape)
+        return shapes
+
+    def _parts(self, schema: JsonObject, inside: frozenset[str]) -> Iterator[list[Shape]]:
+        """The shapes of what stands beside the keywords of types."""
+        if "$ref" in schema:
+            reference = schema["$ref"]
+            if not isinstance(reference, str) or reference in inside:
+                raise SchemaError("uses a $ref that leads back to itself")
+            yield self.shapes(self.target(reference), inside | {reference})
+        if "const" in schema:
+            yield [Values((schema["const"],))]
+        if "enum" in schema:
+            yield [Values(tuple(_list(schema, "enum")))]
+        if "anyOf" in schema:
+            yield [shape for item in _list(schema, "anyOf") for shape in self.shapes(item, inside)]
+        if "oneOf" in schema:
+            yield self._one_of(schema, inside)
+        for item in _list(schema, "allOf"):
+            yield self.shapes(item, inside)
+
+    def _one_of(self, schema: JsonObject, inside: frozenset[str]) -> list[Shape]:
+        if len(_list(schema, "oneOf")) > MAX_ONE_OF:
+            raise SchemaError(f"uses oneOf of more than {MAX_ONE_OF} schemas")
+        # What stands beside tells them apart, too.
+        beside = {key: value for key, value in schema.items() if key != "oneOf"}
+        options = [self.shapes(both(item, beside), inside) for item in _list(schema, "oneOf")]
+        closed = [[*map(_closed, option)] for option in options]
+        pairs = [*itertools.combinations(range(len(options)), 2)]
+        if not all(apart(options[one], options[other], self.shapes) for one, other in pairs):
+            if not all(
+                apart(closed[one], options[other], self.shapes)
+                and apart(options[one], closed[other], self.shapes)
+                for one, other in pairs
+            ):
+                raise SchemaError("uses oneOf of schemas that are not told apart")
+            options = closed
+        return [shape for option in options for shape in option]
+
+    def target(self, reference: str) -> JsonValue:
+        """What a $ref refers to.
+
+        Raises:
+            SchemaError: It refers to nothing here.
+        """
+        found = self._root
+        if not reference.startswith("#"):
+            raise SchemaError("uses a $ref to no schema of its own")
+        for part in reference.removeprefix("#").split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+                found = found[int(name)]
+            elif isinstance(found, dict) and name in found:
+                found = found[name]
+            else:
+                raise SchemaError("uses a $ref to no schema of its own")
+        return found
+
+
+def _effort(one: Shape, other: Shape) -> int:
+    """How many comparisons it takes to say what two shapes are together."""
+    match one, other:
+        case Values(values), Values(others):
+            return len(values) * len(others)
+        case Object(), Object():
+            return len(one.properties) + len(other.properties) + 1
+    return 1
+
+
+def _closed(shape: Shape) -> Shape:
+    """A shape without properties that are not declared."""
+    if isinstance(shape, Object) and shape.rest in (True, {}):
+        return replace(shape, rest=False)
+    return shape
+
+
+def _typed(schema: JsonObject) -> list[Shape]:
+    """What the keywords of types say."""
+    if "type" not in schema:
+        kinds = [kind for kind in KINDS if kind != "integer"]
+    else:
+        types = schema["type"]
+        kinds = [str(kind) for kind in (types if isinstance(types, list) else [types])]
+        for kind in kinds:
+            if kind not in KINDS:
+                raise SchemaError(f"uses the unknown type {shortened(repr(kind))}")
+        if "number" in kinds:
+            kinds = [kind for kind in kinds if kind != "integer"]
+    return [shape for kind in kinds if (shape := _shape(kind, schema)) is not None]
+
+
+def _shape(kind: str, schema: JsonObject) -> Shape | None:
+    match kind:
+        case "integer" | "number":
+            return _number(schema, whole=kind == "integer")
+        case "string":
+            patterns, formats = schema.get("pattern"), schema.get("format")
+            if not isinstance(patterns, str | None):
+                raise SchemaError("uses a pattern that is no text")
+            shape = String(
+                _count(schema, "minLength") or 0,
+                _count(schema, "maxLength"),
+                () if patterns is None else (patterns,),
+                (str(formats),) if formats in PATTERNS else (),
+            )
+            return together(shape, String())
+        case "array":
+            return _array(schema)
+        case "object":
+            return _object(schema)
+    return KINDS[kind]
+
+
+def _number(schema: JsonObject, *, whole: bool) -> Shape | None:
+    shape: Shape | None = Number(whole=whole, step=_step(schema))
+    for number in (
+        Number(low=_fraction(schema, "minimum")),
+        Number(low=_fraction(schema, "exclusiveMinimum"), above=True),
+        Number(high=_fraction(schema, "maximum")),
+        Number(high=_fraction(schema, "exclusiveMaximum"), below=True),
+    ):
+        shape = None if shape is None else together(shape, number)
+    return shape
+
+
+def _array(schema: JsonObject) -> Array:
+    items = schema.get("items", True)
+    if isinstance(items, list):
+        raise SchemaError("uses items for the first items, which prefixItems is for")
+    return Array(
+        tuple(_list(schema, "prefixItems")),
+        items,
+        _count(schema, "minItems") or 0,
+        _count(schema, "maxItems"),
+        schema.get("uniqueItems") is True,
+    )
+
+
+def _object(schema: JsonObject) -> Object:
+    required = _list(schema, "required")
+    if not isinstance(schema.get("unevaluatedProperties", True), bool):
+        raise SchemaError("uses a schema of unevaluatedProperties")
+    return Object(
+        _named(schema, "properties"),
+        tuple(str(name) for name in required),
+        _named(schema, "patternProperties"),
+        schema.get("additionalProperties", True),
+        schema.get("propertyNames", True),
+        _count(schema, "minProperties") or 0,
+        _count(schema, "maxProperties"),
+    )
+
+
+def _named(schema: JsonObject, key: str) -> JsonObject:
+    value = schema.get(key, {})
+    if not isinstance(value, dict):
+        raise SchemaError(f"has {key} that are no object")
+    return value
+
+
+def _list(schema: JsonObject, key: str) -> list[JsonValue]:
+    value = schema.get(key, [])
+    if not isinstance(value, list):
+        raise SchemaError(f"has an {key} that is no array")
+    return value
+
+
+def _count(schema: JsonObject, key: str) -> int | None:
+    number = _fraction(schema, key)
+    if number is not None and (number < 0 or number.denominator != 1):
+        raise SchemaError(f"has a {key} that is no count")
+    return None if number is None else int(number)
+
+
+def _step(schema: JsonObject) -> Fraction | None:
+    step = _fraction(schema, "multipleOf")
+    if step is not None and step <= 0:
+        raise SchemaError("has a multipleOf that is not above 0")
+    return step
+
+
+def _fraction(schema: JsonObject, key: str) -> Fraction | None:
+    number = schema.get(key)
+    if key not in schema:
+        return None
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise SchemaError(f"has a {key} that is no number")
+    # Beyond that nothing is written.
+    if abs(number) > LARGEST:
+        number = LARGEST if number > 0 else -LARGEST
+    return Fraction(str(number))

@@ -1,0 +1,166 @@
+"""A model's tokenizer, from Hugging Face's `tokenizer.json`."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import tokenizers
+
+from ovchat_server.tokenizer.token_bytes import TokenBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+# Decoding them holds the GIL for less than a tenth of a millisecond.
+FEW_TOKENS = 1000
+# Texts of single tokens.
+REMEMBERED_TEXTS = 8192
+# Their bytes. With alternatives, each token of an answer needs many.
+REMEMBERED_BYTES = 1 << 15
+
+
+class TokenizerError(Exception):
+    """A model's folder has no usable tokenizer."""
+
+
+class _Description(msgspec.Struct):
+    """What of a `tokenizer.json` is read here; the vocabulary is skipped."""
+
+    decoder: dict[str, Any] | None = None
+
+
+class Tokenizer:
+    """Text to tokens and back."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, pad_token: str | None = None) -> None:
+        """Wrap a tokenizer; its truncation and padding are turned off.
+
+        Args:
+            tokenizer: Hugging Face's.
+            pad_token: The text of the token that fills up sequences.
+        """
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+        # Half of what is decoded while answers are written.
+        self._text_alone = lru_cache(REMEMBERED_TEXTS)(self._decode_one)
+        self._bytes_alone = lru_cache(REMEMBERED_BYTES)(self._spell_one)
+        self._longest_token = max(len(token) for token in vocabulary)
+        # Ids may have gaps: this is what they stay below.
+        self.vocabulary_size = max(vocabulary.values()) + 1
+        self.pad_token = None if pad_token is None else vocabulary.get(pad_token)
+        added = tokenizer.get_added_tokens_decoder()
+        self.control_tokens = frozenset(token.content for token in added.values() if token.special)
+        self.markup_tokens = frozenset(
+            token.content for token in added.values() if not token.special
+        )
+        description = msgspec.json.decode(tokenizer.to_str(), type=_Description)
+        self._bytes_of = TokenBytes.of(description.decoder)
+        # Some are tokens of the model, too, and written in its letters (Gemma's "▁▁").
+        known = tokenizer.get_vocab(with_added_tokens=False)
+        self._plain = {
+            number: token.content.encode()
+            for number, token in added.items()
+            if token.content not in known
+        }
+
+    @classmethod
+    def load(cls, directory: Path) -> Tokenizer:
+        """The tokenizer of a model's folder.
+
+        Raises:
+            TokenizerError: There is none, or it cannot be read.
+        """
+        path = directory / "tokenizer.json"
+        if not path.is_file():
+            raise TokenizerError("there is no tokenizer.json")
+        try:
+            tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # tokenizers raises bare Exception
+            raise TokenizerError(f"tokenizer.json cannot be read: {error}") from error
+        return cls(tokenizer, _pad_token(directory / "tokenizer_config.json"))
+
+    def token(self, text: str) -> int | None:
+        """The id of a single token, None where there is none of that text."""
+        return self._tokenizer.token_to_id(text)
+
+    def token_text(self, token: int) -> str:
+        """The token as the vocabulary writes it, such as "Ġthe"; "" where there is none."""
+        return self._tokenizer.id_to_token(token) or ""
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token stands for; none for an id without a token.
+
+        A token may be a part of a character. Those of a text, joined, are the text in UTF-8,
+        with the space in front that some tokenizers put there.
+        """
+        return self._bytes_alone(token)
+
+    def encode(
+        self, text: str, *, special_tokens: bool = False, most_tokens: int | None = None
+    ) -> list[int]:
+        """The tokens of `text`.
+
+        Args:
+            text: Any. What is written like a control token in it becomes one.
+            special_tokens: Add those that the tokenizer puts around a text, such as BOS. A
+                chat template writes its own.
+            most_tokens: Cut the text's end off beyond so many, special ones included.
+        """
+        # Unlike `encode`, the batch form leaves the GIL: 8 MB of text take seconds.
+        [encoding] = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
+        if most_tokens is not None:
+            added = self._tokenizer.num_special_tokens_to_add(False) if special_tokens else 0  # noqa: FBT003
+            encoding.truncate(max(most_tokens - added, 0))
+        if special_tokens:
+            encoding = self._tokenizer.post_process(encoding)
+        return encoding.ids[:most_tokens]
+
+    def fewest_tokens(self, text: str) -> int:
+        """How many tokens `text` has at the least, known without tokenising it."""
+        return len(text) // self._longest_token
+
+    def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
+        """The text of `tokens`; bytes that are no UTF-8 as U+FFFD.
+
+        Args:
+            tokens: Ids of the vocabulary; others have no text.
+            special_tokens: Keep the text of control tokens.
+        """
+        if len(tokens) == 1:
+            return self._text_alone(tokens[0], special_tokens)
+        if len(tokens) <= FEW_TOKENS:
+            return self._tokenizer.decode(tokens, skip_special_tokens=not special_tokens)
+        # The batch form leaves the GIL, but costs 20 times as much for a token.
+        [text] = self._tokenizer.decode_batch([tokens], skip_special_tokens=not special_tokens)
+        return text
+
+    def _decode_one(self, token: int, special_tokens: bool) -> str:  # noqa: FBT001  cached by place
+        return self._tokenizer.decode([token], skip_special_tokens=not special_tokens)
+
+    def _spell_one(self, token: int) -> bytes:
+        plain = self._plain.get(token)
+        return self._bytes_of(self.token_text(token)) if plain is None else plain
+
+
+def _pad_token(path: Path) -> str | None:
+    """The `pad_token` of a `tokenizer_config.json`, None where it has none.
+
+    Raises:
+        TokenizerError: It cannot be read.
+    """
+    if not path.is_file():
+        return None
+    try:
+        config: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TokenizerError(f"{path.name} is not JSON: {error}") from error
+    match config:
+        case {"pad_token": str(text)} | {"pad_token": {"content": str(text)}}:
+            return text
+    return None
