@@ -13,7 +13,7 @@ import pytest
 
 from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine import supervisor
+from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.live_requests import MAX_DEATHS
 from ovchat_server.engine.contract.generation import (
     Caller,
