@@ -93,12 +93,13 @@ UP = """
 import asyncio, json, sys
 from pathlib import Path
 from types import SimpleNamespace
-from ovchat_server.launch.up import run_up
+from ovchat_server.launch import up
 
 values = json.loads(sys.argv[1])
 values["models"] = [SimpleNamespace(name=name) for name in values["models"]]
+up._SERVER_PATIENCE = values.pop("server_patience", up._SERVER_PATIENCE)
 values["envoy_path"] = Path(values["envoy_path"]) if values["envoy_path"] else None
-sys.exit(asyncio.run(run_up(SimpleNamespace(**values), sys.argv[2:])))
+sys.exit(asyncio.run(up.run_up(SimpleNamespace(**values), sys.argv[2:])))
 """
 
 
@@ -336,7 +337,7 @@ async def test_a_second_signal_ends_at_once(launch: Launcher) -> None:
 async def test_a_server_that_does_not_end_is_killed_after_the_drain_timeout(
     launch: Launcher,
 ) -> None:
-    up = await launch("stubborn", drain_timeout=0.2)
+    up = await launch("stubborn", drain_timeout=0.2, server_patience=0.2)
     await up.ready()
     children = up.children()
     up.process.send_signal(signal.SIGTERM)
