@@ -7,13 +7,14 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.engine.contract.generation import BeamSearch, Sampling
 from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.scheduling.scheduler import MAX_DROPS
 from ovchat_server.engine.scheduling.step_budget import StepBudget
+from tests.effort import examples
 from tests.sequence_requests import changed, sequence_request
 from tests.unit.scheduler_tools import BLOCK, END, Run, alone, found_alone, search, sequence
 
@@ -223,7 +224,7 @@ SHAPE = st.tuples(
 
 
 @given(work=st.lists(SHAPE, min_size=1, max_size=12), total=st.integers(4, 40), data=st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_load_ends_complete_and_right(
     work: list[tuple[int, int, int, int | None, int, int, int, bool, bool, bool]],
     total: int,
