@@ -23,7 +23,6 @@ from ovchat_server.grammar.formats import (
 from ovchat_server.grammar.json_layout import laid_out
 from ovchat_server.grammar.schema.shapes import SchemaError
 from ovchat_server.grammar.schema_support import of_objects
-from ovchat_server.serving.aside import aside
 from ovchat_server.serving.structured_output import NO_GRAMMAR, Grammar, checked
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.chat.dialects.call_form import CallForm
     from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
 
 ANY_ARGUMENTS: JsonObject = {"type": "object"}
 NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -59,7 +59,7 @@ class AnswerForm:
 
 
 async def answer_form(
-    model: ServedModel, request: ChatRequest, reasoning: Reasoning | None
+    model: ServedModel, request: ChatRequest, reasoning: Reasoning | None, workers: WorkerPool
 ) -> AnswerForm:
     """What form the answer to a request has.
 
@@ -67,6 +67,7 @@ async def answer_form(
         model: Who answers.
         request: Says what is asked for.
         reasoning: How the model reasons before it answers; None: it does not.
+        workers: Write grammars.
 
     Raises:
         InvalidRequestError: What is asked for cannot be enforced.
@@ -75,14 +76,14 @@ async def answer_form(
     constraint, choice = request.generation.constraint, request.tool_choice
     offered = choice.mode is not ToolMode.NONE and bool(request.tools)
     if constraint is None and not choice.forced:
-        return await _free(model, request, reasoning) if offered else AnswerForm()
+        return await _free(model, request, reasoning, workers) if offered else AnswerForm()
     # Without tools no call is forced: reading the request has refused that.
-    calls = await aside(partial(_calls, model, request)) if offered else []
+    calls = await workers.run(partial(_calls, model, request)) if offered else []
     if constraint is None or choice.forced:
         form, field, closed = either(*calls), choice.field, False
     else:
         opening = "" if _continues(request) else _answer_opening(model)
-        form = await aside(partial(form_of, constraint, opening))
+        form = await workers.run(partial(form_of, constraint, opening))
         field, closed = constraint.field, constraint.closed
         if calls:
             form, closed = either(*calls, form), False
@@ -140,7 +141,7 @@ def _calls(model: ServedModel, request: ChatRequest) -> list[JsonValue]:
 
 
 async def _free(
-    model: ServedModel, request: ChatRequest, reasoning: Reasoning | None
+    model: ServedModel, request: ChatRequest, reasoning: Reasoning | None, workers: WorkerPool
 ) -> AnswerForm:
     """Any text, in which calls follow their tools' schemas where the model can be held to them.
 
@@ -153,7 +154,7 @@ async def _free(
     holds = written is not None and written.trigger and not (unruly or _continues(request))
     asked = choice.allowed is not None or any(tool.strict for tool in request.tools)
     if holds and written and (model.constrains_calls or asked):
-        tools = await aside(partial(_called, request))
+        tools = await workers.run(partial(_called, request))
         plain = written.free(tools, parallel=choice.parallel)
         begun = _reasoned_or_not(plain, reasoning)
         try:

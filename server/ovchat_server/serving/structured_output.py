@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.grammar.formats import form_of, grammar_text
-from ovchat_server.serving.aside import aside
 
 if TYPE_CHECKING:
     from ovchat_server.api.field_path import FieldPath
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.structured_output import Constraint
     from ovchat_server.engine.contract.generation import Resumption
     from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Grammar:
 NO_GRAMMAR = Grammar()
 
 
-async def constrained(model: ServedModel, constraint: Constraint | None) -> Grammar:
+async def constrained(
+    model: ServedModel, constraint: Constraint | None, workers: WorkerPool
+) -> Grammar:
     """The grammar of a whole answer.
 
     Raises:
@@ -43,7 +45,7 @@ async def constrained(model: ServedModel, constraint: Constraint | None) -> Gram
     """
     if constraint is None:
         return NO_GRAMMAR
-    form = await aside(partial(form_of, constraint))
+    form = await workers.run(partial(form_of, constraint))
     text = await checked(model, form, constraint.field)
     return Grammar(text, constraint.closed)
 
