@@ -203,6 +203,7 @@ def in_order(arguments: dict[str, Any], dialect: Dialect, schema: dict[str, Any]
     return sorted(names) if dialect.name == "gemma" else names
 
 
+@pytest.mark.slow
 @every_dialect
 async def test_arguments_follow_random_schemas(demo: Watched, dialect: Dialect) -> None:
     ended = 0

@@ -164,7 +164,10 @@ async def test_forced_calls_follow_their_schemas(
 
 
 @every_form
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("get_weather", marks=pytest.mark.slow), "plan-trip.v2", "plan-trip"],
+)
 async def test_a_function_is_called_by_its_name(
     demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm, name: str
 ) -> None:
@@ -255,6 +258,7 @@ def _is_schema(schema: dict[str, Any]) -> bool:
     return True
 
 
+@pytest.mark.slow
 @every_form
 async def test_a_tool_of_any_schema_is_called_after_it(
     demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm

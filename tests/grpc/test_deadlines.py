@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from ovchat_server.settings import ModelSettings, Settings
 
+# Within a second nothing may be held any more.
+pytestmark = pytest.mark.quiet
+
 LONG = 4000
 INITIAL_WINDOW_SIZE = 4
 

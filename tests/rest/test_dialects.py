@@ -34,6 +34,8 @@ STRICT: dict[str, Any] = {
 
 NAMED = {"type": "function", "function": {"name": "get_weather"}}
 
+pytestmark = pytest.mark.slow
+
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 
