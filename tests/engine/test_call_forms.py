@@ -22,7 +22,7 @@ from ovchat_server.grammar.json_layout import laid_out
 from ovchat_server.grammar.schema_support import unenforced
 from ovchat_server.serving.answer_form import NO_ARGUMENTS
 from tests.engine.test_structured_output import answer, demo, request
-from tests.json_schemas import random_schema
+from tests.json_schemas import random_schema, validate
 from tests.unit.dialects.writers import WRITERS
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def calls_in(
     after = WRITERS[dialect.name].say("after")
     assert parsed(dialect, text + after, ParserOptions(offered(schemas))) == ("after", calls)
     for name, arguments in calls:
-        jsonschema.validate(json.loads(arguments), schemas[name])
+        validate(json.loads(arguments), schemas[name])
     return calls
 
 

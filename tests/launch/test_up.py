@@ -353,7 +353,9 @@ async def test_a_signal_while_starting_ends_everything(launch: Launcher) -> None
     children = up.children()
     up.process.send_signal(signal.SIGINT)
     code, out, _ = await up.ends()
-    assert (code, out) == (0, "")
+    assert code == 0
+    # No banner; Envoy may have logged the requests that find out whether it is ready.
+    assert [line for line in out.splitlines() if not line.startswith("{")] == []
     await gone(*children.values())
 
 
