@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.text import TextCompletions
 
-WORKERS = WorkerPool("test")
+WORKERS = WorkerPool("test", 1)
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100
