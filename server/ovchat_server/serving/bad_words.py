@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,8 +33,8 @@ async def banned_sequences(
     # What the model has no token for, it never generates.
     known = tuple(tokens for tokens in sequences if max(tokens) < size)
     if (count := sum(map(len, known))) > MAX_BANNED_TOKENS:
-        complaint = f"bad_words make {count} tokens; at most {MAX_BANNED_TOKENS} are looked for."
-        raise InvalidRequestError.of([Violation("bad_words", complaint)])
+        complaint = f"make {count} tokens; at most {MAX_BANNED_TOKENS} are looked for."
+        raise InvalidRequestError.about("bad_words", complaint)
     return known
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import ContextLengthExceededError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import TruncationSide
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class ContextWindow:
             return tokens
         return tokens[-keep:] if truncation.side is TruncationSide.LEFT else tokens[:keep]
 
-    def check_prompt(self, field: str, tokens: int) -> None:
+    def check_prompt(self, field: FieldPath, tokens: int) -> None:
         """Refuse a prompt that leaves no room for an answer.
 
         Args:
@@ -76,7 +77,7 @@ class ContextWindow:
             )
         if ending.min_tokens > left:
             raise ContextLengthExceededError.of_answer(
-                "min_tokens", ending.min_tokens, prompt_tokens, self._length
+                FieldPath.of("min_tokens"), ending.min_tokens, prompt_tokens, self._length
             )
         if ending.max_tokens is not None:
             return ending.max_tokens

@@ -7,7 +7,7 @@ import secrets
 import zlib
 from typing import TYPE_CHECKING, TypeVar
 
-from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, Search
+from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ def generation_requests(
             prompt=prompt.tokens,
             max_tokens=most,
             sampling=Sampling() if beams else sampling,
-            search=Search(beams.width, params.n, beams.length_penalty) if beams else None,
+            beam_search=BeamSearch(beams.width, params.n, beams.length_penalty) if beams else None,
             min_tokens=ending.min_tokens,
             ignore_eos=ending.ignore_eos,
             # The engine would let none of them appear before the end of a grammar; the

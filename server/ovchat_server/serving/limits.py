@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.serving.context import ContextWindow
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def check_limits(
             cannot do what is asked for.
     """
     size = model.files.vocabulary_size
-    _check_tokens(size, "stop_token_ids", params.ending.stop_token_ids)
-    _check_tokens(size, "allowed_token_ids", params.sampling.allowed_token_ids)
+    _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
+    _check_tokens(size, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
     if not model.engine.status.sees_logits:
         _check_needs_no_logits(params)
     _check_biased_tokens(size, params)
@@ -43,8 +44,7 @@ def check_limits(
     for prompt in prompts:
         if not prompt.tokens:
             # The engine takes none, and ends all it runs when it is given one.
-            complaint = f"{prompt.field} makes an empty prompt."
-            raise InvalidRequestError.of([Violation(prompt.field, complaint)])
+            raise InvalidRequestError.about(prompt.field, "makes an empty prompt.")
         _check_tokens(size, prompt.field, prompt.tokens)
         window.check_prompt(prompt.field, len(prompt.tokens))
     return [window.max_tokens(len(prompt.tokens)) for prompt in prompts]
@@ -68,41 +68,42 @@ def check_prompt_logprobs(
     each = sum(1 + alternatives for alternatives in asked.values())
     count = sum(len(prompt.tokens) for prompt in prompts) * each * copies
     if count > maximum:
-        complaint = (
-            f"{' and '.join(asked)} asked for {count} log probabilities of prompts, all choices "
-            f"together, of which at most {maximum} are told: ask for fewer alternatives or "
-            "choices, or of fewer tokens."
+        first, *others = asked
+        text = ErrorText.of(
+            first,
+            *(ErrorText.of(" and ", other) for other in others),
+            f" asked for {count} log probabilities of prompts, all choices together, of which at "
+            f"most {maximum} are told: ask for fewer alternatives or choices, or of fewer tokens.",
         )
-        raise InvalidRequestError.of([Violation(next(iter(asked)), complaint)])
+        raise InvalidRequestError.of([Violation(first, text)])
 
 
-def _check_tokens(vocabulary_size: int, field: str, tokens: Sequence[int]) -> None:
+def _check_tokens(vocabulary_size: int, field: FieldPath, tokens: Sequence[int]) -> None:
     """Refuse tokens that the model does not have: the engine would read past its tables."""
     if not tokens or max(tokens) < vocabulary_size:
         return
     index = next(index for index, token in enumerate(tokens) if token >= vocabulary_size)
-    path = f"{field}[{index}]"
-    complaint = (
-        f"{path} is {tokens[index]}, but the model's vocabulary has {vocabulary_size} tokens."
-    )
-    raise InvalidRequestError.of([Violation(path, complaint)])
+    complaint = f"is {tokens[index]}, but the model's vocabulary has {vocabulary_size} tokens."
+    raise InvalidRequestError.about(field / index, complaint)
 
 
 def _check_biased_tokens(vocabulary_size: int, params: GenerationParams) -> None:
     biases = params.sampling.logit_bias
-    if paths := [f"logit_bias.{token}" for token, _ in biases if token >= vocabulary_size]:
+    if unknown := [str(token) for token, _ in biases if token >= vocabulary_size]:
         complaint = f"is no token: the model's vocabulary has {vocabulary_size} tokens."
-        raise InvalidRequestError.of([Violation(path, f"{path} {complaint}") for path in paths])
+        raise InvalidRequestError.of(
+            [Violation.of(FieldPath.of("logit_bias", token), complaint) for token in unknown]
+        )
 
 
 def _check_needs_no_logits(params: GenerationParams) -> None:
     alternatives = [params.top_logprobs_field] if params.top_logprobs else []
-    names = (*params.sampling.logit_changes(), *alternatives, *params.prompt_alternatives())
-    if asked := dict.fromkeys(names):
+    changes = map(FieldPath.of, params.sampling.logit_changes())
+    if asked := dict.fromkeys((*changes, *alternatives, *params.prompt_alternatives())):
         complaint = (
             "is not supported by this model here: the plugin of the device that it runs on has "
             "no operation to see the logits."
         )
         raise InvalidRequestError.of(
-            [Violation(name, f"{name} {complaint}", "unsupported_parameter") for name in asked]
+            [Violation.of(field, complaint, "unsupported_parameter") for field in asked]
         )

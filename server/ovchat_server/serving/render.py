@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding, ToolMode
 from ovchat_server.api.errors import ContextLengthExceededError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.chat.prompt import Conversation
 from ovchat_server.serving.context import ContextWindow
 
@@ -29,7 +30,7 @@ class RenderedPrompt:
         inside_reasoning: It ends inside the model's reasoning, so the answer begins there.
     """
 
-    field: str
+    field: FieldPath
     tokens: tuple[int, ...]
     text: str = ""
     inside_reasoning: bool = False
@@ -50,7 +51,7 @@ def render_chat(model: ServedModel, request: ChatRequest) -> RenderedPrompt:
     else:
         inside_reasoning = model.dialects.opened_by(prompt.text)
     tokens = ContextWindow(model, params).truncate(prompt.tokens)
-    return RenderedPrompt("messages", tokens, prompt.text, inside_reasoning)
+    return RenderedPrompt(FieldPath.of("messages"), tokens, prompt.text, inside_reasoning)
 
 
 def render_conversation(
@@ -91,7 +92,11 @@ def render_texts(model: ServedModel, request: TextRequest) -> list[RenderedPromp
 
 
 def _render_text(
-    model: ServedModel, request: TextRequest, window: ContextWindow, field: str, prompt: TextPrompt
+    model: ServedModel,
+    request: TextRequest,
+    window: ContextWindow,
+    field: FieldPath,
+    prompt: TextPrompt,
 ) -> RenderedPrompt:
     tokenizer, context = model.files.tokenizer, model.files.context_length
     truncation = request.generation.truncation
