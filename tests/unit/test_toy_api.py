@@ -62,21 +62,38 @@ def engine() -> ScriptedEngine:
     )
 
 
+def offered(engine: ScriptedEngine) -> RestServices:
+    models = ModelRegistry([served(engine)])
+    return RestServices(
+        ChatCompletions(models, WORKERS),
+        TextCompletions(models, WORKERS),
+        Tokenization(models, WORKERS),
+        models,
+        Versions("", "", ""),
+    )
+
+
 @contextlib.asynccontextmanager
 async def serving(engine: ScriptedEngine) -> AsyncIterator[grpc.aio.Channel]:
     """A server with the toy beside all other APIs."""
-    models = ModelRegistry([served(engine)])
-    chat, texts = ChatCompletions(models, WORKERS), TextCompletions(models, WORKERS)
-    tokenization, versions = Tokenization(models, WORKERS), Versions("", "", "")
+    services = offered(engine)
     workers = CodecWorkers(WORKERS, WORKERS)
-    apis = public_apis(RestServices(chat, texts, tokenization, models, versions))
     rest = RestDoor(
-        {**apis, TALK: toy_api(chat)},
+        {**public_apis(services), TALK: toy_api(services.chat)},
         BodyReader(strict=False, limits=DEFAULT_LIMITS, workers=workers),
         default_errors=encode_error,
     )
     server = create_server(
-        Services(chat, texts, models, tokenization, versions, workers, rest, rest.error),
+        Services(
+            services.chat,
+            services.texts,
+            services.models,
+            services.tokenization,
+            services.versions,
+            workers,
+            rest,
+            rest.error,
+        ),
         health.aio.HealthServicer(),
         Calls(),
         ServerOptions(1 << 20, 10, None, None, DEFAULT_LIMITS),
@@ -179,7 +196,6 @@ async def test_other_apis_stay_as_they_are() -> None:
 
 
 def test_every_rpc_of_the_contract_is_registered() -> None:
-    nothing: Any = None
-    apis = public_apis(RestServices(nothing, nothing, nothing, nothing, nothing))
+    apis = public_apis(offered(engine()))
     service = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"]
     assert set(apis) == {f"/{service.full_name}/{method.name}" for method in service.methods}
