@@ -20,10 +20,12 @@ from ovchat_server.api.generation import (
 )
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.contract.generation import (
+    BeamSearch as EngineBeamSearch,
+)
+from ovchat_server.engine.contract.generation import (
     EngineStatus,
     GenerationRequest,
     Sampling,
-    Search,
 )
 from ovchat_server.serving.generation import (
     DEFAULT_TOP_K,
@@ -142,7 +144,7 @@ def test_choices_are_requests_of_their_own_in_the_order_of_the_prompts() -> None
 def test_a_search_is_one_request_for_all_choices() -> None:
     params = GenerationParams(SamplingParams(temperature=1, seed=3), n=2, beams=BeamSearch(4, 0.5))
     [request] = requests(params)
-    assert request.search == Search(width=4, returned=2, length_penalty=0.5)
+    assert request.beam_search == EngineBeamSearch(width=4, returned=2, length_penalty=0.5)
     assert request.sequences == 2
     # It takes no samples.
     assert request.sampling == Sampling()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import TruncationSide
-from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, Search
+from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
 from ovchat_server.serving.logits import check_logits
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _request(
         prompt=prompt.tokens,
         max_tokens=_max_tokens(model, params, prompt),
         sampling=sampling,
-        search=Search(beams.width, params.n, beams.length_penalty) if beams else None,
+        beam_search=BeamSearch(beams.width, params.n, beams.length_penalty) if beams else None,
         min_tokens=ending.min_tokens,
         ignore_eos=ending.ignore_eos,
         # The engine would let none of them appear before the end of a grammar; the assembler
