@@ -12,7 +12,7 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
-from ovchat_server.engine.genai.grammar_compiler import ScratchPipeline, structured, vocabulary_size
+from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, structured, vocabulary_size
 from ovchat_server.engine.genai.hooked_model import tapped_model
 from ovchat_server.engine.genai.logits_control import (
     Control,
@@ -133,10 +133,11 @@ class GenaiPipeline:
         # Of its own: pieces of prompts have no request's.
         self._ids = itertools.count()
         self.vocabulary_size = vocabulary_size(spec.path)
-        self._scratch = ScratchPipeline(self._tokenizer, self.vocabulary_size)
         self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
+        # Measures how the process grows, so after the KV cache was allocated.
+        self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
     def add(self, request: Add, scores: PromptScores | None = None) -> GenaiHandle:
         """Take a sequence in; it runs from the next step on."""
@@ -171,14 +172,6 @@ class GenaiPipeline:
     def text(self, tokens: Sequence[int]) -> str:
         """Tokens as text, control tokens and all."""
         return str(self._tokenizer.decode([*tokens], skip_special_tokens=False))
-
-    def compile(self, grammar: str) -> None:
-        """Compile a grammar, so that the step that needs it finds it. In a thread of its own.
-
-        Raises:
-            GrammarError: It does not compile.
-        """
-        self._scratch.compile(grammar)
 
     def _load(self, spec: EngineSpec) -> tuple[genai.ContinuousBatchingPipeline, bool]:
         """The model in a pipeline, and whether its logits can be seen."""

@@ -56,7 +56,8 @@ class Admission:
             if running and taken + needed > self._pool.total:
                 break
             grammar = self._rest_grammars.of(sequence)
-            if self._rest_grammars.waits(sequence, grammar):
+            # Without one it is added as it was before.
+            if self._rest_grammars.waits(sequence.added.grammar if grammar is None else grammar):
                 passed.add(sequence.request.id)
                 continue
             self._waiting.take(sequence)
