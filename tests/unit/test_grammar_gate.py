@@ -33,6 +33,9 @@ class FakeCompiler:
     full: bool = False
     cleared: int = 0
 
+    def run(self) -> None:
+        """Nothing is compiled by itself."""
+
     def start(self, grammar: str) -> None:
         self.started.append(grammar)
 
@@ -275,6 +278,8 @@ def test_a_sequence_with_a_grammar_is_never_started_twice(
 
 
 MARKS = (Resumption("", "later"),)
+# Such a sequence repeats what it said.
+NOWHERE = (Resumption("", ""),)
 
 
 def returning(identifier: int, *, suspect: bool = False) -> Add:
@@ -411,10 +416,34 @@ def test_none_begins_while_it_is_full_and_those_that_began_look_their_grammars_u
     assert engine.finish == {1: "length", 2: "length"}
 
 
+def test_who_repeats_what_it_said_waits_for_its_grammar_if_that_was_cleared_meanwhile() -> None:
+    engine = Engine(total=9, compiler=SmallCompiler())
+
+    def turn() -> None:
+        engine.compiler.run()
+        engine.gate.open()
+        if engine.scheduler.busy:
+            engine.step()
+
+    engine.gate.add(add(1, answer=20))
+    engine.gate.add(msgspec.structs.replace(add(2, "g", answer=16), resumptions=NOWHERE))
+    while not engine.scheduler.load().preemptions:
+        turn()
+    engine.gate.add(add(3, "h"))
+    while engine.finish.keys() != {1, 2, 3}:
+        turn()
+
+    assert engine.compiler.cleared >= 2
+    assert [request.grammar for request in engine.pipeline.added].count("g") == 2
+
+
 @given(
     st.lists(
         st.tuples(
-            st.integers(0, 9), st.sampled_from(["", *"abcd"]), st.booleans(), st.integers(1, 12)
+            st.integers(0, 9),
+            st.sampled_from(["", *"abcd"]),
+            st.sampled_from([(), MARKS, NOWHERE]),
+            st.integers(1, 20),
         ),
         min_size=1,
         max_size=16,
@@ -424,21 +453,24 @@ def test_none_begins_while_it_is_full_and_those_that_began_look_their_grammars_u
     st.integers(0, 2),
 )
 def test_no_step_compiles_and_all_end_however_few_grammars_are_kept(
-    wanted: list[tuple[int, str, bool, int]], total: int, room: int, wait: int
+    wanted: list[tuple[int, str, tuple[Resumption, ...], int]], total: int, room: int, wait: int
 ) -> None:
     compiler = SmallCompiler(room=room)
     engine = Engine(total, compiler, wait)
     coming = sorted(
-        (at, identifier, grammar, calls, answer)
-        for identifier, (at, grammar, calls, answer) in enumerate(wanted)
+        (
+            (at, identifier, grammar, marks, answer)
+            for identifier, (at, grammar, marks, answer) in enumerate(wanted)
+        ),
+        key=lambda item: item[:2],
     )
     idle = 0
     for turn in range(10_000):
         while coming and coming[0][0] <= turn:
-            _, identifier, grammar, calls, answer = coming.pop(0)
+            _, identifier, grammar, marks, answer = coming.pop(0)
             request = add(identifier, grammar, answer=answer)
-            marks = MARKS if grammar and calls else ()
-            engine.gate.add(msgspec.structs.replace(request, resumptions=marks))
+            resumptions = marks if grammar else ()
+            engine.gate.add(msgspec.structs.replace(request, resumptions=resumptions))
         compiler.run()
         engine.gate.open()
         if engine.scheduler.busy:
