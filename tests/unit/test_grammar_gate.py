@@ -416,6 +416,7 @@ def test_none_begins_while_it_is_full_and_those_that_began_look_their_grammars_u
 def test_who_repeats_what_it_said_waits_for_its_grammar_if_that_was_cleared_meanwhile() -> None:
     engine = Engine(total=9)
     engine.gate.add(add(1, prompt=30, answer=4))
+    engine.step()
     # What the fake says first.
     request = msgspec.structs.replace(returning(2), said=(5,), resumptions=NOWHERE)
     engine.gate.add(request)
