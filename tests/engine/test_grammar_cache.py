@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from ovchat_server.engine.contract.generation import Sampling
-from ovchat_server.engine.contract.messages import Add
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+from ovchat_server.engine.contract.generation_messages import SequenceRequest
 from ovchat_server.engine.genai.grammar_compiler import load_compiler
 from ovchat_server.engine.genai.native_heap import NativeHeap
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
@@ -44,14 +42,14 @@ def test_who_follows_a_grammar_follows_it_when_it_is_forgotten() -> None:
     digits = grammar("regex", "[0-9]{40}")
     pipeline.grammar_compiler.compile(digits)
     tokens = tuple(TOKENIZER.encode(PROMPT))
-    request = Add(1, tokens, 100, Sampling(temperature=1, seed=1), grammar=digits)
-    before = pipeline.add(request)
+    generation = GenerationRequest(tokens, 100, Sampling(temperature=1, seed=1), grammar=digits)
+    before = pipeline.add(SequenceRequest(1, generation), 0, None)
     while not before.answered:
         pipeline.step()
         said = text(before)
 
     pipeline.grammar_compiler.clear()
-    after = pipeline.add(msgspec.structs.replace(request, id=2))
+    after = pipeline.add(SequenceRequest(2, generation), 0, None)
     said_after = ""
     while not (re.fullmatch("[0-9]{40}", said) and re.fullmatch("[0-9]{40}", said_after)):
         pipeline.step()

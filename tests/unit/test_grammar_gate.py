@@ -10,18 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.engine.contract.generation import Resumption
-from ovchat_server.engine.contract.messages import REFUSED, Add
+from ovchat_server.engine.contract.messages import REFUSED
 from ovchat_server.engine.process.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.process.grammar_thread import Compiled
 from ovchat_server.engine.scheduling.kv_pool import KvPool
 from ovchat_server.engine.scheduling.scheduler import Scheduler
 from ovchat_server.engine.scheduling.step_budget import StepBudget
 from ovchat_server.engine.scheduling.steps import Output
+from tests.sequence_requests import changed, sequence_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 BLOCK = 4
 
@@ -98,14 +100,20 @@ class FakePipeline:
         self.compiler = compiler
         self.wait = wait
         self.inside: list[FakeHandle] = []
-        self.added: list[Add] = []
+        self.added: list[SequenceRequest] = []
 
-    def add(self, request: Add, scores: PromptScores | None = None) -> FakeHandle:
+    def add(
+        self, request: SequenceRequest, answered: int, scores: PromptScores | None
+    ) -> FakeHandle:
         assert scores is None
+        assert 0 <= answered < len(request.generation.prompt)
         self.added.append(request)
         self.inside.append(
             FakeHandle(
-                request.max_tokens, len(request.prompt), grammar=request.grammar, wait=self.wait
+                request.generation.max_tokens,
+                len(request.generation.prompt),
+                grammar=request.generation.grammar,
+                wait=self.wait,
             )
         )
         return self.inside[-1]
@@ -150,7 +158,7 @@ class Engine:
         self.finish: dict[int, str] = {}
 
     def step(self) -> None:
-        for news in self.scheduler.step().news:
+        for news in self.scheduler.step().outputs:
             self.tokens[news.id] = self.tokens.get(news.id, 0) + len(news.tokens)
             if news.finish:
                 self.finish[news.id] = news.finish
@@ -160,8 +168,8 @@ class Engine:
             self.step()
 
 
-def add(identifier: int, grammar: str = "", prompt: int = 4, answer: int = 6) -> Add:
-    return Add(identifier, tuple(range(prompt)), answer, grammar=grammar)
+def add(identifier: int, grammar: str = "", prompt: int = 4, answer: int = 6) -> SequenceRequest:
+    return sequence_request(identifier, tuple(range(prompt)), answer, grammar=grammar)
 
 
 def test_others_step_on_while_a_grammar_is_compiled() -> None:
@@ -279,10 +287,16 @@ MARKS = (Resumption("", "later"),)
 NOWHERE = (Resumption("", ""),)
 
 
-def returning(identifier: int, *, suspect: bool = False) -> Add:
+def returning(identifier: int, *, suspect: bool = False) -> SequenceRequest:
     """A sequence that said something in another process."""
-    return msgspec.structs.replace(
-        add(identifier, "now"), resumptions=MARKS, said=(1,), suspect=suspect
+    return sequence_request(
+        identifier,
+        (0, 1, 2, 3),
+        6,
+        grammar="now",
+        resumptions=MARKS,
+        generated=(1,),
+        suspect=suspect,
     )
 
 
@@ -295,7 +309,7 @@ def test_a_grammar_for_later_is_compiled_only_when_a_sequence_needs_it() -> None
     engine = Engine(total=9)
     engine.scheduler.add(add(1, answer=20))
     request = add(2, "now", answer=16)
-    engine.gate.add(msgspec.structs.replace(request, resumptions=MARKS))
+    engine.gate.add(changed(request, resumptions=MARKS))
     compile_now(engine, "now")
     engine.step()
     assert engine.scheduler.load().running_requests == 2
@@ -328,7 +342,7 @@ def test_others_step_on_while_the_grammar_of_one_that_comes_back_is_compiled() -
     engine.run()
 
     assert engine.finish == {1: "length", 2: "length"}
-    assert [request.grammar for request in engine.pipeline.added] == ["", "later"]
+    assert [request.generation.grammar for request in engine.pipeline.added] == ["", "later"]
 
 
 def test_nothing_steps_while_all_wait_for_a_grammar() -> None:
@@ -350,14 +364,14 @@ def test_nothing_steps_while_all_wait_for_a_grammar() -> None:
 def test_who_comes_back_repeats_where_its_grammar_does_not_compile_after_all() -> None:
     engine = Engine()
     # What the fake says first.
-    engine.gate.add(msgspec.structs.replace(returning(1), said=(5,)))
+    engine.gate.add(changed(returning(1), generated=(5,)))
     compile_now(engine, "now")
     engine.step()
     compile_now(engine, "later", "no")
     engine.run()
 
     assert engine.finish == {1: "length"}
-    assert [request.grammar for request in engine.pipeline.added] == ["now"]
+    assert [request.generation.grammar for request in engine.pipeline.added] == ["now"]
 
 
 def test_full_and_idle_it_is_cleared_at_once() -> None:
@@ -387,7 +401,7 @@ def test_what_is_compiled_when_it_is_full_is_used_before_it_is_cleared() -> None
     assert engine.compiler.cleared == 0
     engine.step()
     engine.gate.open()
-    assert [request.grammar for request in engine.pipeline.added] == ["g"]
+    assert [request.generation.grammar for request in engine.pipeline.added] == ["g"]
     assert engine.compiler.cleared == 1
 
 
@@ -418,8 +432,8 @@ def test_who_repeats_what_it_said_waits_for_its_grammar_if_that_was_cleared_mean
     engine.gate.add(add(1, prompt=30, answer=4))
     engine.step()
     # What the fake says first.
-    request = msgspec.structs.replace(returning(2), said=(5,), resumptions=NOWHERE)
-    engine.gate.add(request)
+    request = msgspec.structs.replace(returning(2), generated=(5,))
+    engine.gate.add(changed(request, resumptions=NOWHERE))
     compile_now(engine, "now")
     engine.step()
     engine.compiler.full = True
@@ -467,7 +481,7 @@ def test_no_step_compiles_and_all_end_however_few_grammars_are_kept(
             _, identifier, grammar, marks, answer = coming.pop(0)
             request = add(identifier, grammar, answer=answer)
             resumptions = marks if grammar else ()
-            engine.gate.add(msgspec.structs.replace(request, resumptions=resumptions))
+            engine.gate.add(changed(request, resumptions=resumptions))
         compiler.run()
         engine.gate.open()
         if engine.scheduler.busy:

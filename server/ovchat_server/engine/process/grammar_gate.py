@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.contract.messages import Add
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
     from ovchat_server.engine.process.grammar_thread import Compiled
 
 
@@ -45,7 +45,7 @@ class Admission(Protocol):
         """Whether a running sequence has yet to look its compiled grammar up."""
         ...
 
-    def add(self, request: Add) -> None:
+    def add(self, request: SequenceRequest) -> None:
         """Take a sequence."""
         ...
 
@@ -114,11 +114,11 @@ class GrammarGate:
         """Pass sequences on to `admission`."""
         self._grammars = grammars
         self._admission = admission
-        self._waiting: dict[str, list[Add]] = {}
+        self._waiting: dict[str, list[SequenceRequest]] = {}
 
-    def add(self, request: Add) -> None:
+    def add(self, request: SequenceRequest) -> None:
         """Take a sequence, now or when its grammar is compiled."""
-        grammar = request.grammar
+        grammar = request.generation.grammar
         compiled = self._grammars.compiled(grammar) if grammar else True
         if compiled:
             self._admission.add(request)

@@ -14,13 +14,13 @@ from pathlib import Path
 import msgspec
 from setproctitle import setproctitle
 
+from ovchat_server.engine.contract.frames import encode
 from ovchat_server.engine.contract.grammar_messages import (
     Checked,
     Compile,
     SandboxReady,
     SandboxSpec,
 )
-from ovchat_server.engine.contract.messages import framed
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
 
 # What one grammar may take, with those that are still in the compiler's cache.
@@ -45,7 +45,7 @@ def main() -> int:
     # The library's own address space is a multiple of what it uses.
     limit = _address_space() + HEADROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    channel.send(framed(SandboxReady()))
+    channel.send(encode(SandboxReady()))
     while frames := channel.receive(wait=True):
         request = msgspec.msgpack.decode(frames[0], type=Compile)
         if compiler.full:
@@ -56,9 +56,9 @@ def main() -> int:
         except GrammarError as error:
             reason = str(error)
         except MemoryError:
-            channel.send(framed(Checked("it takes too much memory to compile", last=True)))
+            channel.send(encode(Checked("it takes too much memory to compile", last=True)))
             return 0
-        channel.send(framed(Checked(reason)))
+        channel.send(encode(Checked(reason)))
     return 0
 
 

@@ -57,7 +57,8 @@ class Admission:
                 break
             grammar = self._rest_grammars.of(sequence)
             # Without one it is added as it was before.
-            if self._rest_grammars.waits(sequence.added.grammar if grammar is None else grammar):
+            begun = sequence.added.generation.grammar
+            if self._rest_grammars.waits(begun if grammar is None else grammar):
                 passed.add(sequence.request.id)
                 continue
             self._waiting.take(sequence)
@@ -73,7 +74,7 @@ class Admission:
         """
         youngest = running[::-1]
         free = [item for item in youngest if not item.stays] or [*youngest]
-        free.sort(key=lambda item: item.request.reserve)
+        free.sort(key=lambda item: item.request.generation.reserve)
         return next((item for item in free if self._rest_grammars.of(item) is not None), free[0])
 
     def _has_place_to_the_end(
