@@ -1,7 +1,7 @@
 """The grammar sandbox's process: `python -m ovchat_server.engine.process.grammar_process FD`.
 
-Compiles one grammar after the other, so that what kills a compiler kills this process and
-no engine. Whoever started it watches the time; memory it limits itself.
+Compiles one grammar after the other, so that a grammar that kills the compiler kills this process,
+not the engine. It limits its memory itself; the server limits the time.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The steps go first where there are fewer cores than threads.
+# Steps have precedence where there are fewer cores than threads.
 NICENESS = 10
 
 
@@ -81,7 +81,7 @@ class GrammarThread:
         self._has_room.set()
 
     def _run(self) -> None:
-        # Of this thread alone, and of those that the compiler starts from it.
+        # For this thread, and for those that the compiler starts from it.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         while True:
             grammar = self._queued.get()

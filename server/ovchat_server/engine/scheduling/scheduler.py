@@ -284,7 +284,7 @@ class Scheduler:
             self._offer_again(sequence)
         scores: list[PromptScore] = []
         if outputs and sequence.scores and not misattributed:
-            scores, sequence.scores = sequence.scores.told, None
+            scores, sequence.scores = sequence.scores.gathered, None
         logprobs = sequence.request.generation.logprobs
         return [
             SequenceOutput(
