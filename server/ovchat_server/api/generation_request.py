@@ -51,7 +51,7 @@ def read_generation(
     default_max_tokens: int | None = None,
     least_tokens: int = 1,
 ) -> GenerationParams:
-    """How to generate, but for the log probabilities; what is wrong is noted in the reader.
+    """Read how to generate, but for log probabilities; note what is wrong in the reader.
 
     Args:
         reader: The request.
@@ -88,7 +88,7 @@ def read_generation(
 
 
 def read_stream_options(reader: Reader) -> StreamOptions | None:
-    """What to stream; None where the whole answer is wanted at once."""
+    """Read what to stream; None where the whole answer is wanted at once."""
     stream = reader.boolean("stream")
     options = reader.object("stream_options")
     if options is None:
@@ -104,7 +104,7 @@ def read_stream_options(reader: Reader) -> StreamOptions | None:
 
 
 def read_top_logprobs(reader: Reader, name: str, beams: BeamSearch | None) -> int | None:
-    """How many alternatives to each token the field `name` asks for; None where it is absent."""
+    """Read how many alternatives to each token a field asks for; None where it is absent."""
     asked = reader.integer(name, 0, MAX_TOP_LOGPROBS)
     if asked and beams:
         reader.refuse(name, WITH_BEAMS, "unsupported_parameter")
@@ -187,7 +187,7 @@ def _read_stop(reader: Reader) -> tuple[str, ...]:
 
 
 def _read_beams(reader: Reader, n: int, sampling: SamplingParams) -> BeamSearch | None:
-    """Beam search, as OVMS (best_of) and vLLM (use_beam_search) ask for it."""
+    """Read beam search, as OVMS (best_of) and vLLM (use_beam_search) ask for it."""
     best_of = reader.integer("best_of", 1, MAX_BEAMS)
     asked = reader.boolean("use_beam_search")
     length_penalty = reader.number("length_penalty", -MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY)
@@ -212,7 +212,7 @@ def _read_beams(reader: Reader, n: int, sampling: SamplingParams) -> BeamSearch 
 
 
 def _refuse_with_beams(reader: Reader, sampling: SamplingParams) -> None:
-    """What the engine's beam search does not heed; it takes no samples anyway."""
+    """Refuse what the engine's beam search ignores; it takes no samples anyway."""
     for name, neutral in (("min_tokens", 0), ("ignore_eos", False), ("repetition_penalty", 1)):
         if reader.present(name) and reader.fields[name] != neutral:
             reader.refuse(name, WITH_BEAMS, "unsupported_parameter")

@@ -22,12 +22,12 @@ TOKEN_ID = re.compile("0|[1-9][0-9]*")
 
 
 def read_penalty(reader: Reader, name: str) -> float:
-    """A penalty of OpenAI's; what is wrong with it is noted in the reader, as of all here."""
+    """Read one of OpenAI's penalties; as all here, note what is wrong in the reader."""
     return reader.number(name, -MAX_PENALTY, MAX_PENALTY) or 0.0
 
 
 def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
-    """Tokens and what is added to their logits."""
+    """Read tokens, and what is added to their logits."""
     entries = reader.object("logit_bias")
     if entries is None:
         return ()
@@ -47,7 +47,7 @@ def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
 
 
 def read_allowed_tokens(reader: Reader) -> tuple[int, ...]:
-    """The only tokens to choose from; none: all."""
+    """Read the only tokens to choose from; none: all."""
     most = reader.limits.max_allowed_tokens
     if reader.fields.get("allowed_token_ids") == []:
         # vLLM; whoever means all leaves it out.
@@ -56,7 +56,7 @@ def read_allowed_tokens(reader: Reader) -> tuple[int, ...]:
 
 
 def read_bad_words(reader: Reader) -> tuple[str, ...]:
-    """Texts that the answer must not hold."""
+    """Read texts that the answer must not hold."""
     values = reader.array("bad_words") or []
     most = reader.limits.max_bad_words
     if len(values) > most:

@@ -38,7 +38,7 @@ CALLED_FUNCTION_KEYS = frozenset({"name", "arguments"})
 
 
 def read_messages(request: Reader) -> tuple[Message, ...]:
-    """The conversation; what is wrong with it is noted in the reader."""
+    """Read the conversation; note what is wrong in the reader."""
     if not request.require("messages"):
         return ()
     if request.fields["messages"] == []:
@@ -54,7 +54,7 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
 
 
 def _parts(messages: JsonValue) -> int:
-    """How many parts and calls all of them hold, right ones or not."""
+    """Count the parts and calls of all messages, right ones or not."""
     return sum(
         len(value)
         for message in (messages if isinstance(messages, list) else ())
@@ -96,7 +96,7 @@ def _read_message(reader: Reader) -> Message | None:
 
 
 def _read_content(reader: Reader) -> str | None:
-    """The text of a string or of text parts, joined with a line break (OVMS)."""
+    """Read the text of a string or of text parts, joined with a line break (OVMS)."""
     value = reader.fields.get("content")
     if value is None or isinstance(value, str):
         return value

@@ -36,7 +36,7 @@ MAX_TEXT_CHOICES = 1024
 def read_text_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> TextRequest:
-    """The request that `fields` make.
+    """Read a text completion request.
 
     Args:
         fields: OpenAI's request object, from JSON or from the set fields of a message.
@@ -88,7 +88,7 @@ def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) 
 
 
 def _read_prompts(reader: Reader) -> dict[FieldPath, TextPrompt]:
-    """A string, tokens, or a list of either (OpenAI's union), each by its path."""
+    """Read a string, tokens, or a list of either (OpenAI's union), each by its path."""
     if not reader.require("prompt"):
         return {}
     value = reader.fields["prompt"]

@@ -54,7 +54,7 @@ OF_MESSAGES = (
 def read_tokenize_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> TokenizeRequest:
-    """The request that `fields` make.
+    """Read a tokenize request.
 
     Args:
         fields: OVMS's or vLLM's request object, from JSON or from the set fields of a message.
@@ -81,7 +81,7 @@ def read_tokenize_request(
 def read_detokenize_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> DetokenizeRequest:
-    """The request that `fields` make.
+    """Read a detokenize request.
 
     Args:
         fields: vLLM's request object, from JSON or from the fields of a message.
@@ -134,7 +134,7 @@ def _read_texts(reader: Reader, form: str) -> TextsInput:
 
 
 def _read_strings(reader: Reader) -> tuple[str, ...]:
-    """The texts of OVMS's `text`: a string or an array of them."""
+    """Read OVMS's `text`: a string or an array of them."""
     value = reader.fields["text"]
     if isinstance(value, str):
         return (value,)
@@ -154,7 +154,7 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
 
 
 def _read_chat(reader: Reader, model: str) -> ChatRequest:
-    """What a chat request with these fields would ask of the model."""
+    """Read what a chat request with these fields would ask of the model."""
     if reader.boolean("add_special_tokens"):
         # The template writes them.
         complaint = "is only supported as false with messages"

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 def chat_request(
     request: chat_pb2.CreateChatCompletionRequest, *, stream: bool, limits: Limits = DEFAULT_LIMITS
 ) -> ChatRequest:
-    """The chat request in a message.
+    """Read the chat request in a message.
 
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _prompt_fields(request, limits)
-    with contract_paths(request.DESCRIPTOR):
+    with contract_paths(request):
         return read_chat_request({**fields, "stream": stream}, limits=limits)
 
 
@@ -58,26 +58,26 @@ def text_request(
     stream: bool,
     limits: Limits = DEFAULT_LIMITS,
 ) -> TextRequest:
-    """The text completion request in a message.
+    """Read the text completion request in a message.
 
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _fields(request, FieldPath())
-    with contract_paths(request.DESCRIPTOR):
+    with contract_paths(request):
         return read_text_request({**fields, "stream": stream}, limits=limits)
 
 
 def tokenize_request(
     request: tokenizer_service_pb2.TokenizeRequest, limits: Limits = DEFAULT_LIMITS
 ) -> TokenizeRequest:
-    """The tokenize request in a message.
+    """Read the tokenize request in a message.
 
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _prompt_fields(request, limits)
-    with contract_paths(request.DESCRIPTOR):
+    with contract_paths(request):
         return read_tokenize_request(fields, limits=limits)
 
 
@@ -85,7 +85,7 @@ def _prompt_fields(
     request: chat_pb2.CreateChatCompletionRequest | tokenizer_service_pb2.TokenizeRequest,
     limits: Limits,
 ) -> JsonObject:
-    """The set fields of a request that a chat template is rendered for."""
+    """Return the set fields of a request that a chat template is rendered for."""
     # Before each of them becomes a mapping.
     parts = sum(len(message.content) + len(message.tool_calls) for message in request.messages)
     if complaint := too_many_parts(parts, limits):
@@ -104,8 +104,9 @@ def _prompt_fields(
 
 
 @contextlib.contextmanager
-def contract_paths(descriptor: Descriptor) -> Iterator[None]:
-    """Name faults by the fields of the contract: the part of a path that is one."""
+def contract_paths(message: Message) -> Iterator[None]:
+    """Name faults by the fields of a message: the part of a path that is one."""
+    descriptor: Descriptor = message.DESCRIPTOR  # type: ignore[assignment]  # of any runtime
     try:
         yield
     except InvalidRequestError as error:
@@ -114,7 +115,7 @@ def contract_paths(descriptor: Descriptor) -> Iterator[None]:
 
 
 def _with_token_ids(path: FieldPath) -> FieldPath:
-    """A path in which OpenAI's list of lists of tokens is a list of messages."""
+    """Return a path in which OpenAI's list of lists of tokens is a list of messages."""
     match path.steps:
         case ("prompt", int() as prompt, int() as token):
             return FieldPath.of("prompt", prompt, "token_ids", "values", token)
@@ -122,7 +123,7 @@ def _with_token_ids(path: FieldPath) -> FieldPath:
 
 
 def _known_part(path: FieldPath, descriptor: Descriptor | None) -> FieldPath:
-    """The beginning of a path that is of fields of a message."""
+    """Return the beginning of a path, as far as it names fields of a message."""
     known: list[str | int] = []
     for step in path.steps:
         if isinstance(step, str):
@@ -161,7 +162,7 @@ def _single(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue
 
 
 def _enum_name(enum: EnumDescriptor, number: int) -> str:
-    """OpenAI's word: ROLE_USER of Role is "user"."""
+    """Return OpenAI's word: ROLE_USER of Role is "user"."""
     value = enum.values_by_number.get(number)
     if value is None:
         return str(number)
@@ -178,7 +179,7 @@ def _parsed(text: str, path: FieldPath) -> JsonValue:
 
 
 def _which(message: Message, oneof: str, path: FieldPath) -> str:
-    """Which field of a oneof is set.
+    """Return which field of a oneof is set.
 
     Raises:
         InvalidRequestError: None is.
