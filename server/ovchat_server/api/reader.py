@@ -169,7 +169,7 @@ class Reader:
     def integers(
         self, name: str, minimum: int, maximum: int, at_most: int | None = None
     ) -> tuple[int, ...]:
-        """Read the integers in an array, each in `minimum` to `maximum`; none where it is absent."""
+        """Read the integers in an array, each in `minimum` to `maximum`; none where absent."""
         values = self.array(name) or []
         if at_most is not None and len(values) > at_most:
             self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
