@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.limits import Limits
 
-# Those without tags are OpenAI's form by other names.
+# Those without tags are OpenAI's format by other names.
 AGENT_FORMATS: Mapping[str, CallTags | None] = {
     "openai": None,
     "codex": None,
@@ -119,16 +119,16 @@ def _read_logprobs(reader: Reader, generation: GenerationParams) -> GenerationPa
 
 def _read_call_tags(reader: Reader) -> CallTags | None:
     """Read AbstractCore's `agent_format`, which "auto" takes from the model's name."""
-    form = reader.choice("agent_format", [*AGENT_FORMATS, "auto"])
-    if form == "auto":
+    name = reader.choice("agent_format", [*AGENT_FORMATS, "auto"])
+    if name == "auto":
         model = (reader.string("model") or "").lower()
-        return next((tags for name, tags in NAMED_FORMATS.items() if name in model), None)
-    return AGENT_FORMATS.get(form or "openai")
+        return next((tags for family, tags in NAMED_FORMATS.items() if family in model), None)
+    return AGENT_FORMATS.get(name or "openai")
 
 
 def read_documents(reader: Reader) -> tuple[JsonObject, ...]:
     """Read documents, for templates that know retrieval; note what is wrong in the reader."""
-    documents = reader.objects("documents", at_most=reader.limits.max_documents)
+    documents = reader.objects("documents", max_items=reader.limits.max_documents)
     return tuple(dict(item.fields) for item in documents)
 
 

@@ -49,7 +49,7 @@ def read_generation(
     *,
     max_tokens_fields: Sequence[str] = ("max_tokens",),
     default_max_tokens: int | None = None,
-    least_tokens: int = 1,
+    min_max_tokens: int = 1,
 ) -> GenerationParams:
     """Read how to generate, but for log probabilities; note what is wrong in the reader.
 
@@ -57,11 +57,11 @@ def read_generation(
         reader: The request.
         max_tokens_fields: The names of the limit; the last that is set wins.
         default_max_tokens: What its absence means.
-        least_tokens: The smallest limit.
+        min_max_tokens: The smallest limit.
     """
     field, max_tokens = FieldPath.of(max_tokens_fields[0]), None
     for name in max_tokens_fields:
-        given = reader.integer(name, least_tokens, MAX_UINT32)
+        given = reader.integer(name, min_max_tokens, MAX_UINT32)
         if given is not None:
             field, max_tokens = FieldPath.of(name), given
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
@@ -154,7 +154,7 @@ def _read_ending(reader: Reader, field: FieldPath, max_tokens: int | None) -> En
         ignore_eos=reader.boolean("ignore_eos") or False,
         stop=_read_stop(reader),
         stop_token_ids=reader.integers(
-            "stop_token_ids", 0, MAX_UINT32, at_most=reader.limits.max_stop_tokens
+            "stop_token_ids", 0, MAX_UINT32, max_items=reader.limits.max_stop_tokens
         ),
         include_stop=reader.boolean("include_stop_str_in_output") or False,
     )
@@ -169,9 +169,7 @@ def _read_stop(reader: Reader) -> tuple[str, ...]:
     if not isinstance(value, list):
         reader.refuse("stop", "must be a string or an array of strings", "invalid_type")
         return ()
-    most = reader.limits.max_stop_strings
-    if len(value) > most:
-        reader.refuse("stop", f"must hold at most {most} strings, got {len(value)}")
+    if not reader.limit("stop", value, reader.limits.max_stop_strings, "strings"):
         return ()
     strings = []
     for index, item in enumerate(value):

@@ -31,9 +31,7 @@ def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
     entries = reader.object("logit_bias")
     if entries is None:
         return ()
-    most = reader.limits.max_logit_biases
-    if len(entries.fields) > most:
-        reader.refuse("logit_bias", f"must hold at most {most} entries, got {len(entries.fields)}")
+    if not reader.limit("logit_bias", entries.fields, reader.limits.max_logit_biases, "entries"):
         return ()
     biases: dict[int, float] = {}
     for key in entries.fields:
@@ -48,19 +46,18 @@ def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
 
 def read_allowed_tokens(reader: Reader) -> tuple[int, ...]:
     """Read the only tokens to choose from; none: all."""
-    most = reader.limits.max_allowed_tokens
     if reader.fields.get("allowed_token_ids") == []:
         # vLLM; whoever means all leaves it out.
         reader.refuse("allowed_token_ids", "must not be empty")
-    return reader.integers("allowed_token_ids", 0, MAX_TOKEN_ID, at_most=most)
+    return reader.integers(
+        "allowed_token_ids", 0, MAX_TOKEN_ID, max_items=reader.limits.max_allowed_tokens
+    )
 
 
 def read_bad_words(reader: Reader) -> tuple[str, ...]:
     """Read texts that the answer must not hold."""
     values = reader.array("bad_words") or []
-    most = reader.limits.max_bad_words
-    if len(values) > most:
-        reader.refuse("bad_words", f"must hold at most {most} strings, got {len(values)}")
+    if not reader.limit("bad_words", values, reader.limits.max_bad_words, "strings"):
         return ()
     words: list[str] = []
     for index, value in enumerate(values):

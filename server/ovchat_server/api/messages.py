@@ -48,7 +48,7 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
         return ()
     return tuple(
         message
-        for reader in request.objects("messages", at_most=request.limits.max_messages)
+        for reader in request.objects("messages", max_items=request.limits.max_messages)
         if (message := _read_message(reader))
     )
 
@@ -105,7 +105,7 @@ def _read_content(reader: Reader) -> str | None:
         reader.refuse("content", complaint, "invalid_type")
         return None
     return "\n".join(
-        _read_part(part) for part in reader.objects("content", at_most=reader.limits.max_parts)
+        _read_part(part) for part in reader.objects("content", max_items=reader.limits.max_parts)
     )
 
 
@@ -128,7 +128,7 @@ def _read_tool_calls(reader: Reader, role: Role) -> tuple[ToolCall, ...]:
         reader.refuse("audio", "is not supported: this model takes text only", "unsupported_value")
     if reader.present("function_call"):
         reader.refuse("function_call", "is not supported; use tool_calls", "unsupported_parameter")
-    calls = reader.objects("tool_calls", at_most=reader.limits.max_parts)
+    calls = reader.objects("tool_calls", max_items=reader.limits.max_parts)
     if calls and role is not Role.ASSISTANT:
         reader.refuse("tool_calls", f"belongs to an assistant's message, not to a {role} one")
         return ()

@@ -17,7 +17,7 @@ from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.limits import DEFAULT_LIMITS, deeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sized
 
     from ovchat_server.api.field_path import Complaint, Field
     from ovchat_server.api.json_value import JsonObject, JsonValue
@@ -98,6 +98,13 @@ class Reader:
             return False
         return True
 
+    def limit(self, name: str, values: Sized, maximum: int | None, unit: str = "items") -> bool:
+        """Say whether a field holds at most `maximum` values; a violation where it holds more."""
+        if maximum is None or len(values) <= maximum:
+            return True
+        self.refuse(name, f"must hold at most {maximum} {unit}, got {len(values)}")
+        return False
+
     def integer(self, name: str, minimum: int, maximum: int) -> int | None:
         """Read an integer in `minimum` to `maximum`, both included."""
 
@@ -118,8 +125,8 @@ class Reader:
         below_maximum: bool = False,
     ) -> float | None:
         """Read a number in `minimum` to `maximum`; the flags leave the bounds themselves out."""
-        least = "greater than" if above_minimum else "at least"
-        most = "less than" if below_maximum else "at most"
+        lower = "greater than" if above_minimum else "at least"
+        upper = "less than" if below_maximum else "at most"
 
         def complaint(value: float) -> str | None:
             # The engine rounds, and would refuse the bound that it gets.
@@ -128,7 +135,7 @@ class Reader:
             below = rounded < _rounded(maximum) if below_maximum else value <= maximum
             if above and below:
                 return None
-            return f"must be {least} {minimum:g} and {most} {maximum:g}, got {value:g}"
+            return f"must be {lower} {minimum:g} and {upper} {maximum:g}, got {value:g}"
 
         return self._read(name, "a number", _as_number, complaint)
 
@@ -167,12 +174,11 @@ class Reader:
         return self._read(name, "an array", _as_array)
 
     def integers(
-        self, name: str, minimum: int, maximum: int, at_most: int | None = None
+        self, name: str, minimum: int, maximum: int, max_items: int | None = None
     ) -> tuple[int, ...]:
         """Read the integers in an array, each in `minimum` to `maximum`; none where absent."""
         values = self.array(name) or []
-        if at_most is not None and len(values) > at_most:
-            self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
+        if not self.limit(name, values, max_items):
             return ()
         return self.integers_in(values, FieldPath.of(name), minimum, maximum)
 
@@ -191,12 +197,11 @@ class Reader:
                 integers.append(value)
         return tuple(integers)
 
-    def objects(self, name: str, at_most: int | None = None) -> list[Reader]:
+    def objects(self, name: str, max_items: int | None = None) -> list[Reader]:
         """Return readers of the objects in an array; none where it is absent or wrong."""
         readers: list[Reader] = []
         values = self.array(name) or []
-        if at_most is not None and len(values) > at_most:
-            self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
+        if not self.limit(name, values, max_items):
             return readers
         for index, value in enumerate(values):
             item = FieldPath.of(name, index)

@@ -230,16 +230,18 @@ def _tool_choice(choice: tool_pb2.ToolChoice, path: FieldPath) -> JsonValue:
     }
 
 
-def _response_format(form: format_pb2.ResponseFormat, path: FieldPath) -> JsonObject:
-    kind = _which(form, "format", path)
+def _response_format(wanted: format_pb2.ResponseFormat, path: FieldPath) -> JsonObject:
+    kind = _which(wanted, "format", path)
     match kind:
         case "json_schema":
-            schema = _fields(form.json_schema, path)
-            if form.json_schema.schema:
-                schema["schema"] = _parsed(form.json_schema.schema, path / "json_schema" / "schema")
+            schema = _fields(wanted.json_schema, path)
+            if wanted.json_schema.schema:
+                schema["schema"] = _parsed(
+                    wanted.json_schema.schema, path / "json_schema" / "schema"
+                )
             return {"type": kind, "json_schema": schema}
         case "structural_tag":
-            tag = _parsed(form.structural_tag, path / "structural_tag")
+            tag = _parsed(wanted.structural_tag, path / "structural_tag")
             # It says its type itself; what is none becomes one without a format.
             return tag if isinstance(tag, dict) else {"type": kind}
     # Text and any JSON have nothing to say beyond their type.
