@@ -90,17 +90,7 @@ def _prompt_fields(
     parts = sum(len(message.content) + len(message.tool_calls) for message in request.messages)
     if complaint := too_many_parts(parts, limits):
         raise InvalidRequestError.about("messages", f"{complaint}.")
-    fields = _fields(request, FieldPath())
-    if request.HasField("chat_template_kwargs"):
-        fields["chat_template_kwargs"] = _parsed(
-            request.chat_template_kwargs, FieldPath.of("chat_template_kwargs")
-        )
-    if request.documents:
-        fields["documents"] = [
-            _parsed(text, FieldPath.of("documents", index))
-            for index, text in enumerate(request.documents)
-        ]
-    return fields
+    return _fields(request, FieldPath())
 
 
 @contextlib.contextmanager
@@ -153,6 +143,8 @@ def _value(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue:
 
 
 def _single(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue:
+    if field.full_name in _JSON_TEXTS:
+        return _parsed(value, path)  # type: ignore[arg-type]
     if field.enum_type is not None:
         return _enum_name(field.enum_type, value)  # type: ignore[arg-type]
     if field.message_type is None:
@@ -204,12 +196,7 @@ def _prompt(prompt: completion_pb2.Prompt, path: FieldPath) -> JsonValue:
 
 
 def _tool(tool: tool_pb2.Tool, path: FieldPath) -> JsonObject:
-    kind = _which(tool, "tool", path)
-    fields = _fields(tool, path)
-    function = fields.get("function")
-    if isinstance(function, dict) and tool.function.HasField("parameters"):
-        function["parameters"] = _parsed(tool.function.parameters, path / "function" / "parameters")
-    return {"type": kind, **fields}
+    return {"type": _which(tool, "tool", path), **_fields(tool, path)}
 
 
 def _tool_choice(choice: tool_pb2.ToolChoice, path: FieldPath) -> JsonValue:
@@ -232,31 +219,37 @@ def _tool_choice(choice: tool_pb2.ToolChoice, path: FieldPath) -> JsonValue:
 
 def _response_format(wanted: format_pb2.ResponseFormat, path: FieldPath) -> JsonObject:
     kind = _which(wanted, "format", path)
+    described = _fields(wanted, path)[kind]
     match kind:
         case "json_schema":
-            schema = _fields(wanted.json_schema, path)
-            if wanted.json_schema.schema:
-                schema["schema"] = _parsed(
-                    wanted.json_schema.schema, path / "json_schema" / "schema"
-                )
-            return {"type": kind, "json_schema": schema}
-        case "structural_tag":
-            tag = _parsed(wanted.structural_tag, path / "structural_tag")
-            # It says its type itself; what is none becomes one without a format.
-            return tag if isinstance(tag, dict) else {"type": kind}
-    # Text and any JSON have nothing to say beyond their type.
+            return {"type": kind, kind: described}
+        case "structural_tag" if isinstance(described, dict):
+            # It says its type itself.
+            return described
+    # Text and any JSON have nothing to say beyond their type; what is no tag has no format.
     return {"type": kind}
 
 
 def _structured_outputs(outputs: format_pb2.StructuredOutputs, path: FieldPath) -> JsonObject:
-    match _which(outputs, "constraint", path):
-        case "choice":
-            return {"choice": list(outputs.choice.values)}
-        case "json" | "structural_tag" as name:
-            return {name: _parsed(getattr(outputs, name), path / name)}
+    if _which(outputs, "constraint", path) == "choice":
+        return {"choice": list(outputs.choice.values)}
     return _fields(outputs, path)
 
 
+# Strings that hold JSON, which keeps the order of keys.
+_JSON_TEXTS = frozenset(
+    {
+        "ovchat.v1.CreateChatCompletionRequest.chat_template_kwargs",
+        "ovchat.v1.CreateChatCompletionRequest.documents",
+        "ovchat.v1.FunctionDefinition.parameters",
+        "ovchat.v1.JsonSchemaFormat.schema",
+        "ovchat.v1.ResponseFormat.structural_tag",
+        "ovchat.v1.StructuredOutputs.json",
+        "ovchat.v1.StructuredOutputs.structural_tag",
+        "ovchat.v1.TokenizeRequest.chat_template_kwargs",
+        "ovchat.v1.TokenizeRequest.documents",
+    }
+)
 _CONVERTERS: dict[str, Callable[..., JsonValue]] = {
     message_pb2.ContentPart.DESCRIPTOR.full_name: _content_part,
     completion_pb2.Prompt.DESCRIPTOR.full_name: _prompt,
