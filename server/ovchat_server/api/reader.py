@@ -204,15 +204,16 @@ class Reader:
         if not self.limit(name, values, max_items):
             return readers
         for index, value in enumerate(values):
-            item = FieldPath.of(name, index)
             if isinstance(value, dict):
-                readers.append(self._inner(value, item))
+                readers.append(self._inner(value, name, index))
             else:
-                self.refuse(item, f"must be an object, not {kind(value)}", "invalid_type")
+                complaint = f"must be an object, not {kind(value)}"
+                self.refuse(FieldPath.of(name, index), complaint, "invalid_type")
         return readers
 
-    def _inner(self, fields: JsonObject, field: Field) -> Reader:
-        return Reader(fields, self.violations, self.path(field), self.unknown, self.limits)
+    def _inner(self, fields: JsonObject, *steps: str | int) -> Reader:
+        path = FieldPath(self._path.steps + steps)
+        return Reader(fields, self.violations, path, self.unknown, self.limits)
 
     def _read(
         self,

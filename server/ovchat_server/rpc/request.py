@@ -7,7 +7,7 @@ not set is absent. Fields keep their names, so the path in an error is the path 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,7 +27,7 @@ from ovchat_server.api.text_request import read_text_request
 from ovchat_server.api.tokenization_request import read_tokenize_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
     from google.protobuf.message import Message
@@ -126,31 +126,30 @@ def _known_part(path: FieldPath, descriptor: Descriptor | None) -> FieldPath:
 
 
 def _fields(message: Message, path: FieldPath) -> JsonObject:
-    fields: JsonObject = {}
-    for field, value in message.ListFields():
-        fields[field.name] = _value(field, value, path / field.name)
-    return fields
+    return {field.name: _value(field, value, path) for field, value in message.ListFields()}
 
 
-def _value(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue:
+def _value(field: FieldDescriptor, value: Any, path: FieldPath) -> JsonValue:  # noqa: ANN401
+    """Return the value of a field of the message at `path`."""
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        pairs: Mapping[str, JsonValue] = value  # type: ignore[assignment]
-        return {str(key): item for key, item in pairs.items()}
+        return {str(key): item for key, item in value.items()}
+    convert = _converter(field)
+    if convert is None:
+        scalars: JsonValue = list(value) if field.is_repeated else value
+        return scalars
+    path /= field.name
     if field.is_repeated:
-        items: Iterable[object] = value  # type: ignore[assignment]
-        return [_single(field, item, path / index) for index, item in enumerate(items)]
-    return _single(field, value, path)
-
-
-def _single(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue:
-    if field.full_name in _JSON_TEXTS:
-        return _parsed(value, path)  # type: ignore[arg-type]
-    if field.enum_type is not None:
-        return _enum_name(field.enum_type, value)  # type: ignore[arg-type]
-    if field.message_type is None:
-        return value  # type: ignore[return-value]
-    convert = _CONVERTERS.get(field.message_type.full_name, _fields)
+        return [convert(item, path / index) for index, item in enumerate(value)]
     return convert(value, path)
+
+
+def _converter(field: FieldDescriptor) -> Callable[[Any, FieldPath], JsonValue] | None:
+    """Return what makes JSON of a field's value or of each of its values; None: they are JSON."""
+    if field.message_type is not None:
+        return _CONVERTERS.get(field.message_type.full_name, _fields)
+    if (enum := field.enum_type) is not None:
+        return lambda number, _: _enum_name(enum, number)
+    return _parsed if field.full_name in _JSON_TEXTS else None
 
 
 def _enum_name(enum: EnumDescriptor, number: int) -> str:
