@@ -31,7 +31,6 @@ PENDING = (
     "chat/assembler.py",
     "chat/collector.py",
     "chat/dialects",
-    "config_file.py",
     "engine",
     "grammar",
     "launch/service.py",
