@@ -53,6 +53,7 @@ async def test_an_envoy_that_hangs_does_not_hold_up_the_end(hung_envoy: Any) -> 
     assert stopped == ["server", "Envoy"]
 
 
+@pytest.mark.slow
 async def test_a_stopped_envoy_and_its_servers_end(tmp_path: Path) -> None:
     async with running(tmp_path) as stack:
         send(await stack.one("envoy"), signal.SIGSTOP)
