@@ -25,12 +25,13 @@ from ovchat_server.rest.registry import public_apis
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
-from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
-from ovchat_server.serving.text import TextCompletions
+from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
 from ovchat_server.serving.worker_pool import WorkerPool
@@ -88,8 +89,8 @@ class Server:
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
         services = Services(
-            ChatCompletions(self._models, workers, timeout, settings.limits),
-            TextCompletions(self._models, workers, timeout, settings.limits),
+            Completions(ChatEndpoint(), self._models, workers, settings.limits, timeout),
+            Completions(TextEndpoint(), self._models, workers, settings.limits, timeout),
             Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
             self._models,
             installed_versions(),

@@ -21,11 +21,12 @@ from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.registry import public_apis
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
-from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.models import ModelRegistry
+from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
-from ovchat_server.serving.text import TextCompletions
+from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import (
@@ -66,8 +67,8 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
     return Services(
-        ChatCompletions(models, WORKERS),
-        TextCompletions(models, WORKERS),
+        Completions(ChatEndpoint(), models, WORKERS, DEFAULT_LIMITS),
+        Completions(TextEndpoint(), models, WORKERS, DEFAULT_LIMITS),
         Tokenization(models, WORKERS),
         models,
         Versions("", "", ""),
