@@ -109,7 +109,7 @@ async def test_a_third_signal_waits_for_nothing(hung_envoy: Any) -> None:
     service: Any = SimpleNamespace(stop_now=stop_now)
     received: asyncio.Queue[int] = asyncio.Queue()
     signals: Any = SimpleNamespace(next=received.get)
-    ending = asyncio.create_task(up._insist(hung_envoy, [service], service, signals))
+    ending = asyncio.create_task(up._stop_at_signal(hung_envoy, [service], service, signals))
     received.put_nowait(signal.SIGTERM)
     await told.wait()
     assert not ending.done()
