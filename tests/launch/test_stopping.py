@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.launch import service as service_module
 from ovchat_server.launch import http, up
+from ovchat_server.launch import service as service_module
 from ovchat_server.launch.child import Child, Program
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.service import Service
