@@ -106,12 +106,14 @@ class Tool:
 
     Attributes:
         parameters: A JSON Schema, properties in the caller's order. None: no arguments.
+        field: What the caller named the parameters.
     """
 
     name: str
     description: str | None
     parameters: JsonObject | None
     strict: bool | None = None
+    field: str = dataclasses.field(default="", compare=False)
 
 
 class PromptEnding(StrEnum):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.api.errors import shortened
 from ovchat_server.api.grammar_limits import refuse_beyond_limits
-from ovchat_server.grammar.schema_support import of_objects, unenforced
 
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
@@ -18,7 +17,6 @@ FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
-TOOL_PARAMETERS = "tools[{}].function.parameters"
 CHOSEN_BY_WORD = (ToolMode.NONE, ToolMode.AUTO, ToolMode.REQUIRED)
 
 
@@ -74,22 +72,15 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
     return ToolChoice(ToolMode(word), field, parallel=parallel)
 
 
-def refuse_unenforceable(request: Reader, tools: tuple[Tool, ...], choice: ToolChoice) -> None:
-    """Note what of the tools' schemas a call cannot be held to.
+def refuse_large_schemas(request: Reader, tools: tuple[Tool, ...], choice: ToolChoice) -> None:
+    """Note which schemas of tools are too large for calls to be held to them.
 
-    They become a grammar as those of response_format do, with the same limits. What cannot be
-    enforced but is not asked for strictly is not held to.
+    The limits are those of response_format. Where nobody asked, a large one is not held to.
     """
-    form = "functions[{}].parameters" if request.present("functions") else TOOL_PARAMETERS
-    for index, tool in enumerate(tools):
+    for tool in tools:
         asked = choice.forced or tool.strict
-        if tool.parameters is None or not asked or not choice.allows(tool.name):
-            continue
-        path = form.format(index)
-        within = refuse_beyond_limits(request, path, tool.parameters)
-        complaint = unenforced(of_objects(tool.parameters)) if within and tool.strict else ""
-        if complaint:
-            request.refuse(path, complaint, "unsupported_schema")
+        if tool.parameters is not None and asked and choice.allows(tool.name):
+            refuse_beyond_limits(request, tool.field, tool.parameters)
 
 
 def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[str, str]]]:
@@ -157,4 +148,5 @@ def _read_function(function: Reader) -> Tool | None:
         description=function.string("description"),
         parameters=function.json_object("parameters"),
         strict=function.boolean("strict"),
+        field=function.path("parameters"),
     )
