@@ -10,7 +10,7 @@ BENCH_MODEL_TOOLS := .cache/benchmarks/.venv/.installed
 LLAMA_CPP := .cache/benchmarks/llama.cpp
 OPENARC_FOLDER := .cache/benchmarks/openarc
 
-.PHONY: help setup run test bench bench-llama-cpp bench-openarc gen release-contract lint clean
+.PHONY: help setup run test test-all bench bench-llama-cpp bench-openarc gen release-contract lint clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -26,6 +26,10 @@ setup: .venv/.installed ## Install ovchat and what its development needs into .v
 run: setup ## Serve the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
 	@exec $(BIN)/ovchat up --model demo=models/demo --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
 
+# What runs Python for the tests: CI puts coverage.py before it.
+PYTEST := $(BIN)/python -m pytest
+CLIENTS := tests/rest/node/node_modules/.installed tests/rest/instructor/.venv/.installed
+
 # OpenAI's SDK for Node, with the Node that setup installed.
 tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/package-lock.json
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --prefix tests/rest/node
@@ -38,9 +42,21 @@ tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
 	$(@D)/bin/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
-test: setup tests/rest/node/node_modules/.installed ## Run all tests: [PYTEST_ARGS=...].
-	$(if $(PYTEST_ARGS),,$(BIN)/python -m pytest --numprocesses 2 tests/unit)
-	$(BIN)/python -m pytest $(or $(PYTEST_ARGS),--ignore tests/unit)
+# Files go to the workers in their order: those that take long are not the last.
+PARALLEL := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+ifdef PYTEST_ARGS
+test: setup ## Run the tests that need minutes, at most: [PYTEST_ARGS=...] for some, of all.
+	$(PYTEST) $(PYTEST_ARGS)
+else
+test: setup
+	$(PYTEST) -m "quiet and not slow"
+	OVCHAT_TEST_EFFORT=$(or $(OVCHAT_TEST_EFFORT),0.3) $(PYTEST) $(PARALLEL) -m "not quiet and not slow"
+endif
+
+test-all: setup $(CLIENTS) ## Run all tests, and try more examples.
+	$(PYTEST) -m quiet
+	$(PYTEST) $(PARALLEL) -m "not quiet"
 
 .venv/.benchmarks: .venv/.installed
 	$(BIN)/python $(PIP_INSTALL) --editable '.[dev,benchmarks]'

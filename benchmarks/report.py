@@ -41,6 +41,7 @@ class Result(msgspec.Struct, kw_only=True):
         workloads: By name, what each is about.
         rounds: By workload: of each round, the figures by contender.
         service: By scenario (probes, memory, start): the figures of each round.
+        left_out: By workload or scenario: rounds for which there was no time.
     """
 
     model: str
@@ -49,6 +50,11 @@ class Result(msgspec.Struct, kw_only=True):
     workloads: dict[str, str] = {}
     rounds: dict[str, list[dict[str, Figures]]] = {}
     service: dict[str, list[Figures]] = {}
+    left_out: dict[str, int] = {}
+
+    def listed_left_out(self) -> str:
+        """Return what was left out, in words."""
+        return ", ".join(f"{count} of {name}" for name, count in self.left_out.items())
 
     def summary(self) -> dict[str, Any]:
         """Medians and spreads: absolute, and by others' in the same round."""
@@ -98,6 +104,8 @@ def _lines(result: Result, name: str) -> Iterator[str]:
         )
     if "--quick" in result.machine["command"]:
         yield from ("", "**`--quick`: answers of a few tokens. It shows that all works, no more.**")
+    if result.left_out:
+        yield from ("", f"Rounds left out for lack of time: {result.listed_left_out()}.")
     if result.rounds:
         yield ""
         yield f"![throughput]({name}-throughput.png) ![latency]({name}-latency.png)"

@@ -10,9 +10,12 @@ import pytest
 
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.settings import ModelSettings, Settings
+from tests import effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+effort.load_profile()
 
 ROOT = Path(__file__).resolve().parent.parent
 # Batched and alone must give the same: no rounding that depends on the batch.

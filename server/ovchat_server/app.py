@@ -15,6 +15,7 @@ from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dial
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.spec import EngineSpec
+from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.processors import available, serving
@@ -24,13 +25,15 @@ from ovchat_server.rest.servicer import RestServicer, RestServices, rest_error
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import ServerOptions, Services, create_server, publish_health
+from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
-from ovchat_server.serving.reading import Reading
 from ovchat_server.serving.text import TextCompletions
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
+from ovchat_server.serving.worker_pool import WorkerPool
 from ovchat_server.settings import DEFAULT_KV_BLOCKS, socket_target
 
 if TYPE_CHECKING:
@@ -39,6 +42,10 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.settings import ModelSettings, Settings
 
+# Threads for reading large requests, and for tokenize calls. Either may take seconds: in pools of
+# their own, they keep no chat from being rendered.
+READ_THREADS = 2
+TOKENIZE_THREADS = 2
 # Seconds for which a server that stops still refuses calls in its own words, so that who asks for
 # its health looks elsewhere first: once it takes no more connections, gRPC cancels what arrives.
 NOTICE = 0.5
@@ -78,17 +85,19 @@ class Server:
         self._calls = Calls()
         self._at_once = asyncio.Event()
         timeout = settings.request_timeout or None
-        chat = ChatCompletions(self._models, timeout, settings.limits)
-        texts = TextCompletions(self._models, timeout, settings.limits)
-        tokenization = Tokenization(self._models, timeout)
+        workers = WorkerPool("serve")
+        codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
+        formats = AnswerFormats(workers, GrammarCache())
+        chat = ChatCompletions(self._models, workers, timeout, settings.limits, formats)
+        texts = TextCompletions(self._models, workers, timeout, settings.limits, formats)
+        tokenization = Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout)
         versions = installed_versions()
-        reading = Reading()
         rest = RestServicer(
             RestServices(chat, texts, tokenization, self._models, versions),
-            BodyReader(RestRules(settings.strict_parameters, settings.limits), reading),
+            BodyReader(RestRules(settings.strict_parameters, settings.limits), codecs),
         )
         self._server = create_server(
-            Services(chat, texts, self._models, tokenization, versions, reading, rest, rest_error),
+            Services(chat, texts, self._models, tokenization, versions, codecs, rest, rest_error),
             self._health,
             self._calls,
             ServerOptions(

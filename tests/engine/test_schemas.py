@@ -16,10 +16,10 @@ import pytest
 
 from ovchat_server.engine.contract.generation import TokenFinish
 from ovchat_server.engine.genai.grammar_compiler import ScratchPipeline, structured, vocabulary_size
-from ovchat_server.grammar.schema_support import unenforced
 from tests.combined_schemas import combined_schema
 from tests.conftest import ROOT
 from tests.engine.test_structured_output import DEMO, END, TOKENIZER, answer, demo, grammar, request
+from tests.grammars import unenforced
 
 if TYPE_CHECKING:
     from tests.engine.conftest import Watched

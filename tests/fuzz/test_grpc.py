@@ -21,8 +21,8 @@ from ovchat.v1 import (
     server_service_pb2,
     tokenizer_service_pb2,
 )
+from tests.effort import examples
 from tests.fuzz.bodies import bodies
-from tests.fuzz.effort import effort
 from tests.fuzz.messages import fill, messages, spoiled
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ TIMEOUT = 60
 def test_messages(target: Target, path: str) -> None:
     method = METHODS[path]
 
-    @effort(60 if method.name in ENDPOINTS else 30)
+    @examples(60 if method.name in ENDPOINTS else 30)
     @given(data=requests(method))
     def send(data: bytes) -> None:
         assert ask(target.channel, path, method, data) not in FAULTS

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.fuzz.bodies import cut, flipped, spliced
-from tests.fuzz.effort import effort
 from tests.grpc.requests import successor
 from tests.http2 import (
     CONTINUATION,
@@ -132,7 +132,7 @@ def say(port: int, data: bytes) -> None:
 
 @pytest.mark.parametrize("port", ["grpc_port", "rest_port"])
 def test_frames(target: Target, port: str) -> None:
-    @effort(30)
+    @examples(30)
     @given(data=conversations())
     def send(data: bytes) -> None:
         say(getattr(target.stack, port), data)
@@ -141,7 +141,7 @@ def test_frames(target: Target, port: str) -> None:
 
 
 def test_requests(target: Target) -> None:
-    @effort(30)
+    @examples(30)
     @given(data=requests())
     def send(data: bytes) -> None:
         say(target.stack.rest_port, data)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.fuzz.bodies import ENDPOINTS, bodies
-from tests.fuzz.effort import effort
 from tests.rest.envoy.paths import GET_PATHS, POST_PATHS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def assert_no_fault(response: httpx.Response) -> None:
 @pytest.mark.parametrize("paths", [PATHS, TYPED_PATHS], ids=["openai", "typed"])
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_bodies(target: Target, endpoint: str, paths: dict[str, tuple[str, ...]]) -> None:
-    @effort(60)
+    @examples(60)
     @given(body=bodies(endpoint), path=st.sampled_from(paths[endpoint]))
     def send(body: bytes, path: str) -> None:
         assert_no_fault(target.http.post(path, content=body, headers=JSON))
@@ -114,7 +114,7 @@ HEADER_VALUES = st.one_of(
 
 
 def test_methods_paths_and_headers(target: Target) -> None:
-    @effort(300)
+    @examples(300)
     @given(
         method=st.sampled_from(METHODS),
         path=ODD_PATHS,

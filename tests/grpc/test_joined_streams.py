@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat.v1 import chat_pb2, completion_pb2
@@ -23,14 +23,6 @@ from tests.successor import successor_text
 
 if TYPE_CHECKING:
     from tests.grpc.conftest import Client
-
-bounded = settings(
-    max_examples=100,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
 
 # One to four bytes, joined emoji, marks that combine.
 PIECES = [
@@ -115,7 +107,6 @@ def ends(draw: st.DrawFn, client: Client, said: list[Joined]) -> dict[str, Any]:
     }
 
 
-@bounded
 @given(data=st.data())
 async def test_a_chats_stream_joins_to_the_whole_answer(
     client: Client, data: st.DataObject
@@ -137,7 +128,6 @@ async def test_a_chats_stream_joins_to_the_whole_answer(
     assert not last.choices
 
 
-@bounded
 @given(data=st.data())
 async def test_a_text_completions_stream_joins_to_the_whole_answer(
     client: Client, data: st.DataObject
@@ -174,7 +164,6 @@ def expected(text: str, stops: list[str], min_tokens: int, *, include: bool) -> 
     return text
 
 
-@bounded
 @given(data=st.data())
 async def test_the_successor_says_what_is_known_up_to_its_stop(
     client: Client, data: st.DataObject

@@ -41,10 +41,11 @@ async def storm_of(client: Client) -> Storm:
     return Storm(client.channel, (await client.model("successor")).context_length)
 
 
-async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client) -> None:
+@pytest.mark.parametrize("requests", [60, pytest.param(200, marks=pytest.mark.slow)])
+async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client, requests: int) -> None:
     storm = await storm_of(crowded)
 
-    await storm.run(200, AT_ONCE)
+    await storm.run(requests, AT_ONCE)
 
     await until_idle(crowded, "successor")
     load = crowded.server._engines["successor"].status.load
@@ -52,9 +53,10 @@ async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client) -> None
     assert load.preemptions > 0
     assert storm.wrong == []
     assert not storm.lost
-    assert storm.outcomes["whole"] + storm.outcomes["cancelled"] == 200
+    assert storm.outcomes["whole"] + storm.outcomes["cancelled"] == requests
 
 
+@pytest.mark.slow
 async def test_a_storm_in_which_the_engine_dies_again_and_again(crowded: Client) -> None:
     storm = await storm_of(crowded)
     async with dying_engines(crowded.server, "successor", 2) as deaths:

@@ -13,6 +13,7 @@ import grpc.aio
 import pytest
 
 from ovchat.v1 import chat_pb2, completion_pb2, completion_service_pb2_grpc, format_pb2
+from tests.effort import scaled
 from tests.grpc.requests import ask, joined, text_of
 from tests.structured_output import (
     QUESTION,
@@ -212,9 +213,10 @@ async def test_random_schemas_hold_or_are_refused(client: Client) -> None:
         assert_valid(text_of(completion), schema)
         return "valid"
 
-    outcomes = await asyncio.gather(*map(outcome, range(RANDOM_SCHEMAS)))
+    count = scaled(RANDOM_SCHEMAS)
+    outcomes = await asyncio.gather(*map(outcome, range(count)))
 
     assert set(outcomes) == {"valid", "length", "refused"}
     # Most are schemas that people write.
-    assert outcomes.count("valid") > RANDOM_SCHEMAS / 4
-    assert outcomes.count("refused") < RANDOM_SCHEMAS / 2
+    assert outcomes.count("valid") > count / 4
+    assert outcomes.count("refused") < count / 2

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import httpx
 import openai
 
-from ovchat_server.launch.ports import free_port
 from ovchat_server.settings import DEFAULT_KV_BLOCKS, ModelSettings
 from tests.conftest import ROOT, model_table
+from tests.ports import unused_port
 
 if TYPE_CHECKING:
     import signal
@@ -139,12 +139,13 @@ async def started(
     # has AMX.
     model = ModelSettings(name="successor", path=ROOT / "models/successor", kv_blocks=kv_blocks)
     config.write_text(model_table(model))
-    rest_port, grpc_port = free_port(), free_port()
+    rest_port, grpc_port, admin_port = unused_port(), unused_port(), unused_port()
     with log.open("w") as errors:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "ovchat_server", "up"),
             *("--config", str(config)),
-            *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port), *options),
+            *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
+            *("--admin-port", str(admin_port), *options),
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
             cwd=directory,

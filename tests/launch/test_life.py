@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(180)
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
+every_signal = pytest.mark.parametrize(
+    "number", [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.slow) for one in SIGNALS[1:])]
+)
 # Ctrl-C in a terminal, and a service manager, reach these too: their server ends them.
 DEAF = {(kind, number) for kind in ("engine", "sandbox") for number in SIGNALS[:2]}
 
@@ -35,8 +38,8 @@ async def doing(stack: Stack, what: str) -> AsyncIterator[None]:
         yield
 
 
-@pytest.mark.parametrize("what", ["idle", "under load"])
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("what", [pytest.param("idle", marks=pytest.mark.slow), "under load"])
+@every_signal
 async def test_service_comes_back_whichever_child_is_signalled(
     tmp_path: Path, number: signal.Signals, what: str
 ) -> None:
@@ -55,15 +58,15 @@ async def test_service_comes_back_whichever_child_is_signalled(
         assert await stack.ends() == 0
 
 
-@pytest.mark.parametrize("what", ["idle", "under load"])
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("what", [pytest.param("idle", marks=pytest.mark.slow), "under load"])
+@every_signal
 async def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals, what: str) -> None:
     async with running(tmp_path, "--drain-timeout", "1") as stack, doing(stack, what):
         stack.process.send_signal(number)
         assert await stack.ends() == (-signal.SIGKILL if number == signal.SIGKILL else 0)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@every_signal
 async def test_service_comes_whichever_child_is_signalled_as_it_starts(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -76,7 +79,7 @@ async def test_service_comes_whichever_child_is_signalled_as_it_starts(
 
 
 @pytest.mark.parametrize("kind", ["up", "envoy", "server", "engine"])
-@pytest.mark.parametrize("number", SIGNALS)
+@every_signal
 async def test_a_signal_at_the_start_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, kind: str
 ) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(180)
 
 
+@pytest.mark.slow
 async def test_a_rolling_restart_under_load_fails_no_request(tmp_path: Path) -> None:
     async with running(tmp_path, "--replicas", "2") as stack:
         servers = stack.processes("server")
@@ -35,6 +36,7 @@ async def test_a_rolling_restart_under_load_fails_no_request(tmp_path: Path) -> 
         assert await stack.ends() == 0
 
 
+@pytest.mark.slow
 async def test_killing_one_of_two_servers_fails_no_request_that_had_not_begun_its_answer(
     tmp_path: Path,
 ) -> None:

@@ -20,8 +20,9 @@ import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from ovchat_server.launch.ports import authority, free_port
+from ovchat_server.launch.ports import authority
 from tests.launch.stack import gone
+from tests.ports import unused_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -167,11 +168,11 @@ class Launcher:
         host = settings.get("host", "127.0.0.1")
         values = {
             "host": host,
-            "rest_port": free_port(),
-            "grpc_port": free_port(),
+            "rest_port": unused_port(),
+            "grpc_port": unused_port(),
             "grpc_socket": None,
             "replicas": 1,
-            "admin_port": 0,
+            "admin_port": unused_port(),
             "models": ["it's-a-model"],
             "drain_timeout": 30.0,
             "max_request_bytes": 8 << 20,
@@ -460,7 +461,7 @@ async def test_a_port_just_left_is_free(launch: Launcher) -> None:
 
 
 async def test_one_port_for_both_doors_is_refused(launch: Launcher) -> None:
-    port = free_port()
+    port = unused_port()
     up = await launch(rest_port=port, grpc_port=port)
     code, _, err = await up.ends()
     assert code == 1

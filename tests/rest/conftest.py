@@ -14,8 +14,8 @@ import openai
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 
-from ovchat_server.launch.ports import free_port
 from tests.conftest import model_table
+from tests.ports import unused_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -27,6 +27,7 @@ CONFIG = """
 [server]
 rest_port = {rest_port}
 grpc_port = {grpc_port}
+admin_port = {admin_port}
 """
 
 
@@ -58,9 +59,10 @@ def running_stack(
 ) -> Iterator[Stack]:
     """`ovchat up` with some models and further `options`; its files go to `directory`."""
     config = directory / "ovchat.toml"
-    rest_port, grpc_port = free_port(), free_port()
+    rest_port, grpc_port, admin_port = unused_port(), unused_port(), unused_port()
     config.write_text(
-        CONFIG.format(rest_port=rest_port, grpc_port=grpc_port) + "".join(map(model_table, models))
+        CONFIG.format(rest_port=rest_port, grpc_port=grpc_port, admin_port=admin_port)
+        + "".join(map(model_table, models))
     )
     log = directory / "log"
     with log.open("w") as errors:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tests.rest.conftest import Stack
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_every_skill_is_right_as_often_as_promised(stack: Stack) -> None:
     scores = evaluate(f"{stack.url}/v3", samples=60)

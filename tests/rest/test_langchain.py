@@ -19,7 +19,7 @@ CAPITAL = "What is the capital of France?"
 STORY = "Tell me a story."
 
 
-pytestmark = pytest.mark.usefixtures("untraced")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untraced")]
 
 
 def chat(stack: Stack, model: str = "demo", **fields: Any) -> ChatOpenAI:

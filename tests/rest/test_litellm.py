@@ -31,6 +31,9 @@ CITY_FORMAT = {
 CAPITAL = [{"role": "user", "content": "What is the capital of France?"}]
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def litellm(only_local: None) -> Iterator[Any]:  # noqa: ARG001 - checks at the end
     with pytest.MonkeyPatch.context() as patch:

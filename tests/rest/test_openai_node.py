@@ -19,6 +19,9 @@ HERE = Path(__file__).resolve().parent / "node"
 NODE = Path(sysconfig.get_path("scripts")) / "node"
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def seen(stack: Stack) -> Any:
     """What the SDK made of our answers."""

@@ -11,7 +11,7 @@ from ovchat_server.engine.contract.generation import GeneratedTokens, PromptScor
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.text import TextCompletions
-from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, served
+from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, served
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,9 @@ async def chat(
     """The answer to a message, which is the prompt as it stands."""
     messages = [{"role": "user", "content": said}]
     request = read_chat_request({"model": "demo", "messages": messages, **fields})
-    return await ChatCompletions(ModelRegistry([served(engine)]), None, limits).answer(request)
+    return await ChatCompletions(ModelRegistry([served(engine)]), WORKERS, None, limits).answer(
+        request
+    )
 
 
 async def text(
@@ -70,4 +72,6 @@ async def text(
 ) -> Answer:
     """The answer to a text, or some."""
     request = read_text_request({"model": "demo", "prompt": prompt, **fields})
-    return await TextCompletions(ModelRegistry([served(engine)]), None, limits).answer(request)
+    return await TextCompletions(ModelRegistry([served(engine)]), WORKERS, None, limits).answer(
+        request
+    )

@@ -14,6 +14,7 @@ from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.engine.contract.generation import ANONYMOUS, EngineStatus, GeneratedTokens
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ServedModel
+from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.text_tools import byte_tokenizer
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.contract.generation import Caller, GenerationRequest
 
+WORKERS = WorkerPool("test")
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100

@@ -14,7 +14,7 @@ from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinis
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.text import TextCompletions
-from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, served
+from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, served
 from tests.unit.text_tools import byte_tokenizer
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def answer(engine: ScriptedEngine, tokenizer: Tokenizer = TOKENIZER, **fie
     messages = [{"role": "user", "content": "Hello"}]
     request = read_chat_request({"model": "demo", "messages": messages} | fields)
     models = ModelRegistry([served(engine, tokenizer=tokenizer)])
-    return await ChatCompletions(models).answer(request)
+    return await ChatCompletions(models, WORKERS).answer(request)
 
 
 async def streamed(answer: Answer, options: StreamOptions | None = None) -> list[Chunk]:
@@ -76,7 +76,7 @@ async def test_a_text_completion_names_its_own_token_in_any_case() -> None:
     piece = GeneratedTokens(
         0, tokens, TokenFinish.LENGTH, (-2.0, -0.2), (((x, -0.1),), ((tokens[1], -0.2),))
     )
-    texts = TextCompletions(ModelRegistry([served(ScriptedEngine([piece]))]))
+    texts = TextCompletions(ModelRegistry([served(ScriptedEngine([piece]))]), WORKERS)
     request = read_text_request({"model": "demo", "prompt": "Hi", "logprobs": 1})
     [choice] = (await (await texts.answer(request)).whole()).choices
 

@@ -6,11 +6,12 @@ import dataclasses
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeVar
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.api.completion import Alternative, FinishReason
 from ovchat_server.chat.assembler import AssemblyOptions
+from tests.effort import examples
 from tests.unit.assembler_tools import Assembled, assembled, options_of
 from tests.unit.text_tools import PieceDecoder, mixed
 
@@ -124,7 +125,7 @@ def everything(one: Assembled) -> tuple[object, ...]:
 
 
 @given(said(), OPTIONS, st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_the_groups_of_the_tokens_change_nothing(
     engine: Said, options: AssemblyOptions, data: st.DataObject
 ) -> None:
@@ -135,7 +136,6 @@ def test_the_groups_of_the_tokens_change_nothing(
 
 
 @given(said(), OPTIONS)
-@settings(deadline=None)
 def test_only_the_last_chunk_tells_the_end_and_no_other_is_empty(
     engine: Said, options: AssemblyOptions
 ) -> None:
@@ -147,7 +147,6 @@ def test_only_the_last_chunk_tells_the_end_and_no_other_is_empty(
 
 
 @given(said(), OPTIONS)
-@settings(deadline=None)
 def test_what_was_not_asked_for_is_not_reported(engine: Said, options: AssemblyOptions) -> None:
     for part in engine.singly(options).chunks:
         assert (part.logprobs is not None) == options.logprobs
@@ -159,7 +158,6 @@ def test_what_was_not_asked_for_is_not_reported(engine: Said, options: AssemblyO
 
 
 @given(said(PLAIN), st.booleans())
-@settings(deadline=None)
 def test_the_bytes_of_the_log_probabilities_are_those_of_the_answer(
     engine: Said,
     special: bool,  # noqa: FBT001
@@ -178,7 +176,6 @@ def test_the_bytes_of_the_log_probabilities_are_those_of_the_answer(
 
 
 @given(said(PLAIN, control=False))
-@settings(deadline=None)
 def test_the_offset_of_a_token_is_that_of_the_character_it_begins_in(engine: Said) -> None:
     engine = dataclasses.replace(engine, reason=FinishReason.LENGTH)
     choice = engine.singly(AssemblyOptions(logprobs=True)).choice
@@ -189,7 +186,7 @@ def test_the_offset_of_a_token_is_that_of_the_character_it_begins_in(engine: Sai
 
 
 @given(said(PLAIN, control=False), STOPS, st.booleans())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_stop_string_ends_the_text_and_its_log_probabilities(
     engine: Said,
     stops: tuple[str, ...],
@@ -219,7 +216,6 @@ def test_a_stop_string_ends_the_text_and_its_log_probabilities(
 
 
 @given(said(PLAIN, control=False), STOPS, st.integers(0, 40))
-@settings(deadline=None)
 def test_no_stop_string_matches_in_the_first_tokens(
     engine: Said, stops: tuple[str, ...], fewest: int
 ) -> None:

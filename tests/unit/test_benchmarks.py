@@ -1,12 +1,20 @@
-"""What figures are made of, and how a stream is read: a wrong one would measure something else."""
+"""What figures are made of, how a stream is read, and what fits into the time there is."""
 
 from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.figures import Spread, differences, figures_of, quantile, ratios
-from benchmarks.plan import Trace
+from benchmarks.plan import Ask, Lane, Plan, Trace
+from benchmarks.report import Result, write
+from benchmarks.schedule import Progress, Schedule, duration, guess
 from benchmarks.sse import AnswerError, is_complete, timed_events
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -147,3 +155,110 @@ def test_a_refusal_is_no_stream() -> None:
 )
 def test_where_an_answer_ends(answer: bytes, *, complete: bool) -> None:
     assert is_complete(answer) is complete
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def run(schedule: Schedule, clock: Clock, seconds: dict[str, float]) -> list[str]:
+    """Take so long for each; what was measured, with the time that was left before it."""
+    found = []
+    for step in schedule.steps():
+        found.append(f"{step.name} {step.round}: {schedule.remaining():g}")
+        clock.now += seconds[step.name]
+    return found
+
+
+def test_everything_is_measured_once_before_anything_is_measured_twice() -> None:
+    clock = Clock()
+    schedule = Schedule({"a": 1, "b": 1}, rounds=2, clock=clock)
+
+    measured = run(schedule, clock, {"a": 1, "b": 1})
+
+    assert [name.partition(":")[0] for name in measured] == ["a 0", "b 0", "a 1", "b 1"]
+    assert schedule.left_out() == {}
+
+
+def test_the_time_left_is_told_from_earlier_rounds_and_from_the_pace_before_there_were_any() -> (
+    None
+):
+    clock = Clock()
+    schedule = Schedule({"a": 1, "b": 2}, rounds=2, clock=clock)
+
+    measured = run(schedule, clock, {"a": 10, "b": 30})
+
+    # After a took ten times what was guessed, b is expected to, too, until it took 30.
+    assert measured == ["a 0: 6", "b 0: 50", "a 1: 40", "b 1: 30"]
+
+
+def test_the_time_left_becomes_less_while_something_is_measured() -> None:
+    clock = Clock()
+    schedule = Schedule({"a": 5}, rounds=1, clock=clock)
+
+    for _ in schedule.steps():
+        clock.now += 2
+        assert schedule.remaining() == 3
+        clock.now += 8
+        assert schedule.remaining() == 0
+
+
+def test_what_does_not_fit_into_the_time_is_left_out_and_the_rest_is_not() -> None:
+    clock = Clock()
+    schedule = Schedule({"a": 1, "slow": 100, "b": 1}, rounds=3, deadline=10, clock=clock)
+
+    measured = run(schedule, clock, {"a": 2, "b": 2})
+
+    assert [name.partition(":")[0] for name in measured] == ["a 0", "b 0", "a 1", "b 1", "a 2"]
+    assert schedule.left_out() == {"slow": 3, "b": 1}
+    assert clock.now == 10
+
+
+def test_something_is_measured_however_little_time_there_is() -> None:
+    clock = Clock()
+    schedule = Schedule({"a": 100, "b": 100}, rounds=2, deadline=1, clock=clock)
+
+    assert run(schedule, clock, {"a": 100}) == ["a 0: 1"]
+    assert schedule.left_out() == {"a": 1, "b": 2}
+
+
+def test_more_and_longer_answers_to_longer_prompts_are_guessed_to_take_longer() -> None:
+    def plan(words: int = 10, tokens: int = 16, lanes: int = 1, choices: int = 1) -> Plan:
+        messages = (("user", "word " * words),)
+        ask = Ask(messages=messages, max_tokens=tokens, choices=choices)
+        return Plan(((Lane((ask,)),) * lanes,))
+
+    assert guess(plan()) < guess(plan(words=1000))
+    assert guess(plan()) < guess(plan(tokens=32))
+    assert guess(plan()) < guess(plan(choices=4)) < guess(plan(lanes=4))
+    assert guess(plan(lanes=4)) < 4 * guess(plan())
+
+
+def test_progress_says_how_much_time_has_passed() -> None:
+    clock, output = Clock(), io.StringIO()
+    progress = Progress(output, clock)
+    clock.now = 3725
+
+    progress.say("round 1 of 5")
+
+    assert output.getvalue() == "[ 62:05] round 1 of 5\n"
+    assert [duration(seconds) for seconds in (0.4, 119, 121, 3000)] == [
+        "0 s",
+        "119 s",
+        "2 min",
+        "50 min",
+    ]
+
+
+def test_a_report_says_what_was_left_out(tmp_path: Path) -> None:
+    result = Result(model="demo", machine={"command": "suite"}, client={}, left_out={"behind": 4})
+
+    text = write(result, tmp_path, "demo").read_text()
+
+    assert "Rounds left out for lack of time: 4 of behind." in text

@@ -18,7 +18,7 @@ from ovchat_server.serving.logits import MAX_BANNED_TOKENS
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.text import TextCompletions
 from ovchat_server.tokenizer.huggingface import Tokenizer
-from tests.unit.serving_tools import READY, TOKENIZER, VOCABULARY, ScriptedEngine, served
+from tests.unit.serving_tools import READY, TOKENIZER, VOCABULARY, WORKERS, ScriptedEngine, served
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest
@@ -40,9 +40,9 @@ async def asked(model: ServedModel | None = None, **fields: Any) -> list[Generat
     models = ModelRegistry([model or served()])
     messages = [{"role": "user", "content": "Hi"}]
     chat = read_chat_request({"model": "demo", "messages": messages, "seed": 1, **fields})
-    said = await ChatCompletions(models).answer(chat)
+    said = await ChatCompletions(models, WORKERS).answer(chat)
     text = read_text_request({"model": "demo", "prompt": "Hi", "seed": 1, **fields})
-    written = await TextCompletions(models).answer(text)
+    written = await TextCompletions(models, WORKERS).answer(text)
     assert [request.sampling for request in said.requests] == [
         request.sampling for request in written.requests
     ]
@@ -69,12 +69,12 @@ async def refused(model: ServedModel, **fields: Any) -> list[tuple[str, str]]:
 async def _chat(model: ServedModel, **fields: Any) -> None:
     messages = [{"role": "user", "content": "Hi"}]
     request = read_chat_request({"model": "demo", "messages": messages, **fields})
-    await ChatCompletions(ModelRegistry([model])).answer(request)
+    await ChatCompletions(ModelRegistry([model]), WORKERS).answer(request)
 
 
 async def _text(model: ServedModel, **fields: Any) -> None:
     request = read_text_request({"model": "demo", "prompt": "Hi", **fields})
-    await TextCompletions(ModelRegistry([model])).answer(request)
+    await TextCompletions(ModelRegistry([model]), WORKERS).answer(request)
 
 
 async def test_the_engine_is_asked_for_all_of_it() -> None:
@@ -116,8 +116,8 @@ async def test_as_many_alternatives_are_asked_for(number: int) -> None:
     messages = [{"role": "user", "content": "Hi"}]
     chat = {"model": "demo", "messages": messages, "logprobs": True, "top_logprobs": number}
     text = {"model": "demo", "prompt": "Hi", "logprobs": number}
-    said = await ChatCompletions(models).answer(read_chat_request(chat))
-    written = await TextCompletions(models).answer(read_text_request(text))
+    said = await ChatCompletions(models, WORKERS).answer(read_chat_request(chat))
+    written = await TextCompletions(models, WORKERS).answer(read_text_request(text))
     for [request] in (said.requests, written.requests):
         assert (request.logprobs, request.top_logprobs) == (True, number)
 

@@ -10,7 +10,7 @@ from ovchat_server.api.text_request import read_text_request
 from ovchat_server.serving.chat import ChatCompletions
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.text import TextCompletions
-from tests.unit.serving_tools import CONTEXT, ScriptedEngine, served
+from tests.unit.serving_tools import CONTEXT, WORKERS, ScriptedEngine, served
 
 
 async def chat(engine: ScriptedEngine) -> None:
@@ -18,14 +18,14 @@ async def chat(engine: ScriptedEngine) -> None:
     models = ModelRegistry([served(engine, template="{{ raise_exception('tried') }}")])
     messages = [{"role": "user", "content": "Hello"}]
     request = read_chat_request({"model": "demo", "messages": messages})
-    await ChatCompletions(models).answer(request)
+    await ChatCompletions(models, WORKERS).answer(request)
 
 
 async def go_on(engine: ScriptedEngine, **fields: object) -> None:
     """Ask with a prompt that is too long."""
     models = ModelRegistry([served(engine)])
     request = read_text_request({"model": "demo", "prompt": "a" * 2 * CONTEXT} | fields)
-    await TextCompletions(models).answer(request)
+    await TextCompletions(models, WORKERS).answer(request)
 
 
 @pytest.mark.parametrize("ask", [chat, go_on])

@@ -24,6 +24,7 @@ from ovchat_server.engine.contract.generation import (
     Sampling,
     Search,
 )
+from ovchat_server.serving.answer_format import NO_GRAMMAR
 from ovchat_server.serving.generation import (
     DEFAULT_TOP_K,
     PromptTokens,
@@ -32,7 +33,6 @@ from ovchat_server.serving.generation import (
     truncated,
 )
 from ovchat_server.serving.model_files import GenerationDefaults
-from ovchat_server.serving.structured_output import NO_GRAMMAR
 from tests.unit.serving_tools import CONTEXT, SEARCH_LENGTHS, VOCABULARY, ScriptedEngine, served
 
 if TYPE_CHECKING:

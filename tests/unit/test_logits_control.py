@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovchat_server.engine.genai import logits_control
 from ovchat_server.engine.contract.generation import Sampling
 from ovchat_server.engine.contract.messages import MIXED_UP, Add
+from ovchat_server.engine.genai import logits_control
 from ovchat_server.engine.genai.logits_control import (
     Control,
     LogitsControl,

@@ -31,13 +31,17 @@ from ovchat_server.rest.body import PIECE_BYTES, json_pieces
 from ovchat_server.rest.reading import BodyReader
 from ovchat_server.rest.rules import RestRules
 from ovchat_server.serving import structured_output
-from ovchat_server.serving.aside import aside
+from ovchat_server.serving.codec_workers import (
+    MAX_BYTES_IN_PLACE,
+    MAX_TOKENS_IN_PLACE,
+    CodecWorkers,
+)
 from ovchat_server.serving.generation import PromptTokens
 from ovchat_server.serving.prompt_logprobs import FEW, PromptTeller
-from ovchat_server.serving.reading import FEW_BYTES, Reading
 from ovchat_server.serving.structured_output import constrained
-from ovchat_server.serving.writing import FEW_TOKENS, written
+from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.prompt_tools import scores
+from tests.unit.serving_tools import WORKERS
 from tests.unit.text_tools import PieceDecoder
 
 if TYPE_CHECKING:
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.json_value import JsonObject
 
+CODECS = CodecWorkers(WorkerPool("read", 2), WORKERS)
+MAX_BYTES, MAX_TOKENS = MAX_BYTES_IN_PLACE, MAX_TOKENS_IN_PLACE
 INFO = CompletionInfo("cmpl-1", 1, "demo", "fp_1")
 LOGPROB = TokenLogprob("a", -1, b"a", 0)
 LISTED = PromptToken(RankedToken(1, "a", b"a"))
@@ -67,21 +73,21 @@ class Watched(PieceDecoder):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "alternatives", "aside"),
+    ("tokens", "alternatives", "in_thread"),
     [(FEW, 0, False), (FEW + 1, 0, True), (FEW // 2, 1, False), (FEW // 2 + 1, 1, True)],
 )
 async def test_many_tokens_of_a_prompt_are_told_of_in_a_thread(
     tokens: int,
     alternatives: int,
-    aside: bool,  # noqa: FBT001
+    in_thread: bool,  # noqa: FBT001
 ) -> None:
     decoder = Watched()
     params = GenerationParams(prompt_logprobs=0, top_logprobs=alternatives, echo_logprobs=True)
     prompt = PromptTokens("prompt", (0,) * tokens, "a" * tokens)
-    told = await PromptTeller(decoder, params).tell(prompt, scores(tokens))
+    told = await PromptTeller(decoder, params, WORKERS).tell(prompt, scores(tokens))
 
     assert len(told.listed or ()) == len(told.echoed or ()) == tokens
-    assert (threading.get_ident() not in decoder.threads) is aside
+    assert (threading.get_ident() not in decoder.threads) is in_thread
     assert len(decoder.threads) == 1
 
 
@@ -97,24 +103,27 @@ def whole(echoed: int, listed: int) -> Completion:
 
 
 @pytest.mark.parametrize(
-    ("said", "aside"),
+    ("said", "in_thread"),
     [
         (whole(0, 0), False),
-        (whole(FEW_TOKENS, 0), False),
-        (whole(0, FEW_TOKENS), False),
-        (whole(FEW_TOKENS, 1), True),
-        (whole(0, FEW_TOKENS + 1), True),
+        (whole(MAX_TOKENS, 0), False),
+        (whole(0, MAX_TOKENS), False),
+        (whole(MAX_TOKENS, 1), True),
+        (whole(0, MAX_TOKENS + 1), True),
         (Chunk(INFO, (ChunkChoice(0, Delta(), logprobs=(LOGPROB,)),)), False),
-        (Chunk(INFO, (ChunkChoice(0, Delta(), logprobs=(LOGPROB,) * (FEW_TOKENS + 1)),)), True),
+        (
+            Chunk(INFO, (ChunkChoice(0, Delta(), logprobs=(LOGPROB,) * (MAX_TOKENS + 1)),)),
+            True,
+        ),
         (Chunk(INFO, ()), False),
     ],
 )
 async def test_what_tells_of_many_tokens_is_written_in_a_thread(
     said: Completion | Chunk,
-    aside: bool,  # noqa: FBT001
+    in_thread: bool,  # noqa: FBT001
 ) -> None:
-    thread = await written(lambda _: threading.get_ident(), said)
-    assert (thread != threading.get_ident()) is aside
+    thread = await CODECS.write(lambda _: threading.get_ident(), said)
+    assert (thread != threading.get_ident()) is in_thread
 
 
 def test_the_pieces_of_a_body_are_encoded_at_once() -> None:
@@ -124,38 +133,37 @@ def test_the_pieces_of_a_body_are_encoded_at_once() -> None:
     assert [len(piece.data) for piece in pieces] == [PIECE_BYTES, len('{"a":""}')]
 
 
-LARGE = [(FEW_BYTES, False), (FEW_BYTES + 1, True)]
+LARGE = [(MAX_BYTES, False), (MAX_BYTES + 1, True)]
 
 
-@pytest.mark.parametrize(("size", "aside"), LARGE)
+@pytest.mark.parametrize(("size", "in_thread"), LARGE)
 async def test_a_large_body_is_read_in_a_thread(
     size: int,
-    aside: bool,  # noqa: FBT001
+    in_thread: bool,  # noqa: FBT001
 ) -> None:
     def reads(fields: JsonObject, *, strict: bool, limits: Limits) -> int:
         assert (fields, strict, limits) == ({"a": 1}, True, DEFAULT_LIMITS)
         return threading.get_ident()
 
     body = httpbody_pb2.HttpBody(data=b'{"a": 1}'.ljust(size))
-    bodies = BodyReader(RestRules(strict=True, limits=DEFAULT_LIMITS), Reading())
+    bodies = BodyReader(RestRules(strict=True, limits=DEFAULT_LIMITS), CODECS)
     thread = await bodies.request(reads, body)
-    assert (thread != threading.get_ident()) is aside
+    assert (thread != threading.get_ident()) is in_thread
 
 
-@pytest.mark.parametrize(("size", "aside"), LARGE)
+@pytest.mark.parametrize(("size", "in_thread"), LARGE)
 async def test_a_large_request_is_read_in_a_thread(
     size: int,
-    aside: bool,  # noqa: FBT001
+    in_thread: bool,  # noqa: FBT001
 ) -> None:
-    thread = await Reading().request(threading.get_ident, size)
-    assert (thread != threading.get_ident()) is aside
+    thread = await CODECS.read(threading.get_ident, size)
+    assert (thread != threading.get_ident()) is in_thread
 
 
 async def test_large_requests_leave_threads_to_other_work() -> None:
     go_on = threading.Event()
-    reading = Reading()
-    large = [asyncio.create_task(reading.request(go_on.wait, FEW_BYTES + 1)) for _ in range(99)]
-    assert await aside(threading.get_ident) != threading.get_ident()
+    large = [asyncio.create_task(CODECS.read(go_on.wait, MAX_BYTES + 1)) for _ in range(99)]
+    assert await WORKERS.run(threading.get_ident) != threading.get_ident()
     go_on.set()
     await asyncio.gather(*large)
 
@@ -180,6 +188,6 @@ async def test_a_grammar_is_written_in_a_thread(monkeypatch: pytest.MonkeyPatch)
         return {}
 
     monkeypatch.setattr(structured_output, "form_of", form_of)
-    await constrained(Permissive(), Constraint(ConstraintKind.JSON_OBJECT, None, "format"))  # type: ignore[arg-type]
+    await constrained(Permissive(), Constraint(ConstraintKind.JSON_OBJECT, None, "format"), WORKERS)  # type: ignore[arg-type]
     [thread] = threads
     assert thread != threading.get_ident()

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.engine.contract.messages import BROKEN, Add
@@ -192,7 +192,6 @@ def test_who_runs_for_the_first_time_is_told_once() -> None:
     assert sorted(run.admitted) == [1, 2, 3]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=8),
     st.dictionaries(st.integers(0, 7), st.integers(1, 2), max_size=3),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.engine.contract.generation import Sampling, Search
@@ -16,6 +16,7 @@ from ovchat_server.engine.contract.messages import Add
 from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.scheduling.scheduler import MAX_DROPS
 from ovchat_server.engine.scheduling.step_budget import StepBudget
+from tests.effort import examples
 from tests.unit.scheduler_tools import BLOCK, END, Run, alone, found_alone, search, sequence
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ SHAPE = st.tuples(
 
 
 @given(work=st.lists(SHAPE, min_size=1, max_size=12), total=st.integers(4, 40), data=st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_load_ends_complete_and_right(
     work: list[tuple[int, int, int, int | None, int, int, int, bool, bool, bool]],
     total: int,

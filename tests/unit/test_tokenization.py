@@ -27,6 +27,7 @@ from ovchat_server.engine.contract.generation import EngineStatus
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
 from ovchat_server.serving.tokenization import MAX_PADDED_TOKENS, Tokenization
+from ovchat_server.serving.worker_pool import WorkerPool
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
 
@@ -77,7 +78,8 @@ def tokenization(
     files = dataclasses.replace(read_model_files(ROOT / "models/successor"), tokenizer=tokenizer)
     renderer = PromptRenderer(files.template, tokenizer)
     return Tokenization(
-        ModelRegistry([ServedModel("model", "fp", files, renderer, NoEngine(context), Dialects())])
+        ModelRegistry([ServedModel("model", "fp", files, renderer, NoEngine(context), Dialects())]),
+        WorkerPool("tokenize", 2),
     )
 
 

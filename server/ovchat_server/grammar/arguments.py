@@ -50,7 +50,7 @@ class ArgumentNotation:
     comma: str = ""
     text: TextNotation | None = None
 
-    def grammar(self, schema: JsonObject) -> str:
+    def grammar(self, schema: JsonValue) -> str:
         """Return the EBNF of all arguments of a call.
 
         Raises:

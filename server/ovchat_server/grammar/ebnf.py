@@ -139,7 +139,8 @@ class Alphabet:
             case Chars(wanted):
                 return self._chars(wanted, plain)
             case Sequence(parts):
-                return " ".join(self._content(part, plain) for part in parts) or '""'
+                texts = (self._content(part, plain) for part in parts)
+                return " ".join(text for text in texts if text != '""') or '""'
             case Choice(options):
                 return f"({' | '.join(self._content(option, plain) for option in options)})"
             case Repeat(part, fewest, most):
@@ -254,6 +255,16 @@ def _needed(alternative: Alternative) -> list[Rule]:
         for part in alternative
         if not isinstance(part, str)
     ]
+
+
+def first_letter(alternative: Alternative) -> str:
+    """Return what an alternative begins with; "" where that is not seen at once."""
+    for part in alternative:
+        if part not in ("", '""'):
+            if not isinstance(part, str) or not LITERAL.match(part):
+                return ""
+            return part[1:3] if part[1] == "\\" else part[1]
+    return ""
 
 
 def _body(alternative: Alternative) -> str:

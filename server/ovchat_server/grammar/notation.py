@@ -123,8 +123,8 @@ def python_notation(banned: str = "") -> Notation:
         f"double ::= {double} | escape",
         f"single ::= {single} | escape",
         # No half of a pair of UTF-16, which is no character.
-        r'''escape ::= "\\" (other | "u" ([0-9a-cefA-CEF] | [dD] [0-7]) | high)''',
-        '''high ::= "U00" ("0" [1-9a-fA-F] | "10")''',
+        r"""escape ::= "\\" (other | "u" ([0-9a-cefA-CEF] | [dD] [0-7]) | high)""",
+        """high ::= "U00" ("0" [1-9a-fA-F] | "10")""",
         f"other ::= {escape}",
     )
 
@@ -166,7 +166,7 @@ def quoting_notation(quote: str, bare_key: Callable[[str], bool]) -> Notation:
         f"quoted ::= {until(quote)}",
         f"key ::= {KEYWORD}",
     )
-    alphabet = Alphabet(CHARACTERS, verbatim, tuple(dict.fromkeys(quote[::-1])))
+    alphabet = Alphabet(CHARACTERS, verbatim, tuple(dict.fromkeys(quote[1:])))
     words = {**JSON_WORDS, "null": PYTHON_WORDS["null"]}
     return Notation(rules, text, key, alphabet, quote, words, colon=":", comma=",", ordered=True)
 

@@ -104,11 +104,11 @@ def tagged(
 class TextWriter:
     """Writes such values, with the rest of a grammar."""
 
-    def __init__(self, values: ValueWriter, notation: TextNotation, schema: JsonObject) -> None:
+    def __init__(self, values: ValueWriter, notation: TextNotation, schema: JsonValue) -> None:
         """Write the arguments of a tool, whose `schema` the parser reads them by."""
         self._values = values
         self._notation = notation
-        self._schema = schema
+        self._schema = schema if isinstance(schema, dict) else {}
         self._end = literal(notation.end)
 
     def rule(self, schema: JsonValue, place: str, name: str | None) -> Rule:

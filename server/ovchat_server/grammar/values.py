@@ -133,7 +133,7 @@ class ValueWriter:
 
             def filled() -> None:
                 with placed(place):
-                    rule.alternatives += fill()
+                    rule.alternatives += self.rules.apart(fill())
 
             self._open.append(filled)
         return self._known[key]

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ovchat_server.api.errors import ApiError, InternalError
 from ovchat_server.rest import wire
 from ovchat_server.rest.body import end_of_events, event, json_pieces, name_ignored
-from ovchat_server.serving.writing import written
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
     import grpc.aio
     from google.api import httpbody_pb2
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
     from ovchat_server.api.text import TextRequest
     from ovchat_server.serving.answer import Answer
+    from ovchat_server.serving.codec_workers import CodecWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -41,22 +41,30 @@ def answer_bodies(
     asked: ChatRequest | TextRequest,
     forms: Forms,
     context: grpc.aio.ServicerContext[Any, Any],
+    workers: CodecWorkers,
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
     """The bodies of an answer, whole or streamed as was asked for."""
-    if asked.stream is None:
-        return _whole(answer, forms.whole, asked.ignored, context)
-    return _events(answer, asked.stream, forms.chunk, asked.ignored, context)
+    if (options := asked.stream) is None:
+
+        def encode(whole: Completion) -> Awaitable[Iterator[httpbody_pb2.HttpBody]]:
+            return workers.write(lambda answer: json_pieces(forms.whole(answer)), whole)
+
+        return _whole(answer, encode, asked.ignored, context)
+
+    def encode_chunk(chunk: Chunk) -> Awaitable[httpbody_pb2.HttpBody]:
+        return workers.write(lambda part: event(forms.chunk(part, options)), chunk)
+
+    return _events(answer.stream(options), encode_chunk, asked.ignored, context)
 
 
 async def _whole(
     answer: Answer,
-    write: Callable[[Completion], JsonObject],
+    encode: Callable[[Completion], Awaitable[Iterator[httpbody_pb2.HttpBody]]],
     ignored: Sequence[str],
     context: grpc.aio.ServicerContext[Any, Any],
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
     """The whole answer, in pieces of its JSON; the parameters that were ignored in a header."""
-    whole = await answer.whole()
-    pieces = await written(lambda said: json_pieces(write(said)), whole)
+    pieces = await encode(await answer.whole())
     # Not before there is an answer: an error's status needs untouched headers.
     await name_ignored(ignored, context)
     for piece in pieces:
@@ -64,9 +72,8 @@ async def _whole(
 
 
 async def _events(
-    answer: Answer,
-    options: StreamOptions,
-    write: Callable[[Chunk, StreamOptions], JsonObject],
+    stream: AsyncGenerator[Chunk, None],
+    encode: Callable[[Chunk], Awaitable[httpbody_pb2.HttpBody]],
     ignored: Sequence[str],
     context: grpc.aio.ServicerContext[Any, Any],
 ) -> AsyncGenerator[httpbody_pb2.HttpBody, None]:
@@ -75,18 +82,14 @@ async def _events(
     Once it began, an error is an event of its own: the SDKs take a stream that just ends for a
     whole answer, so a broken one must say so.
     """
-
-    def body(chunk: Chunk) -> httpbody_pb2.HttpBody:
-        return event(write(chunk, options))
-
     began = False
-    async with contextlib.aclosing(answer.stream(options)) as chunks:
+    async with contextlib.aclosing(stream) as chunks:
         try:
             async for chunk in chunks:
                 if not began:
                     await name_ignored(ignored, context)
                     began = True
-                yield await written(body, chunk)
+                yield await encode(chunk)
         except Exception as error:
             if not began:
                 raise

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
     from ovchat_server.rest.rules import RestRules
-    from ovchat_server.serving.reading import Reading
+    from ovchat_server.serving.codec_workers import CodecWorkers
 
 Request_co = TypeVar("Request_co", covariant=True)
 
@@ -40,7 +40,7 @@ class BodyReader:
     """Reads requests by the rules of the REST door."""
 
     rules: RestRules
-    reading: Reading
+    workers: CodecWorkers
 
     async def request(self, reads: Reads[Request_co], body: httpbody_pb2.HttpBody) -> Request_co:
         """The request in a body.
@@ -55,7 +55,7 @@ class BodyReader:
             fields = read_json_object(body, self.rules.limits)
             return reads(fields, strict=self.rules.strict, limits=self.rules.limits)
 
-        return await self.reading.request(read, len(body.data))
+        return await self.workers.read(read, len(body.data))
 
 
 def read_chat(fields: JsonObject, *, strict: bool, limits: Limits) -> ChatRequest:

@@ -61,7 +61,9 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         """POST a chat completion, whole or streamed as the body says."""
         read = await self._bodies.request(read_chat, request)
         answer = await self._services.chat.answer(read)
-        async with contextlib.aclosing(answer_bodies(answer, read, CHAT, context)) as bodies:
+        async with contextlib.aclosing(
+            answer_bodies(answer, read, CHAT, context, self._bodies.workers)
+        ) as bodies:
             async for body in bodies:
                 yield body
 
@@ -71,7 +73,9 @@ class RestServicer(rest_service_pb2_grpc.RestServiceServicer):
         """POST a text completion, whole or streamed as the body says."""
         read = await self._bodies.request(read_text, request)
         answer = await self._services.texts.answer(read)
-        async with contextlib.aclosing(answer_bodies(answer, read, TEXT, context)) as bodies:
+        async with contextlib.aclosing(
+            answer_bodies(answer, read, TEXT, context, self._bodies.workers)
+        ) as bodies:
             async for body in bodies:
                 yield body
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.serving.chat import ChatCompletions
+    from ovchat_server.serving.codec_workers import CodecWorkers
     from ovchat_server.serving.models import ModelRegistry
-    from ovchat_server.serving.reading import Reading
     from ovchat_server.serving.text import TextCompletions
     from ovchat_server.serving.tokenization import Tokenization
     from ovchat_server.serving.versions import Versions
@@ -82,7 +82,7 @@ class Services:
     models: ModelRegistry
     tokenization: Tokenization
     versions: Versions
-    reading: Reading
+    workers: CodecWorkers
     rest: rest_service_pb2_grpc.RestServiceServicer
     rest_error: Callable[[ApiError], str]
 
@@ -143,16 +143,16 @@ def create_server(
         ],
     )
     chat_service_pb2_grpc.add_ChatServiceServicer_to_server(
-        ChatServicer(services.chat, services.reading, options.limits), server
+        ChatServicer(services.chat, services.workers, options.limits), server
     )
     completion_service_pb2_grpc.add_CompletionServiceServicer_to_server(
-        CompletionServicer(services.texts, services.reading, options.limits), server
+        CompletionServicer(services.texts, services.workers, options.limits), server
     )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(
         ModelServicer(services.models), server
     )
     tokenizer_service_pb2_grpc.add_TokenizerServiceServicer_to_server(
-        TokenizerServicer(services.tokenization, services.reading, options.limits), server
+        TokenizerServicer(services.tokenization, services.workers, options.limits), server
     )
     server_service_pb2_grpc.add_ServerServiceServicer_to_server(
         ServerServicer(services.versions), server

@@ -15,7 +15,6 @@ from ovchat.v1 import (
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.rpc import response
 from ovchat_server.rpc.request import chat_request, contract_paths, text_request
-from ovchat_server.serving.writing import written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
     from ovchat_server.serving.chat import ChatCompletions
+    from ovchat_server.serving.codec_workers import CodecWorkers
     from ovchat_server.serving.models import ModelRegistry
-    from ovchat_server.serving.reading import Reading
     from ovchat_server.serving.text import TextCompletions
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -37,10 +36,10 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
     """ovchat.v1.ChatService."""
 
-    def __init__(self, chat: ChatCompletions, reading: Reading, limits: Limits) -> None:
+    def __init__(self, chat: ChatCompletions, workers: CodecWorkers, limits: Limits) -> None:
         """Answer with `chat` what keeps to `limits`."""
         self._chat = chat
-        self._reading = reading
+        self._workers = workers
         self._limits = limits
 
     async def CreateChatCompletion(
@@ -50,7 +49,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         read = await self._read(request, stream=False)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._chat.answer(read)
-        return await written(response.chat_completion, await answer.whole())
+        return await self._workers.write(response.chat_completion, await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
@@ -61,22 +60,22 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
             answer = await self._chat.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
-                yield await written(response.chat_chunk, chunk)
+                yield await self._workers.write(response.chat_chunk, chunk)
 
     async def _read(
         self, request: chat_pb2.CreateChatCompletionRequest, *, stream: bool
     ) -> ChatRequest:
         read = partial(chat_request, request, stream=stream, limits=self._limits)
-        return await self._reading.request(read, request.ByteSize())
+        return await self._workers.read(read, request.ByteSize())
 
 
 class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
     """ovchat.v1.CompletionService."""
 
-    def __init__(self, texts: TextCompletions, reading: Reading, limits: Limits) -> None:
+    def __init__(self, texts: TextCompletions, workers: CodecWorkers, limits: Limits) -> None:
         """Answer with `texts` what keeps to `limits`."""
         self._texts = texts
-        self._reading = reading
+        self._workers = workers
         self._limits = limits
 
     async def CreateCompletion(
@@ -86,7 +85,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         read = await self._read(request, stream=False)
         with contract_paths(request.DESCRIPTOR):
             answer = await self._texts.answer(read)
-        return await written(response.completion, await answer.whole())
+        return await self._workers.write(response.completion, await answer.whole())
 
     async def StreamCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
@@ -97,13 +96,13 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
             answer = await self._texts.answer(read)
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
-                yield await written(response.completion_chunk, chunk)
+                yield await self._workers.write(response.completion_chunk, chunk)
 
     async def _read(
         self, request: completion_pb2.CreateCompletionRequest, *, stream: bool
     ) -> TextRequest:
         read = partial(text_request, request, stream=stream, limits=self._limits)
-        return await self._reading.request(read, request.ByteSize())
+        return await self._workers.read(read, request.ByteSize())
 
 
 class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.tokenization import DetokenizeRequest
-    from ovchat_server.serving.reading import Reading
+    from ovchat_server.serving.codec_workers import CodecWorkers
     from ovchat_server.serving.tokenization import Tokenization
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -25,9 +25,9 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
     """ovchat.v1.TokenizerService."""
 
-    def __init__(self, tokenization: Tokenization, reading: Reading, limits: Limits) -> None:
+    def __init__(self, tokenization: Tokenization, workers: CodecWorkers, limits: Limits) -> None:
         """Answer with `tokenization` what keeps to `limits`."""
-        self._reading = reading
+        self._workers = workers
         self._tokenization = tokenization
         self._limits = limits
 
@@ -35,7 +35,7 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
         self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.TokenizeResponse:
         """The tokens of texts or of a conversation."""
-        read = await self._reading.request(
+        read = await self._workers.read(
             partial(tokenize_request, request, self._limits), request.ByteSize()
         )
         tokenized = await self._tokenization.tokenize(read)
@@ -54,9 +54,7 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
         self, request: tokenizer_service_pb2.DetokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.DetokenizeResponse:
         """The text of tokens."""
-        read = await self._reading.request(
-            partial(_detokenize_request, request), request.ByteSize()
-        )
+        read = await self._workers.read(partial(_detokenize_request, request), request.ByteSize())
         text = await self._tokenization.detokenize(read)
         return tokenizer_service_pb2.DetokenizeResponse(prompt=text)
 

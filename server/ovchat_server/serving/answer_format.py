@@ -1,7 +1,7 @@
 """The stage that turns what an answer must be into the grammar that the engine follows.
 
-A constraint, the tools and the model's reasoning go in. Each schema is written as a grammar once, in
-a thread; what was written is shared with other requests.
+A constraint, the tools and the model's reasoning go in. Each schema is written as a grammar once,
+in a thread; what was written is shared with other requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from ovchat_server.grammar.formats import (
 )
 from ovchat_server.grammar.schema.shapes import SchemaError
 from ovchat_server.grammar.values import json_grammar
-from ovchat_server.serving.aside import aside
 from ovchat_server.serving.resumptions import reasoned_or_not, resumptions
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import Resumption
     from ovchat_server.grammar.cache import GrammarCache
     from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
 
 NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
 ANY_ARGUMENTS: JsonObject = {"type": "object"}
@@ -82,8 +82,9 @@ class AnswerFormat:
 class AnswerFormats:
     """Says which format answers have."""
 
-    def __init__(self, grammars: GrammarCache) -> None:
-        """Share what is written of schemas through `grammars`."""
+    def __init__(self, workers: WorkerPool, grammars: GrammarCache) -> None:
+        """Write grammars in threads of `workers`, and share them through `grammars`."""
+        self._workers = workers
         self._grammars = grammars
 
     async def of_text(self, model: ServedModel, constraint: Constraint | None) -> Grammar:
@@ -95,7 +96,7 @@ class AnswerFormats:
         """
         if constraint is None:
             return NO_GRAMMAR
-        answer = await aside(partial(self._constrained, constraint))
+        answer = await self._workers.run(partial(self._constrained, constraint))
         text = await _checked(model, answer, constraint.field)
         return Grammar(text, constraint.closed)
 
@@ -116,12 +117,12 @@ class AnswerFormats:
         plan = _Plan(model, request, reasoning)
         if not plan.offered and plan.constraint is None:
             return AnswerFormat()
-        tools, answer = await aside(partial(self._written, plan))
+        tools, answer = await self._workers.run(partial(self._written, plan))
         if plan.constraint is None and not plan.choice.forced:
             return await _free(plan, tools)
         calls = _calls(plan, tools) if plan.offered else []
         # Without tools no call is forced: reading the request has refused that.
-        if answer is None or plan.choice.forced:
+        if plan.constraint is None or answer is None or plan.choice.forced:
             whole, field, closed = either(*calls), plan.choice.field, False
         else:
             whole, field = either(*calls, answer), plan.constraint.field

@@ -12,9 +12,9 @@ from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.prompt import Conversation
+from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
-from ovchat_server.serving.answer_form import answer_form, reasoning_before
-from ovchat_server.serving.aside import aside
+from ovchat_server.serving.answer_format import AnswerFormats, reasoning_before
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import Prompt
-    from ovchat_server.serving.answer_form import AnswerForm
+    from ovchat_server.serving.answer_format import AnswerFormat
     from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
 # Which of a dialect's markup are control tokens, and the other control tokens. Parsers have to see
@@ -50,15 +51,19 @@ class ChatCompletions:
     def __init__(
         self,
         models: ModelRegistry,
+        workers: WorkerPool,
         request_timeout: float | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        formats: AnswerFormats | None = None,
     ) -> None:
         """Answer with `models`, each request in `request_timeout` seconds and within `limits`."""
         self._models = models
+        self._workers = workers
         self._request_timeout = request_timeout
         # The same for all requests to a model.
         self._control_markup = cache(_control_markup)
         self._limits = limits
+        self._formats = formats or AnswerFormats(workers, GrammarCache())
 
     async def answer(self, request: ChatRequest) -> Answer:
         """The answer to a request, not begun yet.
@@ -76,7 +81,7 @@ class ChatCompletions:
         params = request.generation
         # What is cut anyway may be longer.
         most = None if params.truncation else model.files.context_length
-        prompt = await aside(partial(render_prompt, model, request, most))
+        prompt = await self._workers.run(partial(render_prompt, model, request, most))
         tokens = truncated(model, params, prompt.tokens)
         opened = _inside_reasoning(model.dialects, request, prompt)
         reasoning = reasoning_before(model, request, prompt.text, opened=opened)
@@ -84,8 +89,8 @@ class ChatCompletions:
         # Before a grammar is compiled for what does not fit anyway.
         check_prompts(model, params, prompts)
         check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs)
-        form = await answer_form(model, request, reasoning)
-        banned = await banned_tokens(model, params)
+        form = await self._formats.of_chat(model, request, reasoning)
+        banned = await banned_tokens(model, params, self._workers)
         requests = generation_requests(model, params, prompts, form.grammar, banned)
         markup = self._control_markup(model.files.tokenizer, model.dialects.special_tokens)
         options = _assembly(model, request, form, markup, opened=opened)
@@ -95,7 +100,14 @@ class ChatCompletions:
             requests,
             len(tokens),
             [ChoiceAssembler(index, model.files.tokenizer, options) for index in range(params.n)],
-            opening_of(model, params, tuple(_beginnings(request)), prompts, answered=params.n),
+            opening_of(
+                model,
+                self._workers,
+                params,
+                tuple(_beginnings(request)),
+                prompts,
+                answered=params.n,
+            ),
             request.call_tags,
             params.priority,
             deadline,
@@ -128,7 +140,7 @@ def render_prompt(
 def _assembly(
     model: ServedModel,
     request: ChatRequest,
-    form: AnswerForm,
+    form: AnswerFormat,
     markup: ControlMarkup,
     *,
     opened: bool,

@@ -6,13 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.serving.aside import aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ovchat_server.api.generation import GenerationParams
     from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
 # As long as a prompt, of which each choice has a copy on its way to the engine, too.
@@ -35,7 +35,7 @@ def check_logits(model: ServedModel, params: GenerationParams) -> None:
 
 
 async def banned_tokens(
-    model: ServedModel, params: GenerationParams
+    model: ServedModel, params: GenerationParams, workers: WorkerPool
 ) -> tuple[tuple[int, ...], ...]:
     """The tokens of `bad_words`, each sequence once.
 
@@ -45,7 +45,7 @@ async def banned_tokens(
     words = params.sampling.bad_words
     if not words:
         return ()
-    banned = await aside(partial(_tokenise, model.files.tokenizer, words))
+    banned = await workers.run(partial(_tokenise, model.files.tokenizer, words))
     size = model.files.vocabulary_size
     # What the model has no token for, it never says.
     known = tuple(tokens for tokens in banned if max(tokens) < size)

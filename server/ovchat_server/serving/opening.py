@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GeneratedTokens
     from ovchat_server.serving.generation import PromptTokens
     from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,9 @@ class ScoredOpening(Opening):
         ]
 
 
-def opening_of(
+def opening_of(  # noqa: PLR0913, PLR0917
     model: ServedModel,
+    workers: WorkerPool,
     params: GenerationParams,
     chunks: Sequence[ChunkChoice],
     prompts: Sequence[PromptTokens],
@@ -120,6 +122,7 @@ def opening_of(
 
     Args:
         model: Who answers.
+        workers: Make what is told of large prompts.
         params: What was asked for.
         chunks: See ScoredOpening; so the others.
         prompts: What is answered.
@@ -127,5 +130,5 @@ def opening_of(
     """
     if not params.prompt_alternatives():
         return Opening(chunks)
-    teller = PromptTeller(model.files.tokenizer, params)
+    teller = PromptTeller(model.files.tokenizer, params, workers)
     return ScoredOpening(chunks, prompts, teller, answered)

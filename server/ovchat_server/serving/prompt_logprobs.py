@@ -14,7 +14,6 @@ from ovchat_server.chat.logprobs import (
     unscored_prompt_token,
     unscored_token,
 )
-from ovchat_server.serving.aside import aside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.detokenizer import TokenDecoder
     from ovchat_server.engine.contract.generation import PromptScore
     from ovchat_server.serving.generation import PromptTokens
+    from ovchat_server.serving.worker_pool import WorkerPool
 
 # Telling so many takes a few milliseconds.
 FEW = 1000
@@ -68,12 +68,13 @@ class PromptTeller:
 
     decoder: TokenDecoder
     params: GenerationParams
+    workers: WorkerPool
 
     async def tell(self, prompt: PromptTokens, scores: Sequence[PromptScore]) -> Told:
         """What is told of a prompt; `scores` has one for each token but the first."""
         alternatives = max(self.params.prompt_alternatives().values())
-        long = len(prompt.tokens) * (1 + alternatives) > FEW
-        return await aside(partial(self._told, prompt, scores), long=long)
+        in_place = len(prompt.tokens) * (1 + alternatives) <= FEW
+        return await self.workers.run(partial(self._told, prompt, scores), in_place=in_place)
 
     def _told(self, prompt: PromptTokens, scores: Sequence[PromptScore]) -> Told:
         listed, echoed = self.params.prompt_logprobs, self.params.echo_logprobs

@@ -10,8 +10,9 @@ from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
 from ovchat_server.api.errors import ContextLengthExceededError
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.chat.assembler import ChoiceAssembler
+from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.serving.answer import Answer, assembly_options, completion_info
-from ovchat_server.serving.aside import aside
+from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import (
@@ -23,7 +24,6 @@ from ovchat_server.serving.generation import (
 from ovchat_server.serving.logits import banned_tokens
 from ovchat_server.serving.opening import opening_of
 from ovchat_server.serving.prompt_logprobs import check_prompt_logprobs
-from ovchat_server.serving.structured_output import constrained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
 
 
 class TextCompletions:
@@ -42,13 +43,17 @@ class TextCompletions:
     def __init__(
         self,
         models: ModelRegistry,
+        workers: WorkerPool,
         request_timeout: float | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        formats: AnswerFormats | None = None,
     ) -> None:
         """Answer with `models`, each request in `request_timeout` seconds and within `limits`."""
         self._models = models
+        self._workers = workers
         self._request_timeout = request_timeout
         self._limits = limits
+        self._formats = formats or AnswerFormats(workers, GrammarCache())
 
     async def answer(self, request: TextRequest) -> Answer:
         """The answer to a request, not begun yet.
@@ -66,9 +71,9 @@ class TextCompletions:
         asks = params.ending.max_tokens != 0
         if asks:
             model.engine.check_queue(current_caller(params.priority))
-        prompts = await aside(partial(_tokenise, model, request))
-        grammar = await constrained(model, params.constraint)
-        banned = await banned_tokens(model, params)
+        prompts = await self._workers.run(partial(_tokenise, model, request))
+        grammar = await self._formats.of_text(model, params.constraint)
+        banned = await banned_tokens(model, params, self._workers)
         requests: list[GenerationRequest] = []
         if asks:
             requests = generation_requests(model, params, prompts, grammar, banned)
@@ -94,6 +99,7 @@ class TextCompletions:
             ],
             opening_of(
                 model,
+                self._workers,
                 params,
                 tuple(_beginnings(request, prompts)),
                 prompts,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.reader import MAX_VIOLATIONS
@@ -23,13 +22,11 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.tokenization import DetokenizeRequest, TokenizeRequest
     from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
-Arguments = TypeVarTuple("Arguments")
 T = TypeVar("T")
 
-# Megabytes of text take seconds. In threads of their own, they keep no chat from being rendered.
-THREADS = 2
 # A few bytes can ask for any number of them.
 MAX_PADDED_TOKENS = 1 << 20
 
@@ -37,11 +34,19 @@ MAX_PADDED_TOKENS = 1 << 20
 class Tokenization:
     """Answers tokenize and detokenize requests."""
 
-    def __init__(self, models: ModelRegistry, request_timeout: float | None = None) -> None:
-        """Answer with the tokenizers of `models`, each request in `request_timeout` seconds."""
+    def __init__(
+        self, models: ModelRegistry, workers: WorkerPool, request_timeout: float | None = None
+    ) -> None:
+        """Answer with the tokenizers of `models`.
+
+        Args:
+            models: Whose tokenizers to use.
+            workers: For tokenising alone: megabytes of text take seconds.
+            request_timeout: Seconds for each request; None: as long as it takes.
+        """
         self._models = models
         self._request_timeout = request_timeout
-        self._threads = ThreadPoolExecutor(THREADS, "tokenize")
+        self._workers = workers
 
     async def tokenize(self, request: TokenizeRequest) -> Tokenized:
         """The tokens of texts, or of the prompt that a conversation makes.
@@ -51,7 +56,7 @@ class Tokenization:
             InvalidRequestError: The model cannot pad, or its template refuses the messages.
         """
         model = self._models.get(request.model)
-        return await self._in_turn(_tokenize, model, request)
+        return await self._run(partial(_tokenize, model, request))
 
     async def detokenize(self, request: DetokenizeRequest) -> str:
         """The text of tokens, control tokens included.
@@ -61,12 +66,11 @@ class Tokenization:
             InvalidRequestError: Some ids are not of the model's vocabulary.
         """
         tokenizer = self._models.get(request.model).files.tokenizer
-        return await self._in_turn(_detokenize, tokenizer, request.tokens)
+        return await self._run(partial(_detokenize, tokenizer, request.tokens))
 
-    async def _in_turn(self, work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
-        loop = asyncio.get_running_loop()
+    async def _run(self, work: Callable[[], T]) -> T:
         async with Deadline(self._request_timeout).limit():
-            return await loop.run_in_executor(self._threads, work, *arguments)
+            return await self._workers.run(work)
 
 
 def _tokenize(model: ServedModel, request: TokenizeRequest) -> Tokenized:

@@ -36,7 +36,7 @@ CHOICES = {
     "by name": ("get_time", [("get_time", "Paris")]),
 }
 
-pytestmark = pytest.mark.usefixtures("untraced")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untraced")]
 
 
 @tool(description=DESCRIPTIONS["get_weather"])

@@ -36,6 +36,9 @@ def get_weather(city: str) -> str:
     return json.dumps(RESULTS["get_weather"][city])
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module", autouse=True)
 def untold() -> Iterator[None]:
     """It sends traces to OpenAI unless told not to."""

@@ -36,6 +36,9 @@ def get_weather(city: str) -> dict[str, Any]:
     return RESULTS["get_weather"][city]
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def model(fresh_sdk: openai.AsyncOpenAI) -> OpenAIChatModel:
     provider = OpenAIProvider(openai_client=fresh_sdk)

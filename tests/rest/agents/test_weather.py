@@ -72,6 +72,7 @@ async def test_an_agent_comes_to_its_answer(clients: Clients, way: str, case: Ca
     case.check(await converse(WAYS[way](clients), case))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("way", ["whole", "streamed"])
 def test_so_does_one_on_node(on_node: dict[str, Any], way: str, case: Case) -> None:
@@ -83,6 +84,7 @@ def test_so_does_one_on_node(on_node: dict[str, Any], way: str, case: Case) -> N
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if not case.forced], ids=str)
 def test_so_does_the_loop_of_the_sdk_for_node(on_node: dict[str, Any], case: Case) -> None:
     assert on_node[str(case)]["ran"] == [case.answer, case.answer]

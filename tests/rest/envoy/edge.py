@@ -23,7 +23,7 @@ from ovchat_server.launch.envoy_config import (
     locate_envoy,
 )
 from ovchat_server.launch.http import request as plain_request
-from ovchat_server.launch.ports import free_port
+from tests.ports import unused_port
 from tests.rest.envoy.paths import CHAT
 from tests.rest.envoy.scripted import MAX_BYTES, Rest, Seen, scripted_server
 
@@ -79,9 +79,9 @@ async def edge(
     """Envoy before one scripted server, and `others` beside it."""
     seen = Seen()
     rest = Rest(seen)
-    rest_port, admin_port = free_port(), free_port()
+    rest_port, admin_port = unused_port(), unused_port()
     server = scripted_server(rest)
-    grpc_port = server.add_insecure_port("127.0.0.1:0") if server_runs else free_port()
+    grpc_port = server.add_insecure_port("127.0.0.1:0") if server_runs else unused_port()
     config = envoy_config(
         EnvoyFiles.locate(),
         Listening("127.0.0.1", [rest_port], admin_port),

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from ovchat_server.launch.envoy_config import Address
-from ovchat_server.launch.ports import free_port
+from tests.ports import unused_port
 from tests.rest.envoy.edge import (
     Edge,
     assert_error,
@@ -115,7 +115,7 @@ async def test_the_one_with_the_fewest_requests_gets_the_next(pair: Pair) -> Non
 
 
 async def test_a_server_that_is_down_costs_no_request(tmp_path: Path) -> None:
-    async with edge(tmp_path, others=[Address("127.0.0.1", free_port())]) as gate:
+    async with edge(tmp_path, others=[Address("127.0.0.1", unused_port())]) as gate:
         answers = await asyncio.gather(*(gate.post({}) for _ in range(TRIES)))
         assert {answer.status_code for answer in answers} == {200}
         for _ in range(TRIES):
@@ -123,7 +123,7 @@ async def test_a_server_that_is_down_costs_no_request(tmp_path: Path) -> None:
 
 
 async def test_servers_that_are_all_down_are_unavailable(tmp_path: Path) -> None:
-    others = [Address("127.0.0.1", free_port())]
+    others = [Address("127.0.0.1", unused_port())]
     async with edge(tmp_path, others=others, server_runs=False) as gate:
         answer = await gate.post({})
     assert_error(answer, 503, "service_unavailable")

@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.chat.dialects.base import CombinedDialect, ToolDialect
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
+from tests.effort import examples
 from tests.unit.dialects.reading import Read, read, squeezed
 from tests.unit.dialects.writers import WRITERS, Writer, Written, tools_for
 
@@ -62,7 +63,7 @@ def test_every_registered_dialect_is_tested() -> None:
 
 @every_dialect
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_calls_are_found_as_written_and_text_around_them_is_content(
     name: str, data: st.DataObject
 ) -> None:
@@ -91,7 +92,7 @@ def test_calls_are_found_as_written_and_text_around_them_is_content(
 
 @every_dialect
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_whatever_it_is_the_borders_of_the_pieces_change_nothing(
     name: str, data: st.DataObject
 ) -> None:
@@ -105,7 +106,7 @@ def test_whatever_it_is_the_borders_of_the_pieces_change_nothing(
 
 @every_dialect
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_whatever_it_is_nothing_is_lost_and_nothing_invented(
     name: str, data: st.DataObject
 ) -> None:

@@ -49,7 +49,7 @@ class CallFormat:
     closing: str = ""
     trigger: str = ""
     also: tuple[CallFormat, ...] = ()
-    arguments: Callable[[JsonObject], str] = json_grammar
+    arguments: Callable[[JsonValue], str] = json_grammar
 
     def forced(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
         """An answer that calls some of `tools`, at least one; not `parallel`: only one."""
