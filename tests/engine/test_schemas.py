@@ -133,6 +133,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         link={"type": "string", "format": "uri", "minLength": 1, "maxLength": 40},
         mail={"type": "string", "format": "email", "maxLength": 100},
     ),
+    "values that begin alike": fields(
+        word={"enum": ["baa", "b"]},
+        text={
+            "anyOf": [
+                {"type": "string", "pattern": "^[0-9]{2,5}$"},
+                {"type": "string", "maxLength": 4},
+                {"enum": ["a", "ab", "abb"]},
+            ]
+        },
+    ),
     "what is misread": fields(Größe={"enum": ["ße", 1, ["ä1"]]}),
 }
 

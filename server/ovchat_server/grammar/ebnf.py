@@ -7,8 +7,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.schema.code_points import Ranges, characters, common, without
-from ovchat_server.grammar.schema.nodes import Chars, Choice, Node, PatternError, Repeat, Sequence
+from ovchat_server.grammar.schema.code_points import Ranges, characters, common, union, without
+from ovchat_server.grammar.schema.nodes import (
+    Chars,
+    Choice,
+    Node,
+    PatternError,
+    Repeat,
+    Sequence,
+    first_characters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,6 +25,8 @@ LAST_ASCII = 0x7F
 ASCII: Ranges = ((0, LAST_ASCII),)
 # Characters of answers: no controls, no halves of characters.
 CHARACTERS: Ranges = ((0x20, 0xD7FF), (0xE000, 0x10FFFF))
+# Of alternatives that are kept apart.
+END = "end"
 # How many characters are escaped where there is no other choice.
 MAX_ESCAPED = 40
 # Multiples of these begin characters whose first bytes are others, or more.
@@ -142,7 +152,10 @@ class Alphabet:
                 texts = (self._content(part, plain) for part in parts)
                 return " ".join(text for text in texts if text != '""') or '""'
             case Choice(options):
-                return f"({' | '.join(self._content(option, plain) for option in options)})"
+                texts = [self._content(option, plain) for option in options]
+                if not _begin_differently(options):
+                    texts = [f"{text} {END}{number}" for number, text in enumerate(texts)]
+                return f"({' | '.join(texts)})"
             case Repeat(part, fewest, most):
                 if most == 0:
                     return '""'
@@ -255,6 +268,32 @@ def _needed(alternative: Alternative) -> list[Rule]:
         for part in alternative
         if not isinstance(part, str)
     ]
+
+
+def _begin_differently(options: tuple[Node, ...]) -> bool:
+    seen: Ranges = ()
+    for option in options:
+        first = first_characters(option)
+        if common(first, seen):
+            return False
+        seen = union(seen, first)
+    return True
+
+
+def apart(options: list[Alternative]) -> list[Alternative]:
+    """Return alternatives, each with an end of its own where they may begin alike.
+
+    The compiler merges what is the same in such alternatives, and of `b` or `baa` makes any
+    number of those: different rules at their ends, which are empty, keep them apart.
+    """
+    if len({first_letter(option) for option in options} - {""}) == len(options):
+        return options
+    return [(*option, f"{END}{number}") for number, option in enumerate(options)]
+
+
+def ends(grammar: str) -> list[str]:
+    """Return the rules of the ends that a grammar refers to."""
+    return [f'{name} ::= ""' for name in dict.fromkeys(re.findall(rf"\b{END}\d+\b", grammar))]
 
 
 def first_letter(alternative: Alternative) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.ebnf import Rule, first_letter
+from ovchat_server.grammar.ebnf import Rule
 from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ class Rules:
     def __init__(self) -> None:
         """Start with none."""
         self.rules: list[Rule] = []
-        self._ends: list[Rule] = []
 
     def new(self, alternatives: list[Alternative]) -> Rule:
         """Add a rule.
@@ -85,22 +84,6 @@ class Rules:
                 before.append(self.joined(options))
             following = before
         return following[0]
-
-    def apart(self, options: list[Alternative]) -> list[Alternative]:
-        """Return alternatives, each with an end of its own where they may begin alike.
-
-        The compiler merges what is the same in such alternatives, and of `b` or `baa` makes any
-        number of those: different rules at their ends, which are empty, keep them apart.
-        """
-        begins = {first_letter(option) for option in options}
-        if len(begins - {""}) == len(options):
-            return options
-        return [(*option, self._end(number)) for number, option in enumerate(options)]
-
-    def _end(self, number: int) -> Rule:
-        while len(self._ends) <= number:
-            self._ends.append(self.new([('""',)]))
-        return self._ends[number]
 
     def joined(self, options: list[Alternative]) -> Alternative:
         """Return one of some alternatives, as a part of another one."""

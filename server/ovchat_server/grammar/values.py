@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import shortened
-from ovchat_server.grammar.ebnf import CHARACTERS, Again, Alphabet, Rule, grammar, joined, literal
+from ovchat_server.grammar.ebnf import (
+    CHARACTERS,
+    Again,
+    Alphabet,
+    Rule,
+    apart,
+    ends,
+    grammar,
+    joined,
+    literal,
+)
 from ovchat_server.grammar.json_text import json_text
 from ovchat_server.grammar.notation import JSON, UnwritableError, verbatim
 from ovchat_server.grammar.rules import Member, Rules
@@ -116,7 +126,7 @@ class ValueWriter:
         if not written:
             raise SchemaError("is a schema that no value follows, so that it cannot be enforced")
         needed = self._notation.rules if {"string", "key"} & {*written.split()} else ()
-        return "\n".join([written, *needed, *more])
+        return "\n".join([written, *needed, *more, *ends(written)])
 
     def rule(self, schema: JsonValue, place: str, _: str | None = None) -> Rule:
         """Return the rule of the values of a schema; it is filled later."""
@@ -133,7 +143,7 @@ class ValueWriter:
 
             def filled() -> None:
                 with placed(place):
-                    rule.alternatives += self.rules.apart(fill())
+                    rule.alternatives += apart(fill())
 
             self._open.append(filled)
         return self._known[key]
