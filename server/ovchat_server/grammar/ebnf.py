@@ -149,7 +149,7 @@ class Alphabet:
             case Chars(wanted):
                 return self._chars(wanted, plain)
             case Sequence(parts):
-                texts = (self._content(part, plain) for part in parts)
+                texts = [self._content(part, plain) for part in parts]
                 return " ".join(text for text in texts if text != '""') or '""'
             case Choice(options):
                 texts = [self._content(option, plain) for option in options]
