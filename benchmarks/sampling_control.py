@@ -22,14 +22,15 @@ import openvino as ov
 import openvino_genai as genai
 
 from benchmarks.figures import Spread
-
-# The server's own, so that they cannot differ.
 from ovchat_server.app import _engine_spec
-from ovchat_server.engine.contract.generation import Sampling
-from ovchat_server.engine.contract.messages import Add
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+from ovchat_server.engine.contract.generation_messages import SequenceRequest
+from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai.pipeline import GenaiPipeline, _plain, _scheduler_config
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
+
+# The server's own, so that they cannot differ.
 
 PROMPT, ANSWER = 64, 64
 PLAIN = "as it is"
@@ -45,7 +46,7 @@ class Contest:
     """Both pipelines, and what to ask them."""
 
     def __init__(self, path: Path, properties: dict[str, str | int | float | bool]) -> None:
-        """Load the model twice."""
+        """EngineLoad the model twice."""
         settings = ModelSettings(name="bench", path=path, properties=properties)
         spec = _engine_spec(settings, read_model_files(path), ())
         self._plain = genai.ContinuousBatchingPipeline(
@@ -86,15 +87,19 @@ class Contest:
         sampling, top = WAYS[way]
         handles = [
             self._tapped.add(
-                Add(
+                SequenceRequest(
                     next(self._ids),
-                    prompt,
-                    ANSWER,
-                    sampling=sampling,
-                    ignore_eos=True,
-                    logprobs=top > 0,
-                    top_logprobs=top,
-                )
+                    GenerationRequest(
+                        prompt,
+                        ANSWER,
+                        sampling=sampling,
+                        ignore_eos=True,
+                        logprobs=top > 0,
+                        top_logprobs=top,
+                    ),
+                ),
+                answered=0,
+                scores=None,
             )
             for prompt in prompts
         ]
@@ -103,7 +108,7 @@ class Contest:
         while told < len(prompts) * ANSWER:
             self._tapped.step()
             for output in itertools.chain(*(handle.take() for handle in handles)):
-                if output.finish == "broken":
+                if output.finish == MISATTRIBUTED:
                     raise SystemExit("A row of logits was not that of its sequence.")
                 told += len(output.tokens)
         return told / (time.perf_counter() - start)

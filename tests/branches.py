@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.engine.contract.generation import GenerationRequest, Search
+from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest
 from tests.engine.conftest import Watched, collect_all
 from tests.reference_rules import ReferenceModel, log_softmax
 
@@ -71,11 +71,11 @@ class Branches:
         chance = self.random.random()
         scored = SEARCHED < chance < SEARCHED + SCORED
         answer = self.random.choice([1, 2, 6, 12, LONGEST_ANSWER])
-        search = Search(WIDTH, WIDTH - 1) if chance < SEARCHED and self._fits(prompt) else None
+        search = BeamSearch(WIDTH, WIDTH - 1) if chance < SEARCHED and self._fits(prompt) else None
         return GenerationRequest(
             prompt,
             answer,
-            search=search,
+            beam_search=search,
             ignore_eos=True,
             logprobs=True,
             prompt_logprobs=0 if scored else None,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, Search
+from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
 from ovchat_server.grammar.formats import grammar_text
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 from tests.grammars import format_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 COUNT = 32
 VOCABULARY = 4096
 END = 1529
-DIGITS = grammar_text(format_of(Constraint(ConstraintKind("regex"), "[0-9 ]{40,60}", "test")))
+DIGITS = grammar_text(format_of(Constraint(ConstraintKind("regex"), "[0-9 ]{40,60}", FieldPath())))
 # Every so many of them is given up.
 GIVEN_UP = 7
 
@@ -68,10 +69,10 @@ def mixed(seed: int) -> Mix:
         if number % 8 == 3:
             # Of the second some beams end early.
             ends = tuple(range(0, VOCABULARY, 7)) if number % 16 == 11 else ()
-            search = Search(width=3, returned=2)
+            search = BeamSearch(width=3, returned=2)
             requests.append(
                 GenerationRequest(
-                    prompt[:100], answer, search=search, stop_tokens=ends, logprobs=True
+                    prompt[:100], answer, beam_search=search, stop_tokens=ends, logprobs=True
                 )
             )
         elif number % 8 == 5:

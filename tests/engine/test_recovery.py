@@ -16,10 +16,10 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.live_requests import MAX_DEATHS
 from ovchat_server.engine.contract.generation import (
+    BeamSearch,
     Caller,
     GenerationRequest,
     Sampling,
-    Search,
     TokenFinish,
 )
 from tests.conftest import ROOT
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ovchat_server.engine.contract.generation import Generation
+    from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 
 ANY_LETTERS = '{"type":"structural_tag","format":{"type":"regex","pattern":"[a-z]{400}"}}'
@@ -72,7 +73,7 @@ async def test_requests_go_on_where_their_engine_died(watched: Watched) -> None:
 async def test_choices_searches_and_texts_that_were_read_go_on(watched: Watched) -> None:
     choices = [request("a", 300, sampling=Sampling(seed=seed)) for seed in range(3)]
     several = watched.engine.generate(choices)
-    search = watched.engine.generate([request("b", 300, search=Search(2, 2))])
+    search = watched.engine.generate([request("b", 300, beam_search=BeamSearch(2, 2))])
     first = await anext(several)
 
     watched.kill()
@@ -202,7 +203,7 @@ async def test_who_makes_engines_die_fails_alone(
             deaths += 1
             watched.kill()
 
-    def deliver_of_the_living(report: Report) -> None:
+    def deliver_of_the_living(report: Report[SequenceOutput]) -> None:
         if live._trial != culprit:
             deliver(report)
 

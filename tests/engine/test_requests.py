@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.contract.generation import Sampling, Search, TokenFinish
+from ovchat_server.engine.contract.generation import BeamSearch, Sampling, TokenFinish
 from tests.engine.conftest import Sequence, Watched, collect, collect_all, request, spec
 from tests.successor import FIRST, LAST, successor_text
 
@@ -72,7 +72,7 @@ async def test_searches_and_samples_share_a_generation(ending: Watched) -> None:
     sequences = await answer(
         ending,
         request("g", 9),
-        request("m", 9, search=Search(width=3, returned=2), logprobs=True),
+        request("m", 9, beam_search=BeamSearch(width=3, returned=2), logprobs=True),
         request("s", 9),
     )
 
@@ -147,8 +147,8 @@ async def test_a_forced_detour_has_the_log_probability_of_one(ending: Watched) -
 
 
 async def test_a_search_returns_the_best_sequences_best_first(ending: Watched) -> None:
-    search = Search(width=4, returned=3)
-    sequences = await answer(ending, request("g", 40, search=search, logprobs=True))
+    search = BeamSearch(width=4, returned=3)
+    sequences = await answer(ending, request("g", 40, beam_search=search, logprobs=True))
 
     assert len(sequences) == 3
     assert sequences[0].text == successor_text("g", 40)
@@ -160,8 +160,8 @@ async def test_a_search_returns_the_best_sequences_best_first(ending: Watched) -
 
 
 async def test_the_sequences_of_a_search_end_where_each_of_them_does(ending: Watched) -> None:
-    search = Search(width=4, returned=4)
-    sequences = await answer(ending, request("a", 12, search=search, logprobs=True))
+    search = BeamSearch(width=4, returned=4)
+    sequences = await answer(ending, request("a", 12, beam_search=search, logprobs=True))
 
     best, *others = sequences
     assert (best.text, best.finish) == ("bcdef", TokenFinish.STOP)
@@ -172,14 +172,14 @@ async def test_the_sequences_of_a_search_end_where_each_of_them_does(ending: Wat
 
 
 async def test_a_search_without_log_probabilities_has_none(ending: Watched) -> None:
-    sequences = await answer(ending, request("g", 9, search=Search(width=2, returned=2)))
+    sequences = await answer(ending, request("g", 9, beam_search=BeamSearch(width=2, returned=2)))
 
     assert [sequence.logprobs for sequence in sequences] == [[], []]
 
 
 async def test_a_search_heeds_stop_tokens(ending: Watched) -> None:
-    search = Search(width=2, returned=1)
-    [sequence] = await answer(ending, request("a", 12, search=search, stop_tokens=(ord("c"),)))
+    search = BeamSearch(width=2, returned=1)
+    [sequence] = await answer(ending, request("a", 12, beam_search=search, stop_tokens=(ord("c"),)))
 
     assert (sequence.text, sequence.finish) == ("bc", TokenFinish.STOP)
 
@@ -188,8 +188,8 @@ async def test_a_search_may_fill_what_it_was_promised(ending: Watched) -> None:
     for width in (2, 5):
         length = ending.engine.status.search_lengths[width - 1]
         prompt = "g" * (length - 20)
-        search = Search(width=width, returned=width)
-        best, *others = await answer(ending, request(prompt, 20, search=search, logprobs=True))
+        search = BeamSearch(width=width, returned=width)
+        best, *others = await answer(ending, request(prompt, 20, beam_search=search, logprobs=True))
 
         assert best.text == successor_text("g", 20)
         assert all(deviations("g", sequence) == 1 for sequence in others)
@@ -207,7 +207,7 @@ async def test_promised_lengths_shrink_with_the_width(ending: Watched) -> None:
 
 
 async def test_a_cancelled_search_frees_its_blocks(ending: Watched) -> None:
-    search = request("g", 400, search=Search(width=4, returned=4))
+    search = request("g", 400, beam_search=BeamSearch(width=4, returned=4))
     with ending.engine.generate([search]):
         await ending.until_load(lambda load: load.running_requests > 0)
 
@@ -234,8 +234,8 @@ async def test_searches_and_samples_in_a_pool_far_too_small_all_end_right(
 ) -> None:
     # Each search takes 28 of the 64 blocks at its end, each sequence 13.
     prompts = [chr(ord("A") + number) for number in range(16)]
-    search = Search(width=4, returned=4)
-    searches = [request(prompt, 200, search=search, logprobs=True) for prompt in prompts[:8]]
+    search = BeamSearch(width=4, returned=4)
+    searches = [request(prompt, 200, beam_search=search, logprobs=True) for prompt in prompts[:8]]
     samples = [
         request(prompt, 400, sampling=Sampling(temperature=1.0, seed=number), logprobs=True)
         for number, prompt in enumerate(prompts[8:])
@@ -250,7 +250,7 @@ async def test_searches_and_samples_in_a_pool_far_too_small_all_end_right(
         assert best.text == successor_text(prompt, item.max_tokens)
         assert best.finish is TokenFinish.LENGTH
         assert deviations(prompt, best) == 0
-        assert len(others) == (3 if item.search else 0)
+        assert len(others) == (3 if item.beam_search else 0)
         assert all(deviations(prompt, other) == 1 for other in others)
     load = watched.engine.status.load
     assert load is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.contract.generation import GenerationRequest, Search
+from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest
 from tests.branches import Branches
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 from tests.random_model import save_random_model
@@ -110,7 +110,7 @@ async def test_several_go_on_from_each_answer_of_a_search(
 ) -> None:
     watched, reference = engine
     search = GenerationRequest(
-        words(length), answer, ignore_eos=True, search=Search(width=4, returned=2)
+        words(length), answer, ignore_eos=True, beam_search=BeamSearch(width=4, returned=2)
     )
     found = await collect_all(watched.engine.generate([search]))
     requests = [
@@ -133,9 +133,11 @@ async def test_one_goes_on_where_another_is_still_being_read(
     watched, reference = engine
     begun = words(40)
     await collect_all(watched.engine.generate([asked(begun, 1)]))
-    search = Search(width, 1) if width > 1 else None
+    search = BeamSearch(width, 1) if width > 1 else None
     slow = [
-        GenerationRequest(begun + words(more), 6, search=search, ignore_eos=True, logprobs=True)
+        GenerationRequest(
+            begun + words(more), 6, beam_search=search, ignore_eos=True, logprobs=True
+        )
         for more in (15, 19, 24, 40)
     ]
     # The first takes what there is to read in some steps.

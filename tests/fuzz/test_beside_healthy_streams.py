@@ -12,10 +12,12 @@ import pytest
 
 from ovchat.v1 import completion_pb2, completion_service_pb2_grpc, format_pb2
 from ovchat_server.api.models import ModelState
+from ovchat_server.engine.contract.frames import LENGTH, encode
 from ovchat_server.engine.contract.generation import TokenFinish
-from ovchat_server.engine.contract.messages import LENGTH, Add, Cancel, Start, encode
+from ovchat_server.engine.contract.messages import Cancel, Start
 from tests.engine.conftest import Watched, collect, request, spec
 from tests.grpc.requests import go_on
+from tests.sequence_requests import sequence_request
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -40,11 +42,13 @@ async def engine() -> AsyncIterator[Watched]:
 
 def _add_again(client: EngineClient) -> None:
     """Every id that is in use, for other sequences."""
-    client.send(Start(tuple(Add(number, (ord("a"),), 50) for number in range(STREAMS + 2))))
+    client.send(
+        Start(tuple(sequence_request(number, (ord("a"),), 50) for number in range(STREAMS + 2)))
+    )
 
 
 def _add_tokens(*tokens: int) -> Callable[[EngineClient], None]:
-    return lambda client: client.send(Start((Add(10**6, tokens, 50),)))
+    return lambda client: client.send(Start((sequence_request(10**6, tokens, 50),)))
 
 
 def _cancel_strangers(client: EngineClient) -> None:
@@ -62,7 +66,7 @@ def _frames(*bodies: bytes) -> Callable[[EngineClient], None]:
 
 def _garbage() -> list[bytes]:
     chance = random.Random(1)
-    whole = encode(Start((Add(10**6, (1, 2, 3), 5),)))[LENGTH.size :]
+    whole = encode(Start((sequence_request(10**6, (1, 2, 3), 5),)))[LENGTH.size :]
     cut = [whole[:length] for length in range(len(whole))]
     flipped = [
         bytes(byte ^ (chance.randrange(256) * (chance.random() < 0.1)) for byte in whole)

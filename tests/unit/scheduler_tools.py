@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ovchat_server.engine.contract.generation import PromptScore, Search
-from ovchat_server.engine.contract.messages import MIXED_UP, Add, Load
-from ovchat_server.engine.genai.cache_salt import unsalted
-from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+from ovchat_server.engine.contract.generation import BeamSearch, PromptScore
+from ovchat_server.engine.contract.messages import MISATTRIBUTED
+from ovchat_server.engine.genai.cache_salt import Salts, unsalted
 from ovchat_server.engine.scheduling.kv_pool import KvPool
+from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.scheduler import Scheduler
 from ovchat_server.engine.scheduling.step_budget import StepBudget
 from ovchat_server.engine.scheduling.steps import Output
+from tests.sequence_requests import sequence_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
 
 BLOCK = 4
 END = 7
@@ -45,30 +49,26 @@ def logprob(tokens: Sequence[int]) -> float:
     return -(hash(tuple(tokens)) % 1000) / 1000
 
 
-def alone(request: Add, beam: int = 0) -> tuple[list[int], str]:
+def alone(request: SequenceRequest, beam: int = 0) -> tuple[list[int], str]:
     """What a sequence gives when it is never disturbed."""
-    tokens = list(request.prompt)
-    for count in range(request.max_tokens):
-        may_end = count >= request.min_tokens
+    tokens = list(request.generation.prompt)
+    for count in range(request.generation.max_tokens):
+        may_end = count >= request.generation.min_tokens
         tokens.append(next_token(tokens, beam, may_end=may_end))
-        if tokens[-1] == END and not request.ignore_eos:
-            return tokens[len(request.prompt) :], "stop"
-    return tokens[len(request.prompt) :], "length"
+        if tokens[-1] == END and not request.generation.ignore_eos:
+            return tokens[len(request.generation.prompt) :], "stop"
+    return tokens[len(request.generation.prompt) :], "length"
 
 
-def _returned(request: Add) -> int:
-    return request.search.returned if request.search else 1
-
-
-def found_alone(request: Add) -> list[tuple[list[int], str]]:
+def found_alone(request: SequenceRequest) -> list[tuple[list[int], str]]:
     """What a search gives when it is never disturbed."""
-    return [alone(request, beam) for beam in range(_returned(request))]
+    return [alone(request, beam) for beam in range(request.generation.sequences)]
 
 
-def logprobs_of(request: Add, tokens: Sequence[int]) -> list[float]:
+def logprobs_of(request: SequenceRequest, tokens: Sequence[int]) -> list[float]:
     """Those of an answer's tokens."""
-    whole = [*request.prompt, *tokens]
-    start = len(request.prompt) + 1
+    whole = [*request.generation.prompt, *tokens]
+    start = len(request.generation.prompt) + 1
     return [logprob(whole[:end]) for end in range(start, len(whole) + 1)]
 
 
@@ -81,23 +81,23 @@ def row_of(tokens: Sequence[int]) -> NDArray[np.float32]:
 class Beam:
     """One sequence inside the fake."""
 
-    def __init__(self, request: Add, number: int) -> None:
+    def __init__(self, request: SequenceRequest, number: int) -> None:
         self.request = request
         self.number = number
-        self.tokens = list(unsalted(request.prompt))
+        self.tokens = list(unsalted(request.generation.prompt))
         self.unread: list[int] = []
         self.unread_logprobs: list[float] = []
         self.finish: str | None = None
 
     def grow(self) -> None:
-        count = len(self.tokens) - len(self.request.prompt)
-        may_end = count >= self.request.min_tokens
+        count = len(self.tokens) - len(self.request.generation.prompt)
+        may_end = count >= self.request.generation.min_tokens
         self.tokens.append(next_token(self.tokens, self.number, may_end=may_end))
         self.unread.append(self.tokens[-1])
         self.unread_logprobs.append(logprob(self.tokens))
-        if self.tokens[-1] == END and not self.request.ignore_eos:
+        if self.tokens[-1] == END and not self.request.generation.ignore_eos:
             self.finish = "stop"
-        elif count + 1 == self.request.max_tokens:
+        elif count + 1 == self.request.generation.max_tokens:
             self.finish = "length"
 
     def take(self) -> Output:
@@ -110,18 +110,18 @@ class Beam:
 class Handle:
     """What is read of it once is gone, as with genai."""
 
-    request: Add
+    request: SequenceRequest
     scores: PromptScores | None = None
     cancelled: bool = False
     gave_up: bool = False
     beams: list[Beam] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.beams = [Beam(self.request, number) for number in range(self.request.beams)]
+        self.beams = [Beam(self.request, number) for number in range(self.request.generation.beams)]
 
     @property
     def answered(self) -> int:
-        return max(len(beam.tokens) for beam in self.beams) - len(self.request.prompt)
+        return max(len(beam.tokens) for beam in self.beams) - len(self.request.generation.prompt)
 
     @property
     def blocks(self) -> int:
@@ -143,10 +143,11 @@ class Handle:
         search = len(self.beams) > 1
         if search and not self.ended:
             return []
-        outputs = [beam.take() for beam in self.beams[: _returned(self.request)]]
+        outputs = [beam.take() for beam in self.beams[: self.request.generation.sequences]]
         outputs = [output for output in outputs if output.tokens or output.finish]
-        if outputs and self.scores and (problem := self.scores.problem(len(self.request.prompt))):
-            return [Output([], [], MIXED_UP, reason=problem)]
+        length = len(self.request.generation.prompt)
+        if outputs and self.scores and (problem := self.scores.problem(length)):
+            return [Output([], [], MISATTRIBUTED, reason=problem)]
         return outputs
 
     def dropped(self) -> bool:
@@ -165,7 +166,7 @@ class Pipeline:
         # Whether a step that throws had its logits.
         self.computed = True
         self.peak = 0
-        self.requests: dict[int, list[Add]] = {}
+        self.requests: dict[int, list[SequenceRequest]] = {}
         self.added: list[int] = []
         self.drops: dict[int, int] = {}
         self.grown = 0
@@ -182,23 +183,28 @@ class Pipeline:
         self.read_tokens: list[int] = []
         self._cached: set[tuple[int, ...]] = set()
         self.scored_tokens = scored_tokens
+        self._salts = Salts()
         # The same of those whose tokens are told of.
         self.scored: list[int] = []
 
-    def add(self, request: Add, scores: PromptScores | None = None) -> Handle:
-        assert request.max_tokens >= 1
+    def add(self, request: SequenceRequest, answered: int, scores: PromptScores | None) -> Handle:
+        assert request.generation.max_tokens >= 1
         handle = Handle(request, scores)
         self._fresh.append((request.id, handle))
         self.added.append(request.id)
         requests = self.requests.setdefault(request.id, [])
         requests.append(request)
         first = requests[0]
-        tokens = len(first.prompt) + first.max_tokens
-        assert len(request.prompt) + request.max_tokens == tokens
+        tokens = len(first.generation.prompt) + first.generation.max_tokens
+        assert len(request.generation.prompt) + request.generation.max_tokens == tokens
+        assert 0 <= answered < len(request.generation.prompt)
         return handle
 
-    def read(self, prompt: Sequence[int], scores: PromptScores | None = None) -> Handle:
-        piece = Add(PIECE, tuple(prompt), 1, ignore_eos=True)
+    def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
+        return self._salts.salted(prompt)
+
+    def read(self, prompt: Sequence[int], scores: PromptScores | None) -> Handle:
+        piece = sequence_request(PIECE, tuple(prompt), 1, ignore_eos=True)
         self.requests[PIECE] = [piece]
         self._fresh.append((PIECE, handle := Handle(piece, scores)))
         return handle
@@ -219,8 +225,9 @@ class Pipeline:
         self._fresh.clear()
         for handle in self.inside:
             first = self.requests[handle.request.id][0]
-            said = len(handle.beams[0].tokens) - len(first.prompt)
-            if not handle.cancelled and handle.request.prompt[:BLOCK] in self.broken_prompts:
+            said = len(handle.beams[0].tokens) - len(first.generation.prompt)
+            beginning = handle.request.generation.prompt[:BLOCK]
+            if not handle.cancelled and beginning in self.broken_prompts:
                 raise RuntimeError("a fault")
             if not handle.cancelled and said == self.broken_at.get(handle.request.id):
                 raise RuntimeError("a fault")
@@ -242,19 +249,19 @@ class Pipeline:
         if self.slow.get(handle.request.id, 0) > 0:
             self.slow[handle.request.id] -= 1
             return
-        known = handle.request.prompt
+        known = handle.request.generation.prompt
         said = handle.beams[0].tokens[len(known) :]
         self._cached.update(_beginnings([*known, *said]))
         handle.grow()
         self.grown += 1
 
     def _score(self, handle: Handle, scores: PromptScores) -> None:
-        tokens = unsalted(handle.request.prompt)
+        tokens = unsalted(handle.request.generation.prompt)
         for end in range(len(tokens) - self._unread(handle), len(tokens)):
             scores.look(end, row_of(tokens[: end + 1]))
 
     def _unread(self, handle: Handle) -> int:
-        prompt = handle.request.prompt
+        prompt = handle.request.generation.prompt
         found = itertools.takewhile(self._cached.__contains__, _beginnings(prompt))
         return max(len(prompt) - BLOCK * sum(1 for _ in found), 1)
 
@@ -282,7 +289,7 @@ class Run:
             lambda _: True,
         )
         self.total = total
-        self.requests: dict[int, Add] = {}
+        self.requests: dict[int, SequenceRequest] = {}
         # By the request's id, and for each sequence of a search.
         self.answers: dict[int, list[list[int]]] = {}
         self.logprobs: dict[int, list[list[float]]] = {}
@@ -305,19 +312,19 @@ class Run:
         """Why the first sequence of each request ended."""
         return {key: reasons[0] for key, reasons in self.finishes.items() if 0 in reasons}
 
-    def add(self, *requests: Add) -> None:
+    def add(self, *requests: SequenceRequest) -> None:
         for request in requests:
             self.requests[request.id] = request
-            self.answers[request.id] = [[] for _ in range(_returned(request))]
-            self.logprobs[request.id] = [[] for _ in range(_returned(request))]
+            self.answers[request.id] = [[] for _ in range(request.generation.sequences)]
+            self.logprobs[request.id] = [[] for _ in range(request.generation.sequences)]
             self.finishes[request.id] = {}
             self.scheduler.add(request)
 
-    def step(self) -> Load:
+    def step(self) -> EngineLoad:
         report = self.scheduler.step()
         self.admitted += report.admitted
-        assert len({(item.id, item.index) for item in report.news}) == len(report.news)
-        for item in report.news:
+        assert len({(item.id, item.index) for item in report.outputs}) == len(report.outputs)
+        for item in report.outputs:
             finishes = self.finishes[item.id]
             assert item.index not in finishes, "news of a sequence that ended"
             self.answers[item.id][item.index] += item.tokens
@@ -328,14 +335,14 @@ class Run:
                 assert item.id not in self.scores, "a prompt is told of once"
                 assert self.answers[item.id] == [item.tokens], "with the first token"
                 self.scores[item.id] = item.prompt
-            wanted = len(item.tokens) if self.requests[item.id].logprobs else 0
+            wanted = len(item.tokens) if self.requests[item.id].generation.logprobs else 0
             assert len(item.logprobs) == wanted
             if item.finish is not None:
                 finishes[item.index] = item.finish
         assert report.load.used_kv_blocks <= report.load.total_kv_blocks == self.total
         return report.load
 
-    def finish_all(self) -> Load:
+    def finish_all(self) -> EngineLoad:
         silent = 0
         load = self.scheduler.load()
         while self.scheduler.busy:
@@ -346,33 +353,35 @@ class Run:
             assert silent < self.patience, "no progress"
         return load
 
-    def right(self, *requests: Add) -> None:
+    def right(self, *requests: SequenceRequest) -> None:
         for request in requests:
             answers = self.answers[request.id]
             reasons = self.finishes[request.id]
             got = [(tokens, reasons[index]) for index, tokens in enumerate(answers)]
             assert got == found_alone(request)
-            if request.logprobs:
+            if request.generation.logprobs:
                 expected = [logprobs_of(request, tokens) for tokens in answers]
                 assert self.logprobs[request.id] == expected
-            if request.prompt_logprobs is not None:
-                scores = PromptScores(request.prompt, request.prompt_logprobs)
-                for end in range(len(request.prompt)):
-                    scores.look(end, row_of(request.prompt[: end + 1]))
+            if request.generation.prompt_logprobs is not None:
+                scores = PromptScores(request.generation.prompt, request.generation.prompt_logprobs)
+                for end in range(len(request.generation.prompt)):
+                    scores.look(end, row_of(request.generation.prompt[: end + 1]))
                 assert self.scores[request.id] == scores.told
 
 
-def sequence(identifier: int, prompt: int, answer: int, **fields: Any) -> Add:
+def sequence(identifier: int, prompt: int, answer: int, **fields: Any) -> SequenceRequest:
     """A sequence, or a search, whose model says `answer` tokens, none of them the end."""
     for start in range(10_000):
         tokens = tuple(random.Random(f"{identifier}:{start}").choices(range(8, 50), k=prompt))
-        request = Add(identifier, tokens, answer, **fields)
-        ends = [alone(request, beam) for beam in range(request.beams)]
+        request = sequence_request(identifier, tokens, answer, **fields)
+        ends = [alone(request, beam) for beam in range(request.generation.beams)]
         if all(len(said) == answer and END not in said for said, _ in ends):
             return request
     raise AssertionError("no such sequence")
 
 
-def search(identifier: int, prompt: int, answer: int, width: int, returned: int = 0) -> Add:
+def search(
+    identifier: int, prompt: int, answer: int, width: int, returned: int = 0
+) -> SequenceRequest:
     """A search all of whose beams say `answer` tokens."""
-    return sequence(identifier, prompt, answer, search=Search(width, returned or width))
+    return sequence(identifier, prompt, answer, beam_search=BeamSearch(width, returned or width))

@@ -11,6 +11,7 @@ import pytest
 
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.grammar.cache import ENTRY_BYTES, GrammarCache
 from ovchat_server.grammar.schema.shapes import SchemaError
@@ -150,7 +151,7 @@ async def test_a_constraint_that_cannot_be_enforced_is_refused_by_name() -> None
 
 
 async def test_a_text_is_refused_alike() -> None:
-    constraint = Constraint(ConstraintKind.JSON_SCHEMA, {"not": {}}, "guided_json")
+    constraint = Constraint(ConstraintKind.JSON_SCHEMA, {"not": {}}, FieldPath.of("guided_json"))
     with pytest.raises(InvalidRequestError, match="guided_json uses not") as caught:
         await AnswerFormats(WORKERS, GrammarCache()).of_text(served(Permissive()), constraint)
     [violation] = caught.value.violations

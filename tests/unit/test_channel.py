@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from ovchat_server.engine.contract.messages import framed
+from ovchat_server.engine.contract.frames import encode
 from ovchat_server.engine.process.channel import Channel
 from tests.unit.scheduler_tools import sequence
 
@@ -30,6 +30,6 @@ def test_waking_a_process_that_never_waits_does_not_hold_anybody_up(
 @pytest.mark.timeout(10)
 def test_a_frame_ends_the_wait(ends: tuple[socket.socket, Channel]) -> None:
     ours, channel = ends
-    frame = framed(sequence(1, 2, 3))
+    frame = encode(sequence(1, 2, 3))
     ours.sendall(frame)
     assert len(channel.receive(wait=True)) == 1

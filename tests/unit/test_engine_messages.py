@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
-from typing import TypeVar
+from typing import TypeAlias
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.contract.generation import Sampling, Search
+from ovchat_server.api.models import EngineLoad
+from ovchat_server.engine.contract.frames import LENGTH, FrameReader, encode
+from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
+from ovchat_server.engine.contract.generation_messages import (
+    GenerationLimits,
+    SequenceOutput,
+    SequenceRequest,
+    generation_wire,
+)
 from ovchat_server.engine.contract.messages import (
-    LENGTH,
     REFUSED,
-    Add,
     Cancel,
-    Command,
-    Event,
+    Capabilities,
     Failed,
-    FrameReader,
-    Load,
+    IsolatedRun,
     Ready,
     Report,
-    SequenceOutput,
     Start,
-    decode_command,
-    decode_event,
-    encode,
 )
 
-T = TypeVar("T")
+Command: TypeAlias = Start[SequenceRequest] | Cancel
+Event: TypeAlias = Report[SequenceOutput] | Ready[GenerationLimits] | Failed | IsolatedRun
+
+WIRE = generation_wire()
 
 COUNT = st.integers(0, 2**63 - 1)
 TOKEN = st.integers(0, 2**31 - 1)
-LOADS = st.builds(Load, *[COUNT] * len(Load.__struct_fields__))
-ADDS = st.builds(
-    Add,
-    id=COUNT,
+LOADS = st.builds(EngineLoad, *[COUNT] * len(dataclasses.fields(EngineLoad)))
+GENERATIONS = st.builds(
+    GenerationRequest,
     prompt=st.lists(TOKEN, max_size=8).map(tuple),
     max_tokens=st.integers(1, 2**32 - 1),
     sampling=st.builds(
@@ -49,18 +52,26 @@ ADDS = st.builds(
         repetition_penalty=st.floats(0, 100),
         seed=st.integers(0, 2**32 - 1),
     ),
-    search=st.none()
-    | st.builds(Search, st.integers(2, 20), st.integers(1, 20), st.floats(-100, 100)),
+    beam_search=st.none()
+    | st.builds(BeamSearch, st.integers(2, 20), st.integers(1, 20), st.floats(-100, 100)),
     min_tokens=st.integers(0, 2**32 - 1),
     ignore_eos=st.booleans(),
     stop_tokens=st.lists(TOKEN, max_size=4).map(tuple),
     logprobs=st.booleans(),
 )
+REQUESTS = st.builds(
+    SequenceRequest,
+    COUNT,
+    GENERATIONS,
+    generated=st.lists(TOKEN, max_size=4).map(tuple),
+    suspect=st.booleans(),
+    client=st.text(max_size=4),
+)
 COMMANDS: st.SearchStrategy[Command] = st.one_of(
-    st.builds(Start, st.lists(ADDS, max_size=3).map(tuple)),
+    st.builds(Start, st.lists(REQUESTS, max_size=3).map(tuple)),
     st.builds(Cancel, COUNT),
 )
-NEWS = st.builds(
+OUTPUTS = st.builds(
     SequenceOutput,
     COUNT,
     st.integers(0, 127),
@@ -69,9 +80,14 @@ NEWS = st.builds(
     st.sampled_from([None, "stop", "length", REFUSED]),
 )
 EVENTS: st.SearchStrategy[Event] = st.one_of(
-    st.builds(Ready, COUNT, st.lists(COUNT, max_size=4).map(tuple), LOADS),
+    st.builds(
+        Ready,
+        st.builds(GenerationLimits, COUNT, st.lists(COUNT, max_size=4).map(tuple)),
+        LOADS,
+        st.builds(Capabilities, st.booleans(), st.booleans()),
+    ),
     st.builds(Failed, st.text()),
-    st.builds(Report, st.lists(NEWS, max_size=4), LOADS),
+    st.builds(Report, st.lists(OUTPUTS, max_size=4), LOADS),
 )
 
 
@@ -86,12 +102,12 @@ def body(frame: bytes) -> bytes:
 
 @given(COMMANDS)
 def test_commands_arrive_as_they_were_sent(command: Command) -> None:
-    assert decode_command(body(encode(command))) == command
+    assert WIRE.decode_command(body(encode(command))) == command
 
 
 @given(EVENTS)
 def test_events_arrive_as_they_were_sent(event: Event) -> None:
-    assert decode_event(body(encode(event))) == event
+    assert WIRE.decode_event(body(encode(event))) == event
 
 
 @given(st.lists(EVENTS, max_size=5), st.data())
@@ -103,7 +119,7 @@ def test_frames_may_be_cut_anywhere(events: list[Event], data: st.DataObject) ->
         for piece in data.draw(st.composite(lambda draw: cut(draw, stream))())
         for frame in reader.feed(piece)
     ]
-    assert [decode_event(frame) for frame in frames] == events
+    assert [WIRE.decode_event(frame) for frame in frames] == events
 
 
 @given(COMMANDS)
@@ -122,9 +138,9 @@ def test_an_empty_frame_is_a_frame() -> None:
 @pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x80", body(encode(Failed("x")))])
 def test_what_is_no_command_is_told(frame: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
-        decode_command(frame)
+        WIRE.decode_command(frame)
 
 
 def test_a_command_is_no_event() -> None:
     with pytest.raises(msgspec.ValidationError):
-        decode_event(body(encode(Cancel(1))))
+        WIRE.decode_event(body(encode(Cancel(1))))

@@ -8,29 +8,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.api.errors import OverloadedError, UnavailableError
+from ovchat_server.api.models import EngineLoad
 from ovchat_server.engine.client.live_requests import LiveRequests
 from ovchat_server.engine.contract.generation import Caller, GenerationRequest
-from ovchat_server.engine.contract.messages import (
-    Cancel,
-    Command,
-    Load,
-    Report,
-    SequenceOutput,
-    Start,
-)
+from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
+from ovchat_server.engine.contract.messages import Cancel, Report, Start
 
 if TYPE_CHECKING:
     from ovchat_server.api.errors import ApiError
     from ovchat_server.engine.client.generation_stream import EngineGeneration
 
-LOAD = Load(0, 0, 0, 0, 0, 0, 0)
+LOAD = EngineLoad()
 
 
 class Line:
     """Requests of which the engine says nothing by itself."""
 
     def __init__(self, most: int, patience: float = 60.0) -> None:
-        self.sent: list[Command] = []
+        self.sent: list[Start[SequenceRequest] | Cancel] = []
         self.trouble: ApiError | None = None
         self.live = LiveRequests(self.sent.append, most, patience, lambda: self.trouble)
 
@@ -40,7 +35,9 @@ class Line:
 
     def ids(self) -> list[int]:
         """Those that the engine was told of and not to give up."""
-        started = [add.id for item in self.sent if isinstance(item, Start) for add in item.requests]
+        started = [
+            request.id for item in self.sent if isinstance(item, Start) for request in item.requests
+        ]
         cancelled = {item.id for item in self.sent if isinstance(item, Cancel)}
         return [identifier for identifier in started if identifier not in cancelled]
 

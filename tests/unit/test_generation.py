@@ -10,7 +10,8 @@ import pytest
 from ovchat_server.api.errors import InternalError, UnavailableError
 from ovchat_server.engine.client.generation_stream import EngineGeneration
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
-from ovchat_server.engine.contract.messages import BROKEN, MIXED_UP, REFUSED, SequenceOutput
+from ovchat_server.engine.contract.generation_messages import SequenceOutput
+from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED
 from ovchat_server.telemetry.logs import RequestIdFilter, request_id
 
 GONE = UnavailableError("There is no engine.", retry_after=1)
@@ -225,7 +226,7 @@ async def test_a_dead_engine_takes_nothing_from_an_answer_that_is_whole() -> Non
     [
         (REFUSED, "refused the request"),
         (BROKEN, "failed because of the request"),
-        (MIXED_UP, "could not tell the request's tokens from another's; ask again"),
+        (MISATTRIBUTED, "could not tell the request's tokens from another's; ask again"),
     ],
 )
 async def test_a_failed_request_is_our_fault_and_logged_under_its_id(

@@ -5,23 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.engine.contract.generation import Resumption
-from ovchat_server.engine.contract.messages import REFUSED, Add
+from ovchat_server.engine.contract.messages import REFUSED
 from ovchat_server.engine.process.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.process.grammar_thread import Compiled
 from ovchat_server.engine.scheduling.kv_pool import KvPool
 from ovchat_server.engine.scheduling.scheduler import Scheduler
 from ovchat_server.engine.scheduling.step_budget import StepBudget
 from ovchat_server.engine.scheduling.steps import Output
+from tests.sequence_requests import changed, sequence_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 BLOCK = 4
 
@@ -67,12 +68,17 @@ class FakePipeline:
     def __init__(self, total: int) -> None:
         self.total = total
         self.inside: list[FakeHandle] = []
-        self.added: list[Add] = []
+        self.added: list[SequenceRequest] = []
 
-    def add(self, request: Add, scores: PromptScores | None = None) -> FakeHandle:
+    def add(
+        self, request: SequenceRequest, answered: int, scores: PromptScores | None
+    ) -> FakeHandle:
         assert scores is None
+        assert 0 <= answered < len(request.generation.prompt)
         self.added.append(request)
-        self.inside.append(FakeHandle(request.max_tokens, len(request.prompt)))
+        self.inside.append(
+            FakeHandle(request.generation.max_tokens, len(request.generation.prompt))
+        )
         return self.inside[-1]
 
     def text(self, tokens: Sequence[int]) -> str:
@@ -104,7 +110,7 @@ class Engine:
         self.finish: dict[int, str] = {}
 
     def step(self) -> None:
-        for news in self.scheduler.step().news:
+        for news in self.scheduler.step().outputs:
             self.tokens[news.id] = self.tokens.get(news.id, 0) + len(news.tokens)
             if news.finish:
                 self.finish[news.id] = news.finish
@@ -114,8 +120,8 @@ class Engine:
             self.step()
 
 
-def add(identifier: int, grammar: str = "", prompt: int = 4, answer: int = 6) -> Add:
-    return Add(identifier, tuple(range(prompt)), answer, grammar=grammar)
+def add(identifier: int, grammar: str = "", prompt: int = 4, answer: int = 6) -> SequenceRequest:
+    return sequence_request(identifier, tuple(range(prompt)), answer, grammar=grammar)
 
 
 def test_others_step_on_while_a_grammar_is_compiled() -> None:
@@ -224,10 +230,16 @@ def test_a_sequence_with_a_grammar_is_never_started_twice(
 MARKS = (Resumption("", "later"),)
 
 
-def returning(identifier: int, *, suspect: bool = False) -> Add:
+def returning(identifier: int, *, suspect: bool = False) -> SequenceRequest:
     """A sequence that said something in another process."""
-    return msgspec.structs.replace(
-        add(identifier, "now"), resumptions=MARKS, said=(1,), suspect=suspect
+    return sequence_request(
+        identifier,
+        (0, 1, 2, 3),
+        6,
+        grammar="now",
+        resumptions=MARKS,
+        generated=(1,),
+        suspect=suspect,
     )
 
 
@@ -240,7 +252,7 @@ def test_a_grammar_for_later_is_compiled_only_when_a_sequence_needs_it() -> None
     engine = Engine(total=9)
     engine.scheduler.add(add(1, answer=20))
     request = add(2, "now", answer=16)
-    engine.gate.add(msgspec.structs.replace(request, resumptions=MARKS))
+    engine.gate.add(changed(request, resumptions=MARKS))
     compile_now(engine, "now")
     engine.step()
     assert engine.scheduler.load().running_requests == 2
@@ -273,7 +285,7 @@ def test_others_step_on_while_the_grammar_of_one_that_comes_back_is_compiled() -
     engine.run()
 
     assert engine.finish == {1: "length", 2: "length"}
-    assert [request.grammar for request in engine.pipeline.added] == ["", "later"]
+    assert [request.generation.grammar for request in engine.pipeline.added] == ["", "later"]
 
 
 def test_nothing_steps_while_all_wait_for_a_grammar() -> None:
@@ -295,11 +307,11 @@ def test_nothing_steps_while_all_wait_for_a_grammar() -> None:
 def test_who_comes_back_repeats_where_its_grammar_does_not_compile_after_all() -> None:
     engine = Engine()
     # What the fake says first.
-    engine.gate.add(msgspec.structs.replace(returning(1), said=(5,)))
+    engine.gate.add(changed(returning(1), generated=(5,)))
     compile_now(engine, "now")
     engine.step()
     compile_now(engine, "later", "no")
     engine.run()
 
     assert engine.finish == {1: "length"}
-    assert [request.grammar for request in engine.pipeline.added] == ["now"]
+    assert [request.generation.grammar for request in engine.pipeline.added] == ["now"]

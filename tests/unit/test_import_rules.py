@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine.contract": {"api"},
     "engine.client": {"api", "engine.contract"},
     "engine.process": {"engine.contract", "engine.scheduling", "engine.genai"},
-    "engine.scheduling": {"engine.contract", "engine.genai"},
+    "engine.scheduling": {"api", "engine.contract"},
     "engine.genai": {"engine.contract", "engine.scheduling"},
     "serving": {"api", "chat", "engine.contract", "grammar", "tokenizer"},
     "rpc": {"api", "serving", "telemetry"},

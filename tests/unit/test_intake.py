@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.contract.generation import Search
-from ovchat_server.engine.contract.messages import (
-    LENGTH,
-    Add,
-    Cancel,
-    Load,
-    Report,
-    SequenceOutput,
-    Start,
-    encode,
-)
+from ovchat_server.api.models import EngineLoad
+from ovchat_server.engine.contract.frames import LENGTH, encode
+from ovchat_server.engine.contract.generation import BeamSearch
+from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
+from ovchat_server.engine.contract.messages import Cancel, Report, Start
 from ovchat_server.engine.process.intake import Intake
+from tests.sequence_requests import sequence_request
 
 ROOM = 16
-LOAD = Load(0, 0, 0, 0, 0, 0, 0)
+LOAD = EngineLoad(0, 0, 0, 0, 0, 0, 0)
 
 
 class Engine:
@@ -30,7 +25,7 @@ class Engine:
         self.refused: dict[int, str] = {}
         self.intake = Intake(self, self)
 
-    def add(self, request: Add) -> None:
+    def add(self, request: SequenceRequest) -> None:
         self.added.append(request.id)
 
     def cancel(self, identifier: int) -> None:
@@ -42,47 +37,50 @@ class Engine:
     def search_length(self, width: int) -> int:
         return ROOM // width
 
-    def start(self, *requests: Add) -> None:
+    def start(self, *requests: SequenceRequest) -> None:
         self.intake.take(encode(Start(requests))[LENGTH.size :])
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        pytest.param(Add(1, (), 5), id="no prompt"),
-        pytest.param(Add(1, (7,), 0), id="no answer"),
-        pytest.param(Add(1, (7,) * 10, 7), id="too long"),
-        pytest.param(Add(1, (7,) * 5, 4, search=Search(2, 1)), id="too long for its beams"),
+        pytest.param(sequence_request(1, (), 5), id="no prompt"),
+        pytest.param(sequence_request(1, (7,), 0), id="no answer"),
+        pytest.param(sequence_request(1, (7,) * 10, 7), id="too long"),
+        pytest.param(
+            sequence_request(1, (7,) * 5, 4, beam_search=BeamSearch(2, 1)),
+            id="too long for its beams",
+        ),
     ],
 )
-def test_what_cannot_run_is_refused_and_the_others_go_on(request_: Add) -> None:
+def test_what_cannot_run_is_refused_and_the_others_go_on(request_: SequenceRequest) -> None:
     engine = Engine()
-    engine.start(request_, Add(2, (7,) * 10, 6))
+    engine.start(request_, sequence_request(2, (7,) * 10, 6))
     assert engine.refused == {1: "it cannot fit"}
     assert engine.added == [2]
 
 
 def test_who_has_an_id_keeps_it_until_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
     engine = Engine()
-    engine.start(Add(1, (7,), 5))
-    engine.start(Add(1, (8,), 5))
+    engine.start(sequence_request(1, (7,), 5))
+    engine.start(sequence_request(1, (8,), 5))
     assert (engine.added, engine.refused) == ([1], {})
     assert capsys.readouterr().err == "the id 1 is in use already\n"
 
     engine.intake.note(Report([SequenceOutput(1, 0, [9], [], None)], LOAD, []))
-    engine.start(Add(1, (8,), 5))
+    engine.start(sequence_request(1, (8,), 5))
     assert engine.added == [1]
 
     engine.intake.note(Report([SequenceOutput(1, 0, [], [], "stop")], LOAD, []))
-    engine.start(Add(1, (8,), 5))
+    engine.start(sequence_request(1, (8,), 5))
     assert engine.added == [1, 1]
 
 
 def test_a_cancelled_id_is_free() -> None:
     engine = Engine()
-    engine.start(Add(1, (7,), 5))
+    engine.start(sequence_request(1, (7,), 5))
     engine.intake.take(encode(Cancel(1))[LENGTH.size :])
-    engine.start(Add(1, (8,), 5))
+    engine.start(sequence_request(1, (8,), 5))
     assert (engine.cancelled, engine.added) == ([1], [1, 1])
 
 
@@ -92,6 +90,6 @@ def test_a_frame_that_is_no_command_is_passed_over(
 ) -> None:
     engine = Engine()
     engine.intake.take(frame)
-    engine.start(Add(1, (7,), 5))
+    engine.start(sequence_request(1, (7,), 5))
     assert engine.added == [1]
     assert capsys.readouterr().err.startswith("a frame is no command: ")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovchat_server.engine.contract.generation import Sampling
-from ovchat_server.engine.contract.messages import MIXED_UP, Add
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai import logits_control
 from ovchat_server.engine.genai.logits_control import (
     Control,
@@ -26,8 +26,8 @@ BIAS = Sampling(bias=((4, 20.0),))
 LOGITS = np.random.default_rng(5).normal(0, 1, (4, SIZE)).astype(np.float32)
 
 
-def control(identifier: int = 7, **fields: Any) -> Control:
-    return Control(Add(identifier, PROMPT, 20, **fields), SIZE)
+def control(answered: int = 0, **fields: Any) -> Control:
+    return Control(GenerationRequest(PROMPT, 20, **fields), answered, SIZE)
 
 
 @dataclass
@@ -125,7 +125,7 @@ def test_a_row_that_may_be_of_another_ends_the_sequence(
 
     assert not values.any()
     told = asking.told(Output([4], []))
-    assert told == Output([], [], MIXED_UP, reason=told.reason)
+    assert told == Output([], [], MISATTRIBUTED, reason=told.reason)
     assert told.reason.startswith("MixUpError: ")
 
 
@@ -146,7 +146,7 @@ def test_a_token_that_cannot_be_of_its_row_ends_the_sequence(
     steps.enter(Resident(PROMPT, asking))
     steps.look(*prompt_read(), rows=1)
 
-    assert asking.told(Output(tokens, [])) == Output([], [], MIXED_UP, reason=reason)
+    assert asking.told(Output(tokens, [])) == Output([], [], MISATTRIBUTED, reason=reason)
 
 
 @pytest.mark.parametrize("fields", [{"grammar": "g"}, {"min_tokens": 3}])
@@ -168,12 +168,12 @@ def test_a_token_without_a_row_ends_the_sequence() -> None:
 
     # Its row is not looked at twice.
     told = asking.told(Output([4], []))
-    assert told == Output([], [], MIXED_UP, reason="a token came without logits")
+    assert told == Output([], [], MISATTRIBUTED, reason="a token came without logits")
 
 
 def test_no_error_leaves_the_step() -> None:
     steps = Steps()
-    asking, other = control(), control(8, logprobs=True)
+    asking, other = control(), control(logprobs=True)
     steps.enter(Resident((8,), asking), Resident((9,), other))
     asking.look = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
 
@@ -181,7 +181,7 @@ def test_no_error_leaves_the_step() -> None:
 
     for item in (asking, other):
         told = item.told(Output([1], []))
-        assert told.finish == MIXED_UP
+        assert told.finish == MISATTRIBUTED
         assert told.reason.startswith("ZeroDivisionError: ")
 
 
@@ -195,7 +195,7 @@ def test_no_error_in_what_is_added_leaves_the_step() -> None:
 
     logits.look(LOGITS[:1], np.array([8]), np.array([0]), added)
 
-    assert asking.told(Output([4], [])).finish == MIXED_UP
+    assert asking.told(Output([4], [])).finish == MISATTRIBUTED
 
 
 def test_penalties_count_what_came_before_it_lost_its_place() -> None:

@@ -23,11 +23,11 @@ from ovchat_server.api.completion import (
     TokenLogprob,
     Usage,
 )
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import GenerationParams
 from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
 from ovchat_server.rest.body import PIECE_BYTES, json_pieces
-from ovchat_server.rest.reading import BodyReader
-from ovchat_server.rest.rules import RestRules
+from ovchat_server.rest.body_reader import BodyReader
 from ovchat_server.serving.codec_workers import (
     MAX_BYTES_IN_PLACE,
     MAX_TOKENS_IN_PLACE,
@@ -79,7 +79,7 @@ async def test_many_tokens_of_a_prompt_are_told_of_in_a_thread(
 ) -> None:
     decoder = Watched()
     params = GenerationParams(prompt_logprobs=0, top_logprobs=alternatives, echo_logprobs=True)
-    prompt = PromptTokens("prompt", (0,) * tokens, "a" * tokens)
+    prompt = PromptTokens(FieldPath(), (0,) * tokens, "a" * tokens)
     told = await PromptTeller(decoder, params, WORKERS).tell(prompt, scores(tokens))
 
     assert len(told.listed or ()) == len(told.echoed or ()) == tokens
@@ -142,8 +142,8 @@ async def test_a_large_body_is_read_in_a_thread(
         return threading.get_ident()
 
     body = httpbody_pb2.HttpBody(data=b'{"a": 1}'.ljust(size))
-    bodies = BodyReader(RestRules(strict=True, limits=DEFAULT_LIMITS), CODECS)
-    thread = await bodies.request(reads, body)
+    bodies = BodyReader(strict=True, limits=DEFAULT_LIMITS, workers=CODECS)
+    thread = await bodies.read(reads, body)
     assert (thread != threading.get_ident()) is in_thread
 
 

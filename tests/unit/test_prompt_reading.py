@@ -13,6 +13,7 @@ from ovchat_server.engine.scheduling.step_budget import (
     TIMES_BARE,
     StepBudget,
 )
+from tests.sequence_requests import sequence_request
 from tests.unit.scheduler_tools import BLOCK, Run, sequence
 
 BUDGET = 16
@@ -109,9 +110,11 @@ def test_what_the_prefix_cache_has_takes_no_steps() -> None:
     run = reading()
     run.add(first := sequence(1, 10 * BUDGET, 5))
     run.finish_all()
-    told = (*first.prompt, *run.tokens[1])
+    told = (*first.generation.prompt, *run.tokens[1])
     next_turn = sequence(2, 5, 3)
-    run.add(request := type(first)(2, (*told, *next_turn.prompt), 3, ignore_eos=True))
+    run.add(
+        request := sequence_request(2, (*told, *next_turn.generation.prompt), 3, ignore_eos=True)
+    )
     assert steps_to_first_token(run, 2) == 1
     run.finish_all()
     run.right(request)
@@ -119,9 +122,9 @@ def test_what_the_prefix_cache_has_takes_no_steps() -> None:
 
 def test_choices_of_one_prompt_read_it_once() -> None:
     run = reading()
-    prompt = sequence(1, 5 * BUDGET, 5).prompt
+    prompt = sequence(1, 5 * BUDGET, 5).generation.prompt
     choices = [sequence(i, 1, 4) for i in range(1, 5)]
-    choices = [type(item)(item.id, prompt, 4, ignore_eos=True) for item in choices]
+    choices = [sequence_request(item.id, prompt, 4, ignore_eos=True) for item in choices]
     run.add(*choices)
     run.finish_all()
     assert sum(run.pipeline.read_tokens) == 5 * BUDGET + 3
@@ -149,7 +152,7 @@ def test_who_is_preempted_while_its_prompt_is_read_goes_on_where_it_was() -> Non
         assert not run.tokens[2]
     run.finish_all()
     run.right(first, long)
-    assert sum(run.pipeline.read_tokens) < 2 * len(long.prompt)
+    assert sum(run.pipeline.read_tokens) < 2 * len(long.generation.prompt)
 
 
 def test_a_prompt_whose_piece_is_dropped_is_read_whole() -> None:
@@ -163,7 +166,7 @@ def test_a_prompt_whose_piece_is_dropped_is_read_whole() -> None:
 def test_who_breaks_a_step_while_its_prompt_is_read_is_found() -> None:
     run = reading()
     bad, good = sequence(1, 5 * BUDGET, 3), sequence(2, 5 * BUDGET, 3)
-    run.pipeline.broken_prompts.add(bad.prompt[:BLOCK])
+    run.pipeline.broken_prompts.add(bad.generation.prompt[:BLOCK])
     run.patience = 10
     run.add(bad, good)
     run.finish_all()

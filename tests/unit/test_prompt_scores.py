@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ovchat_server.engine.contract.generation import PromptScore, Sampling
-from ovchat_server.engine.contract.messages import MIXED_UP, Add
+from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
+from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai.cache_salt import SALTS, Salts, unsalted
-from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+from ovchat_server.engine.genai.logits_control import has_rules
+from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.step_budget import StepBudget
+from tests.sequence_requests import sequence_request
 from tests.unit.scheduler_tools import BLOCK, Run, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
 
 ROW = np.log(np.array([0.1, 0.4, 0.2, 0.3], np.float32))
 
@@ -98,7 +102,7 @@ def test_what_has_no_salt_stays_as_it_is() -> None:
     assert unsalted(prompt) is prompt
 
 
-def scored(identifier: int, prompt: int, answer: int, **fields: Any) -> Add:
+def scored(identifier: int, prompt: int, answer: int, **fields: Any) -> SequenceRequest:
     return sequence(identifier, prompt, answer, prompt_logprobs=2, **fields)
 
 
@@ -119,7 +123,9 @@ def test_a_prompt_that_the_prefix_cache_has_is_read_anew() -> None:
     run.add(plain)
     run.finish_all()
     for identifier in (2, 3):
-        again = Add(identifier, plain.prompt, 5, ignore_eos=True, prompt_logprobs=2)
+        again = sequence_request(
+            identifier, plain.generation.prompt, 5, ignore_eos=True, prompt_logprobs=2
+        )
         run.add(again)
         run.step()
         assert run.pipeline.scored[-1] == 20
@@ -185,7 +191,11 @@ def test_a_prompt_whose_pieces_do_not_get_through_is_read_in_one() -> None:
 def test_what_came_before_the_process_died_is_not_told_again() -> None:
     run = Run(64)
     whole = scored(1, 9, 5)
-    run.add(Add(1, whole.prompt, 5, ignore_eos=True, prompt_logprobs=2, said=(9, 9)))
+    run.add(
+        sequence_request(
+            1, whole.generation.prompt, 5, ignore_eos=True, prompt_logprobs=2, generated=(9, 9)
+        )
+    )
     run.finish_all()
 
     assert not run.scores
@@ -198,7 +208,7 @@ def test_rows_that_cannot_be_told_end_the_sequence() -> None:
     run.pipeline._score = lambda *_: None  # type: ignore[method-assign]
     run.finish_all()
 
-    assert run.finish == {request.id: MIXED_UP}
+    assert run.finish == {request.id: MISATTRIBUTED}
     assert run.reasons == {request.id: "0 tokens were seen of 9"}
     assert not run.scores
 
@@ -216,4 +226,4 @@ def test_rows_that_cannot_be_told_end_the_sequence() -> None:
 def test_salted_prompts_are_never_left_to_the_engines_own_penalty(
     fields: dict[str, Any], *, ruled: bool
 ) -> None:
-    assert Add(1, (1, 2), 5, **fields).ruled is ruled
+    assert has_rules(GenerationRequest((1, 2), 5, **fields)) is ruled

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.engine.contract.messages import Add
+from tests.sequence_requests import sequence_request
 from tests.unit.scheduler_tools import BLOCK, Run, search, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
 
 # It ends inside of its second block.
 TEXT = tuple(range(10, 10 + BLOCK + 1))
@@ -21,17 +23,17 @@ REST = BLOCK - 1
 def after(text: Sequence[int]) -> Run:
     """Where this was read, and nothing runs."""
     run = Run(200)
-    run.add(Add(1, tuple(text), 1, ignore_eos=True))
+    run.add(sequence_request(1, tuple(text), 1, ignore_eos=True))
     run.finish_all()
     return run
 
 
-def going_on(identifier: int, text: Sequence[int], more: int) -> Add:
+def going_on(identifier: int, text: Sequence[int], more: int) -> SequenceRequest:
     own = range(100 * identifier, 100 * identifier + more)
-    return Add(identifier, (*text, *own), 20, ignore_eos=True)
+    return sequence_request(identifier, (*text, *own), 20, ignore_eos=True)
 
 
-def beginnings(run: Run, *requests: Add) -> list[int]:
+def beginnings(run: Run, *requests: SequenceRequest) -> list[int]:
     """In which step from now on each of them begins."""
     run.add(*requests)
     steps: dict[int, int] = {}
@@ -72,7 +74,13 @@ def test_a_prompt_that_takes_several_steps_keeps_the_block(more: int, step: int)
 def test_so_does_that_of_a_search() -> None:
     run = after(TEXT)
     searching = search(2, 4, 12, 2)
-    first = Add(2, (*TEXT, *searching.prompt), 12, search=searching.search, ignore_eos=True)
+    first = sequence_request(
+        2,
+        (*TEXT, *searching.generation.prompt),
+        12,
+        beam_search=searching.generation.beam_search,
+        ignore_eos=True,
+    )
     run.pipeline.slow[2] = 3
     assert beginnings(run, first, going_on(3, TEXT, 1)) == [1, 5]
 
@@ -118,7 +126,7 @@ def test_one_that_the_pipeline_drops_needs_no_cancelling() -> None:
 def test_one_that_ended_as_it_was_read_needs_no_cancelling() -> None:
     run = after(TEXT)
     run.pipeline.slow[2] = 1
-    run.add(Add(2, (*TEXT, 200), 1, ignore_eos=True))
+    run.add(sequence_request(2, (*TEXT, 200), 1, ignore_eos=True))
     run.step()
     [handle] = run.pipeline.inside
     run.scheduler.cancel(2)
@@ -134,7 +142,7 @@ def test_whatever_a_search_found_they_go_on_from_it_one_by_one(prompt: int) -> N
     run.finish_all()
     [best, *_] = run.answers[1]
 
-    requests = [going_on(number, (*searching.prompt, *best), 1) for number in (2, 3, 4)]
+    requests = [going_on(number, (*searching.generation.prompt, *best), 1) for number in (2, 3, 4)]
 
     first, second, third = beginnings(run, *requests)
     assert first < second < third

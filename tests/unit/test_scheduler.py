@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.engine.contract.generation import Sampling
-from ovchat_server.engine.contract.messages import BROKEN, REFUSED, Add
+from ovchat_server.engine.contract.messages import BROKEN, REFUSED
 from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS, KvPool
 from ovchat_server.engine.scheduling.scheduler import MAX_DROPS, Scheduler
 from ovchat_server.engine.scheduling.step_budget import StepBudget
+from tests.sequence_requests import sequence_request
 from tests.unit.scheduler_tools import BLOCK, Handle, Pipeline, Run, alone, sequence
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 
 def test_a_sequence_gives_its_tokens_one_a_step() -> None:
@@ -29,7 +31,7 @@ def test_a_sequence_gives_its_tokens_one_a_step() -> None:
 
 
 def test_a_sequence_may_end_by_itself() -> None:
-    requests = (Add(1, (start,), 500) for start in range(8, 50))
+    requests = (sequence_request(1, (start,), 500) for start in range(8, 50))
     request = next(request for request in requests if alone(request)[1] == "stop")
     run = Run(200)
     run.add(request)
@@ -70,7 +72,7 @@ def test_the_longest_sequence_that_is_promised_fits_alone() -> None:
     run.right(request)
 
 
-def preempting() -> tuple[Run, list[Add]]:
+def preempting() -> tuple[Run, list[SequenceRequest]]:
     """A run up to its first preemption: the sequences grow until one must go."""
     run = Run(12)
     requests = [sequence(i, 6, 20, sampling=Sampling(seed=100)) for i in (1, 2, 3)]
@@ -144,7 +146,10 @@ def test_a_resumed_sequence_does_not_draw_the_same_random_numbers_again() -> Non
     run, _ = preempting()
     done = len(run.tokens[3])
     run.finish_all()
-    assert [request.sampling.seed for request in run.pipeline.requests[3]][:2] == [100, 100 + done]
+    assert [request.generation.sampling.seed for request in run.pipeline.requests[3]][:2] == [
+        100,
+        100 + done,
+    ]
 
 
 def test_seeds_stay_within_what_the_engine_takes() -> None:
@@ -152,7 +157,7 @@ def test_seeds_stay_within_what_the_engine_takes() -> None:
     requests = [sequence(i, 6, 20, sampling=Sampling(seed=2**32 - 1)) for i in (1, 2, 3)]
     run.add(*requests)
     run.finish_all()
-    seeds = [request.sampling.seed for request in run.pipeline.requests[3]]
+    seeds = [request.generation.sampling.seed for request in run.pipeline.requests[3]]
     assert len(seeds) > 1
     assert all(0 <= seed < 2**32 for seed in seeds)
 
@@ -257,7 +262,7 @@ def test_load_counts_what_was_done_and_goes_back_to_nothing() -> None:
     run, requests = preempting()
     load = run.finish_all()
     assert (load.running_requests, load.waiting_requests, load.used_kv_blocks) == (0, 0, 0)
-    assert load.generated_tokens == sum(request.max_tokens for request in requests)
+    assert load.generated_tokens == sum(request.generation.max_tokens for request in requests)
     assert load.preemptions >= 1
     assert load.peak_batch_size == 3
     assert load.total_kv_blocks == 12
@@ -265,19 +270,21 @@ def test_load_counts_what_was_done_and_goes_back_to_nothing() -> None:
 
 def test_a_sequence_that_the_pipeline_refuses_ends_alone() -> None:
     class Picky(Pipeline):
-        def add(self, request: Add, scores: PromptScores | None = None) -> Handle:
+        def add(
+            self, request: SequenceRequest, answered: int, scores: PromptScores | None
+        ) -> Handle:
             if request.id == 2:
                 raise RuntimeError("no thanks")
-            return super().add(request, scores)
+            return super().add(request, answered, scores)
 
     scheduler = Scheduler(Picky(64), KvPool(64, BLOCK), StepBudget(0, 1000), print, lambda _: True)
-    requests = [Add(id=number, prompt=(number,), max_tokens=6) for number in (1, 2, 3)]
+    requests = [sequence_request(number, (number,), 6) for number in (1, 2, 3)]
     for request in requests:
         scheduler.add(request)
 
     got: dict[int, tuple[list[int], str | None]] = {}
     while scheduler.busy:
-        for news in scheduler.step().news:
+        for news in scheduler.step().outputs:
             tokens, _ = got.get(news.id, ([], None))
             got[news.id] = (tokens + news.tokens, news.finish)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.engine.contract.messages import MIXED_UP
+from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.scheduling.steps import Output
 from tests.unit.scheduler_tools import Handle, Run, sequence
 
@@ -12,7 +12,7 @@ from tests.unit.scheduler_tools import Handle, Run, sequence
 def mix_up(run: Run, identifier: int) -> Handle:
     """The running sequence of this id, which gets another one's tokens from now on."""
     [handle] = [item for item in run.pipeline.inside if item.request.id == identifier]
-    handle.take = lambda: [Output([], [], MIXED_UP, reason="why")]  # type: ignore[method-assign]
+    handle.take = lambda: [Output([], [], MISATTRIBUTED, reason="why")]  # type: ignore[method-assign]
     return handle
 
 
@@ -27,7 +27,7 @@ def test_it_ends_and_the_others_go_on(steps: int) -> None:
     run.step()
 
     assert handle.cancelled
-    assert run.finish == {2: MIXED_UP}
+    assert run.finish == {2: MISATTRIBUTED}
     assert run.reasons == {2: "why"}
     assert len(run.tokens[2]) == steps
     assert run.finish_all().used_kv_blocks == 0
@@ -46,7 +46,7 @@ def test_its_blocks_are_free_for_who_waits() -> None:
     run.finish_all()
 
     run.right(waiting)
-    assert run.finish[1] == MIXED_UP
+    assert run.finish[1] == MISATTRIBUTED
 
 
 def test_it_ends_also_where_it_repeats_what_it_said() -> None:
@@ -63,6 +63,6 @@ def test_it_ends_also_where_it_repeats_what_it_said() -> None:
     mix_up(run, 2)
     run.finish_all()
 
-    assert run.finish[2] == MIXED_UP
+    assert run.finish[2] == MISATTRIBUTED
     assert len(run.tokens[2]) == said
     run.right(other)

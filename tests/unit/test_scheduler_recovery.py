@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.contract.messages import BROKEN, Add
+from ovchat_server.engine.contract.messages import BROKEN
 from ovchat_server.engine.scheduling.kv_pool import KvPool
 from ovchat_server.engine.scheduling.scheduler import Scheduler
 from ovchat_server.engine.scheduling.step_budget import StepBudget
+from tests.sequence_requests import changed
 from tests.unit.scheduler_tools import BLOCK, Run, alone, search, sequence
+
+if TYPE_CHECKING:
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
 
 ALWAYS = 1000
 
@@ -80,7 +83,7 @@ def test_what_was_said_elsewhere_is_gone_on_with() -> None:
     whole = sequence(1, 4, 12)
     said, _ = alone(whole)
     run = Run(64)
-    run.add(msgspec.structs.replace(whole, said=tuple(said[:5]), suspect=True))
+    run.add(changed(whole, generated=tuple(said[:5]), suspect=True))
     run.finish_all()
 
     assert run.tokens[1] == said[5:]
@@ -92,18 +95,18 @@ def test_a_grammar_that_was_followed_elsewhere_is_followed_from_its_beginning() 
     whole = sequence(1, 4, 12, grammar="g")
     said, _ = alone(whole)
     run = Run(64)
-    run.add(msgspec.structs.replace(whole, said=tuple(said[:5])))
+    run.add(changed(whole, generated=tuple(said[:5])))
     run.finish_all()
 
     assert run.tokens[1] == said[5:]
-    assert [request.prompt for request in run.pipeline.requests[1]] == [whole.prompt]
+    assert [request.generation for request in run.pipeline.requests[1]] == [whole.generation]
 
 
 def test_an_answer_with_a_grammar_that_cannot_be_repeated_ends_where_it_was() -> None:
     whole = sequence(1, 4, 12, grammar="g")
     said, _ = alone(whole)
     run = Run(64)
-    run.add(msgspec.structs.replace(whole, said=(*said[:4], said[4] + 1)))
+    run.add(changed(whole, generated=(*said[:4], said[4] + 1)))
     run.finish_all()
 
     assert run.finish == {1: "length"}
@@ -125,12 +128,12 @@ def test_those_with_grammars_that_a_death_left_go_on() -> None:
     run = Run(64)
     requests = [sequence(i, 4, 8, grammar="g") for i in (1, 2)]
     run.patience = 20
-    run.add(*(msgspec.structs.replace(request, suspect=True) for request in requests))
+    run.add(*(changed(request, suspect=True) for request in requests))
     run.finish_all()
     run.right(*requests)
 
 
-def late(kind: str, identifier: int) -> Add:
+def late(kind: str, identifier: int) -> SequenceRequest:
     """What always breaks at its 25th token."""
     if kind == "search":
         return search(identifier, 4, 40, 2)
@@ -167,7 +170,7 @@ def test_a_trial_ends_when_its_suspect_comes_further() -> None:
         run.pipeline, KvPool(64, BLOCK), StepBudget(0, 1000), told.append, lambda _: True
     )
     asked = sequence(1, 4, 8), search(2, 4, 8, 2)
-    run.add(*(msgspec.structs.replace(item, suspect=True, ran=3) for item in asked))
+    run.add(*(changed(item, suspect=True, ran=3) for item in asked))
     run.step()
     assert told == [1, None]
     while told[-1] is None:

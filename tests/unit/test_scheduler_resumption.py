@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from ovchat_server.engine.contract.generation import Resumption
 from ovchat_server.engine.scheduling.resumption import resumed
+from tests.sequence_requests import changed
 from tests.unit.scheduler_tools import END, Run, alone, sequence, text_of
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.contract.messages import Add
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ovchat_server.engine.scheduling.sequence.CALL_TOKENS", 4)
 
 
-def marked(identifier: int, prompt: int, answer: int, **grammars: int) -> Add:
+def marked(identifier: int, prompt: int, answer: int, **grammars: int) -> SequenceRequest:
     """A sequence whose grammar changes with some of its tokens: {grammar: place of the token}."""
     request = sequence(identifier, prompt, answer, grammar="begun")
     said, _ = alone(request)
@@ -29,7 +29,7 @@ def marked(identifier: int, prompt: int, answer: int, **grammars: int) -> Add:
         Resumption(text_of([said[place]]), "" if grammar == "call" else grammar)
         for grammar, place in grammars.items()
     )
-    return msgspec.structs.replace(request, resumptions=resumptions)
+    return changed(request, resumptions=resumptions)
 
 
 CALLS, ENDS = ("<call>",), ("</call>",)
@@ -114,9 +114,9 @@ def test_a_sequence_comes_back_with_the_grammar_of_its_place() -> None:
 
     run.right(*requests)
     first, *later = run.pipeline.requests[2]
-    assert first.grammar == "begun"
+    assert first.generation.grammar == "begun"
     assert later
-    assert {request.grammar for request in later} == {"rest"}
+    assert {request.generation.grammar for request in later} == {"rest"}
 
 
 def test_a_sequence_inside_of_a_call_gives_up_its_place_last() -> None:
@@ -155,7 +155,7 @@ def test_what_cannot_be_repeated_ends_with_what_it_said() -> None:
 
     assert run.tokens[2] == said
     assert run.finish[2] == "length"
-    assert {request.grammar for request in run.pipeline.requests[2]} == {"begun"}
+    assert {request.generation.grammar for request in run.pipeline.requests[2]} == {"begun"}
     run.right(requests[0])
 
 
@@ -199,7 +199,7 @@ def test_who_waits_for_room_begins_when_the_last_ends_though_another_waits_for_a
     run = Run(8)
     run.scheduler._rest_grammars._compiled = lambda grammar: grammar != "rest"
     whole = marked(2, 4, 12, rest=0)
-    back = msgspec.structs.replace(whole, said=tuple(alone(whole)[0][:5]))
+    back = changed(whole, generated=tuple(alone(whole)[0][:5]))
     first, last = sequence(1, 4, 6, reserve=True), sequence(3, 20, 4, reserve=True)
     run.add(first)
     run.step()

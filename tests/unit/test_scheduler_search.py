@@ -6,21 +6,22 @@ import dataclasses
 import random
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.contract.generation import Sampling, Search
-from ovchat_server.engine.contract.messages import Add
+from ovchat_server.engine.contract.generation import BeamSearch, Sampling
 from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.scheduling.scheduler import MAX_DROPS
 from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.effort import examples
+from tests.sequence_requests import changed, sequence_request
 from tests.unit.scheduler_tools import BLOCK, END, Run, alone, found_alone, search, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
 
 
 def test_a_search_says_nothing_before_it_ends_and_then_all() -> None:
@@ -146,7 +147,7 @@ def test_only_sequences_that_were_asked_for_count_as_generated() -> None:
     assert run.finish_all().generated_tokens == 2 * 6
 
 
-def resumed(change: Callable[[Add], Add]) -> tuple[Run, Add]:
+def resumed(change: Callable[[SequenceRequest], SequenceRequest]) -> tuple[Run, SequenceRequest]:
     """A run in which the third of three sequences was preempted and resumed."""
     run = Run(12)
     requests = [change(sequence(i, 6, 20)) for i in (1, 2, 3)]
@@ -157,23 +158,23 @@ def resumed(change: Callable[[Add], Add]) -> tuple[Run, Add]:
     return run, requests[2]
 
 
-def replaced(**fields: Any) -> Callable[[Add], Add]:
-    return lambda request: msgspec.structs.replace(request, **fields)
+def replaced(**fields: Any) -> Callable[[SequenceRequest], SequenceRequest]:
+    return lambda request: changed(request, **fields)
 
 
 def test_a_resumed_sequence_is_asked_for_what_is_left() -> None:
     run, request = resumed(replaced(min_tokens=15))
     for again in run.pipeline.requests[3]:
-        done = len(again.prompt) - len(request.prompt)
-        assert again.prompt == (*request.prompt, *run.tokens[3][:done])
-        assert again.max_tokens == 20 - done
-        assert again.min_tokens == 15 - done
-        assert again.sampling.seed == done
+        done = len(again.generation.prompt) - len(request.generation.prompt)
+        assert again.generation.prompt == (*request.generation.prompt, *run.tokens[3][:done])
+        assert again.generation.max_tokens == 20 - done
+        assert again.generation.min_tokens == 15 - done
+        assert again.generation.sampling.seed == done
 
 
 def test_a_resumed_sequence_never_asks_for_less_than_no_tokens() -> None:
     run, _ = resumed(replaced(min_tokens=1))
-    assert [again.min_tokens for again in run.pipeline.requests[3]][1:] == [0] * (
+    assert [again.generation.min_tokens for again in run.pipeline.requests[3]][1:] == [0] * (
         len(run.pipeline.requests[3]) - 1
     )
 
@@ -183,8 +184,8 @@ def test_a_resumed_sequence_keeps_all_other_wishes() -> None:
     wishes = {"ignore_eos": True, "stop_tokens": (51, 52), "logprobs": True}
     run, _ = resumed(replaced(sampling=sampling, **wishes))
     for again in run.pipeline.requests[3]:
-        assert {name: getattr(again, name) for name in wishes} == wishes
-        assert dataclasses.replace(again.sampling, seed=0) == sampling
+        assert {name: getattr(again.generation, name) for name in wishes} == wishes
+        assert dataclasses.replace(again.generation.sampling, seed=0) == sampling
 
 
 def test_log_probabilities_stay_with_their_tokens_across_a_preemption() -> None:
@@ -196,11 +197,11 @@ def test_the_end_does_not_come_before_the_fewest_tokens() -> None:
     ending = next(
         request
         for start in range(1000)
-        if (request := Add(1, (start,), 40)) and 2 < len(alone(request)[0]) < 20
+        if (request := sequence_request(1, (start,), 40)) and 2 < len(alone(request)[0]) < 20
     )
     length = len(alone(ending)[0])
     run = Run(64)
-    longer = msgspec.structs.replace(ending, id=2, min_tokens=length)
+    longer = changed(ending, id=2, min_tokens=length)
     run.add(ending, longer)
     run.finish_all()
     run.right(ending, longer)
@@ -231,7 +232,7 @@ def test_any_load_ends_complete_and_right(
 ) -> None:
     run = Run(total, StepBudget(0, data.draw(st.sampled_from([8, 13, 24, 10_000]))))
     chance = random.Random(data.draw(st.integers(0, 1000)))
-    coming: list[tuple[int, Add]] = []
+    coming: list[tuple[int, SequenceRequest]] = []
     cancels: dict[int, int] = {}
     for identifier, shape in enumerate(work):
         prompt, answer, start, cancelled, drops, beams, fewest, past, logprobs, reserve = shape
@@ -242,12 +243,12 @@ def test_any_load_ends_complete_and_right(
         prompt = min(prompt, room - 1)
         answer = min(answer, room - prompt)
         plain = beams == 1
-        request = Add(
+        request = sequence_request(
             identifier,
             tuple(chance.choices(range(8, 50), k=prompt)),
             answer,
             sampling=Sampling(seed=identifier),
-            search=None if plain else Search(beams, chance.randint(1, beams)),
+            beam_search=None if plain else BeamSearch(beams, chance.randint(1, beams)),
             min_tokens=min(fewest, answer) if plain else 0,
             ignore_eos=past and plain,
             logprobs=logprobs,

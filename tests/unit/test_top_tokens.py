@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ovchat_server.engine.genai.top_tokens import LINES, likeliest, log_total
+from ovchat_server.engine.scheduling.top_tokens import LINES, likeliest, log_total
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ovchat_server.engine.contract.messages import Add
 from ovchat_server.engine.scheduling.sequence import ScheduledSequence
 from ovchat_server.engine.scheduling.waiting import WaitingLine
+from tests.sequence_requests import sequence_request
 from tests.unit.scheduler_tools import Run, sequence
 
 
@@ -53,7 +53,9 @@ def test_who_ran_before_goes_before_any_priority() -> None:
 
 
 def waiting(identifier: int, client: str, priority: int = 0) -> ScheduledSequence:
-    return ScheduledSequence(Add(identifier, (1,), 1, client=client, priority=priority))
+    return ScheduledSequence(
+        sequence_request(identifier, (1,), 1, client=client, priority=priority)
+    )
 
 
 def anybody(_: ScheduledSequence) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ovchat_server.api.chat import ChatRequest, Tool
+    from ovchat_server.api.field_path import FieldPath
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.structured_output import Constraint
     from ovchat_server.chat.dialects.call_format import CallFormat
@@ -267,9 +268,10 @@ def _calls(plan: _Plan, tools: list[CalledTool]) -> list[JsonValue]:
             return [plan.calls.forced(tools, parallel=choice.parallel)]
         return plan.calls.instead(tools, parallel=choice.parallel)
     if choice.forced or plan.constraint is None:
-        raise _unsupported(choice.field, "served: calls of this model cannot be forced")
-    complaint = "combined with tools: no grammar knows how this model calls them"
-    raise _unsupported(plan.constraint.field, complaint)
+        complaint = "cannot be served: calls of this model cannot be forced."
+        raise InvalidRequestError.about(choice.field, complaint, "unsupported_value")
+    complaint = "cannot be combined with tools: no grammar knows how this model calls them."
+    raise InvalidRequestError.about(plan.constraint.field, complaint, "unsupported_value")
 
 
 async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
@@ -282,7 +284,8 @@ async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
     choice, calls = plan.choice, plan.calls
     if calls is None or not plan.holds:
         if choice.allowed is not None:
-            raise _unsupported(choice.field, "served: calls of this model cannot be limited")
+            complaint = "cannot be served: calls of this model cannot be limited."
+            raise InvalidRequestError.about(choice.field, complaint, "unsupported_value")
         return AnswerFormat()
     plain = calls.free(tools, parallel=choice.parallel)
     begun = reasoned_or_not(plain, plan.reasoning)
@@ -297,7 +300,7 @@ async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
     return AnswerFormat(Grammar(text, resumptions=tuple(places)), trusted=plan.told)
 
 
-async def _checked(model: ServedModel, answer: JsonObject, field: str) -> str:
+async def _checked(model: ServedModel, answer: JsonObject, field: FieldPath) -> str:
     """The grammar of answers of a format, which `field` asks for.
 
     Raises:
@@ -306,8 +309,7 @@ async def _checked(model: ServedModel, answer: JsonObject, field: str) -> str:
     """
     text = grammar_text(answer)
     if reason := await model.engine.check_grammar(text):
-        complaint = f"{field} cannot be enforced: {reason}."
-        raise InvalidRequestError.of([Violation(field, complaint)])
+        raise InvalidRequestError.about(field, f"cannot be enforced: {reason}.")
     return text
 
 
@@ -317,10 +319,5 @@ def _answer_opening(model: ServedModel) -> str:
     return dialect.answer if isinstance(dialect, CombinedDialect) else ""
 
 
-def _unenforced(field: str, error: SchemaError) -> Violation:
-    return Violation(field, f"{field} {error}.", "unsupported_schema")
-
-
-def _unsupported(field: str, complaint: str) -> InvalidRequestError:
-    violation = Violation(field, f"{field} cannot be {complaint}.", "unsupported_value")
-    return InvalidRequestError.of([violation])
+def _unenforced(field: FieldPath, error: SchemaError) -> Violation:
+    return Violation.of(field, f"{error}.", "unsupported_schema")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import ModelNotFoundError, Violation, shortened
+from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.models import Capability, ModelState, ModelStatus
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class ModelRegistry:
                 f"The model {shortened(identifier)!r} does not exist here. "
                 f"Served are: {', '.join(self._models)}."
             )
-            violation = Violation("model", message, ModelNotFoundError.code)
+            code = ModelNotFoundError.code
+            violation = Violation(FieldPath.of("model"), ErrorText.of(message), code)
             raise ModelNotFoundError(message, violations=[violation])
         return model
 

@@ -7,26 +7,20 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from ovchat_server.api.models import EngineLoad
 from ovchat_server.engine.client.spawn import start_child
-from ovchat_server.engine.contract.messages import (
-    Command,
-    Event,
-    Failed,
-    FrameReader,
-    Load,
-    Ready,
-    Report,
-    Trial,
-    decode_event,
-    encode,
+from ovchat_server.engine.contract.frames import FrameReader, encode
+from ovchat_server.engine.contract.generation_messages import (
+    GenerationLimits,
+    SequenceOutput,
+    SequenceRequest,
+    generation_wire,
 )
+from ovchat_server.engine.contract.messages import Cancel, Failed, IsolatedRun, Ready, Report, Start
 
 if TYPE_CHECKING:
     import socket
 
+    from ovchat_server.api.models import EngineLoad
     from ovchat_server.engine.client.live_requests import LiveRequests
     from ovchat_server.engine.contract.spec import EngineSpec
 
@@ -60,10 +54,11 @@ class EngineClient:
         loop = asyncio.get_running_loop()
         self._frames = FrameReader()
         self._gone: asyncio.Future[None] = loop.create_future()
-        self._ready: asyncio.Future[Ready] = loop.create_future()
+        self._ready: asyncio.Future[Ready[GenerationLimits]] = loop.create_future()
         self._unsent = bytearray()
         self._failure = ""
-        self._load: Load | None = None
+        self._load: EngineLoad | None = None
+        self._wire = generation_wire()
         # Commands that it was sent, and since when it owes an answer: to one of them, or because
         # it said that it goes on.
         self._sent = 0
@@ -81,11 +76,9 @@ class EngineClient:
     @property
     def load(self) -> EngineLoad | None:
         """How full it said it was; None: it is not ready, or gone."""
-        if self._load is None:
-            return None
-        return msgspec.convert(self._load, EngineLoad, from_attributes=True)
+        return self._load
 
-    async def ready(self) -> Ready:
+    async def ready(self) -> Ready[GenerationLimits]:
         """Wait until the model is loaded; what it can hold.
 
         Raises:
@@ -123,7 +116,7 @@ class EngineClient:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    def send(self, command: Command) -> None:
+    def send(self, command: Start[SequenceRequest] | Cancel) -> None:
         """Tell the process something; one that is gone is told nothing."""
         if not self._gone.done():
             self._sent += 1
@@ -174,7 +167,7 @@ class EngineClient:
         if not data:
             self._stop_reading()
         for frame in self._frames.feed(data):
-            self._deliver(decode_event(frame))
+            self._deliver(self._wire.decode_event(frame))
 
     def _stop_reading(self) -> None:
         """Nothing more comes from the process. May be called again."""
@@ -190,14 +183,16 @@ class EngineClient:
             # Nobody may be waiting for it.
             self._ready.exception()
 
-    def _deliver(self, event: Event) -> None:
+    def _deliver(
+        self, event: Report[SequenceOutput] | Ready[GenerationLimits] | Failed | IsolatedRun
+    ) -> None:
         match event:
             case Report(load=load):
                 self._load = load
                 owes = event.busy or event.taken < self._sent
                 self._owes_since = asyncio.get_running_loop().time() if owes else None
                 self._live.deliver(event)
-            case Trial(id=identifier):
+            case IsolatedRun(id=identifier):
                 self._live.try_alone(identifier)
             case Ready(load=load):
                 self._load = load

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InternalError
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
-from ovchat_server.engine.contract.messages import BROKEN, MIXED_UP, REFUSED
+from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.errors import ApiError
     from ovchat_server.engine.contract.generation import PromptScore
-    from ovchat_server.engine.contract.messages import SequenceOutput
+    from ovchat_server.engine.contract.generation_messages import SequenceOutput
 
 logger = logging.getLogger(__name__)
 
 _FAILURES: Mapping[str, str] = {
     REFUSED: "The model's engine refused the request",
     BROKEN: "The model's engine failed because of the request",
-    MIXED_UP: "The model's engine could not tell the request's tokens from another's; ask again",
+    MISATTRIBUTED: "The model's engine could not tell the request's tokens from another's; "
+    "ask again",
 }
 
 
 @dataclass(slots=True)
 class _Piece:
-    """SequenceOutput of one sequence that its reader has not taken yet."""
+    """Outputs of one sequence that its reader has not taken yet."""
 
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -44,7 +45,7 @@ class _Piece:
 class EngineGeneration:
     """See engine.contract.generation.Generation.
 
-    Holds news until it is read, merged: a slow reader finds one larger piece a sequence,
+    Holds outputs until they are read, merged: a slow reader finds one larger piece a sequence,
     never a queue. What it can hold is bounded by the sequences' own lengths.
     """
 
@@ -54,12 +55,12 @@ class EngineGeneration:
         cancel: Callable[[int], None],
         forget: Callable[[int], None],
     ) -> None:
-        """Hold the news of some requests.
+        """Hold the outputs of some requests.
 
         Args:
             sequences: For the id of each request the indices of its sequences.
             cancel: Tells the engine to give a request up.
-            forget: No more news of a request need be brought here.
+            forget: Stops the delivery of a request's outputs.
         """
         self._sequences = sequences
         self._cancel = cancel
@@ -69,18 +70,18 @@ class EngineGeneration:
         self._failure: ApiError | None = None
         self._arrived = asyncio.Event()
 
-    def put(self, news: SequenceOutput) -> None:
-        """Take in news."""
-        index = self._sequences[news.id][news.index]
-        # SequenceOutput of a sequence that was given up may still have been on its way.
+    def put(self, output: SequenceOutput) -> None:
+        """Take in what a step brought of a sequence."""
+        index = self._sequences[output.id][output.index]
+        # Outputs of a sequence that was cancelled may still have been on their way.
         if index in self._open and not self._failure:
             piece = self._pieces.setdefault(index, _Piece())
-            piece.tokens += news.tokens
-            piece.logprobs += news.logprobs
-            piece.alternatives += news.alternatives
-            piece.prompt += news.prompt
-            piece.finish = news.finish
-            piece.reason = news.reason
+            piece.tokens += output.tokens
+            piece.logprobs += output.logprobs
+            piece.alternatives += output.alternatives
+            piece.prompt += output.prompt
+            piece.finish = output.finish
+            piece.reason = output.reason
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:

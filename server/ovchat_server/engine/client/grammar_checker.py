@@ -20,8 +20,8 @@ import msgspec
 
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.engine.client.spawn import start_child
+from ovchat_server.engine.contract.frames import FrameReader, encode
 from ovchat_server.engine.contract.grammar_messages import Checked, Compile, SandboxSpec
-from ovchat_server.engine.contract.messages import FrameReader, framed
 
 if TYPE_CHECKING:
     import socket
@@ -219,7 +219,7 @@ class _Process:
         )
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                await self._send(framed(SandboxSpec(spec.name, spec.path)))
+                await self._send(encode(SandboxSpec(spec.name, spec.path)))
                 await self._receive()
         except BaseException:
             await self.close()
@@ -232,7 +232,7 @@ class _Process:
         Raises:
             _DiedError: The end of the process.
         """
-        await self._send(framed(Compile(grammar)))
+        await self._send(encode(Compile(grammar)))
         checked: Checked = msgspec.msgpack.decode(await self._receive(), type=Checked)
         return checked
 

@@ -11,14 +11,15 @@ import msgspec
 from ovchat_server.api.errors import InternalError
 from ovchat_server.engine.client.admission_queue import EntryQueue
 from ovchat_server.engine.client.generation_stream import EngineGeneration
-from ovchat_server.engine.contract.messages import Add, Cancel, Start
+from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
+from ovchat_server.engine.contract.messages import Cancel, Start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ovchat_server.api.errors import ApiError, OverloadedError
     from ovchat_server.engine.contract.generation import Caller, GenerationRequest
-    from ovchat_server.engine.contract.messages import Command, Report
+    from ovchat_server.engine.contract.messages import Report
 
 # Processes that may die while a request is on trial. One that dies for another reason at that
 # moment must not be enough.
@@ -27,22 +28,25 @@ MAX_DEATHS = 3
 
 @dataclass(slots=True)
 class _Live:
-    add: Add
+    request: SequenceRequest
     generation: EngineGeneration
-    said: list[int] = field(default_factory=list)
+    generated: list[int] = field(default_factory=list)
     # Steps since its place in this process, and the most that it ran for in one that died.
     steps: int = 0
     ran: int = 0
     admitted: bool = False
     ended: bool = False
-    given_up: bool = False
+    cancelled: bool = False
     deaths: int = 0
 
-    def remaining(self) -> Add:
+    def remaining(self) -> SequenceRequest:
         """What another process is to do."""
         self.steps, self.ran = 0, max(self.steps, self.ran)
         return msgspec.structs.replace(
-            self.add, said=tuple(self.said), suspect=self.admitted, ran=self.ran
+            self.request,
+            generated=tuple(self.generated),
+            suspect=self.admitted,
+            ran=self.ran,
         )
 
 
@@ -51,7 +55,7 @@ class LiveRequests:
 
     def __init__(
         self,
-        send: Callable[[Command], None],
+        send: Callable[[Start[SequenceRequest] | Cancel], None],
         max_queue: int,
         max_wait: float,
         trouble: Callable[[], ApiError | None],
@@ -93,14 +97,17 @@ class LiveRequests:
             sequences[next(self._ids)] = range(index, index + request.sequences)
             index += request.sequences
         generation = EngineGeneration(sequences, self._cancel, self._forget)
-        adds = [_add(*item, caller) for item in zip(sequences, requests, strict=True)]
+        started = tuple(
+            SequenceRequest(identifier, request, client=caller.client, priority=caller.priority)
+            for identifier, request in zip(sequences, requests, strict=True)
+        )
         self._queue.enter(generation, caller, sequences)
-        self._live |= {add.id: _Live(add, generation) for add in adds}
-        self._searches |= {add.id for add in adds if add.beams > 1}
-        self._send(Start(tuple(adds)))
+        self._live |= {item.id: _Live(item, generation) for item in started}
+        self._searches |= {item.id for item in started if item.generation.beams > 1}
+        self._send(Start(started))
         return generation
 
-    def deliver(self, report: Report) -> None:
+    def deliver(self, report: Report[SequenceOutput]) -> None:
         """Hand out what a step brought."""
         for identifier in report.admitted:
             if live := self._live.get(identifier):
@@ -109,13 +116,13 @@ class LiveRequests:
         for identifier in self._searches:
             live = self._live[identifier]
             live.steps += live.admitted
-        for news in report.news:
-            # Else it was given up while the news was on its way.
-            if (live := self._live.get(news.id)) and not live.given_up:
-                if live.add.beams == 1:
-                    live.said += news.tokens
-                live.ended = live.ended or news.finish is not None
-                live.generation.put(news)
+        for output in report.outputs:
+            # Else it was cancelled while the output was on its way.
+            if (live := self._live.get(output.id)) and not live.cancelled:
+                if live.request.generation.beams == 1:
+                    live.generated += output.tokens
+                live.ended = live.ended or output.finish is not None
+                live.generation.put(output)
 
     def try_alone(self, identifier: int | None) -> None:
         """The process begins with a suspect: should it die, it was that one. None: it is none."""
@@ -150,7 +157,7 @@ class LiveRequests:
 
     def _cancel(self, identifier: int) -> None:
         if live := self._live.get(identifier):
-            live.ended = live.given_up = True
+            live.ended = live.cancelled = True
         self._queue.leave(identifier)
         self._send(Cancel(identifier))
 
@@ -165,25 +172,3 @@ class LiveRequests:
             if live.generation is generation:
                 self._cancel(identifier)
         generation.fail(self._trouble() or error)
-
-
-def _add(identifier: int, request: GenerationRequest, caller: Caller) -> Add:
-    return Add(
-        id=identifier,
-        prompt=request.prompt,
-        max_tokens=request.max_tokens,
-        sampling=request.sampling,
-        search=request.search,
-        min_tokens=request.min_tokens,
-        ignore_eos=request.ignore_eos,
-        stop_tokens=request.stop_tokens,
-        reserve=request.reserve,
-        logprobs=request.logprobs,
-        top_logprobs=request.top_logprobs,
-        prompt_logprobs=request.prompt_logprobs,
-        grammar=request.grammar,
-        closed=request.closed,
-        resumptions=request.resumptions,
-        client=caller.client,
-        priority=caller.priority,
-    )

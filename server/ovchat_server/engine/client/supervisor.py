@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ovchat_server.engine.contract.generation import Caller, Generation, GenerationRequest
-    from ovchat_server.engine.contract.messages import Command
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.contract.messages import Cancel, Start
     from ovchat_server.engine.contract.spec import EngineSpec
 
 # Seconds between a death and the next start: doubled every time, back to the first once
@@ -129,9 +130,9 @@ class EngineSupervisor:
         try:
             async with asyncio.timeout(self._spec.load_timeout):
                 ready = await client.ready()
-            self._context_length = ready.context_length
-            self._search_lengths = ready.search_lengths
-            self._sees_logits = ready.sees_logits
+            self._context_length = ready.limits.context_length
+            self._search_lengths = ready.limits.search_lengths
+            self._sees_logits = ready.capabilities.sees_logits
             self._delay = FIRST_DELAY
             self._failures = 0
             self._live.resume()
@@ -160,7 +161,7 @@ class EngineSupervisor:
                 logger.error("engine hangs", extra={"model": self._spec.name, "seconds": timeout})
                 client.kill()
 
-    def _send(self, command: Command) -> None:
+    def _send(self, command: Start[SequenceRequest] | Cancel) -> None:
         if self._client is not None:
             self._client.send(command)
 

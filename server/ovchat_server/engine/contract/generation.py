@@ -65,7 +65,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class BeamSearch:
     """Beam search: the likeliest whole sequences.
 
     Attributes:
@@ -126,7 +126,7 @@ class GenerationRequest:
     prompt: tuple[int, ...]
     max_tokens: int
     sampling: Sampling = Sampling()
-    search: Search | None = None
+    beam_search: BeamSearch | None = None
     min_tokens: int = 0
     ignore_eos: bool = False
     stop_tokens: tuple[int, ...] = ()
@@ -140,8 +140,13 @@ class GenerationRequest:
 
     @property
     def sequences(self) -> int:
-        """How many sequences come of it."""
-        return self.search.returned if self.search else 1
+        """How many sequences it returns."""
+        return self.beam_search.returned if self.beam_search else 1
+
+    @property
+    def beams(self) -> int:
+        """How many sequences run for it; 1: it is no beam search."""
+        return self.beam_search.width if self.beam_search else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,40 +7,61 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ovchat_server.engine.contract.messages import MIXED_UP
+from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai.cache_salt import unsalted
 from ovchat_server.engine.genai.logits_processors import LogitRules
 from ovchat_server.engine.genai.row_owners import row_owners
-from ovchat_server.engine.genai.top_tokens import likeliest, log_total
 from ovchat_server.engine.scheduling.steps import Output
+from ovchat_server.engine.scheduling.top_tokens import likeliest, log_total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ovchat_server.engine.contract.messages import Add
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.genai.logits_hook import Floats, Integers
-    from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 # A plugin may add in 16 bits, so how far from the best a token may be that is the best.
 ROUNDING = 2**-6
 
 
+def has_rules(request: GenerationRequest) -> bool:
+    """Return whether the logits of a request are changed by rules of ours.
+
+    genai's own would take a salted token (cache_salt) for a place in a row of logits.
+    """
+    repeats = request.sampling.repetition_penalty != 1
+    return request.sampling.changes_logits or (request.prompt_logprobs is not None and repeats)
+
+
+def needs_logits(request: GenerationRequest) -> bool:
+    """Return whether a request needs its logits: to change them, or to report them."""
+    return has_rules(request) or request.top_logprobs > 0
+
+
 class Control:
     """The logits of one sequence: what it asks for, and what was seen of the last step."""
 
-    def __init__(self, request: Add, size: int) -> None:
-        """Begin where the request does; `size` is how many logits there are.
+    def __init__(self, request: GenerationRequest, answered: int, size: int) -> None:
+        """Begin where the request does.
+
+        Args:
+            request: What is asked for, with what is known as its prompt.
+            answered: Tokens at the end of the prompt that are of its answer.
+            size: How many logits there are.
 
         Raises:
             IndexError: A token is none of the vocabulary.
         """
         prompt = unsalted(request.prompt)
-        start = len(prompt) - request.answered
+        start = len(prompt) - answered
         sampling = request.sampling
         self._top = request.top_logprobs
         self._tells = request.logprobs or request.top_logprobs > 0
         self._rules = (
-            LogitRules(sampling, prompt[:start], prompt[start:], size) if request.ruled else None
+            LogitRules(sampling, prompt[:start], prompt[start:], size)
+            if has_rules(request)
+            else None
         )
         # Whether nothing else forbids tokens: it could leave only what is banned.
         self._alone = not (request.grammar or request.min_tokens)
@@ -72,11 +93,11 @@ class Control:
             self._best = _best(row + values) if self._certain else None
 
     def told(self, output: Output) -> Output:
-        """What came of the step, with what it asked for; MIXED_UP where that is not its own."""
+        """What came of the step, as it was asked for; MISATTRIBUTED where that is not its own."""
         row, self._row = self._row, None
         problem = self._problem or self._doubt(output.tokens, row)
         if problem:
-            return Output([], [], MIXED_UP, reason=problem)
+            return Output([], [], MISATTRIBUTED, reason=problem)
         if row is None:
             return output
         [token] = output.tokens
@@ -139,11 +160,11 @@ class Resident:
             self.last = tokens[-1]
 
     def told(self, output: Output) -> Output:
-        """What came of a step, with what was asked for; MIXED_UP where that is not its own."""
+        """What came of a step, with what was asked for; MISATTRIBUTED where that is not its own."""
         # Its prompt was read when the first token came.
         scores, self.scores = self.scores, None
         if scores and (problem := scores.problem(len(self.prompt))):
-            return Output([], [], MIXED_UP, reason=problem)
+            return Output([], [], MISATTRIBUTED, reason=problem)
         return self.control.told(output) if self.control else output
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
+from ovchat_server.engine.genai.cache_salt import Salts
 from ovchat_server.engine.genai.grammar_compiler import ScratchPipeline, structured, vocabulary_size
 from ovchat_server.engine.genai.hooked_model import tapped_model
 from ovchat_server.engine.genai.logits_control import (
@@ -19,6 +20,8 @@ from ovchat_server.engine.genai.logits_control import (
     LogitsControl,
     Resident,
     ResidentSearch,
+    has_rules,
+    needs_logits,
 )
 from ovchat_server.engine.genai.logits_hook import logits_tap
 from ovchat_server.engine.scheduling.steps import Output
@@ -26,10 +29,10 @@ from ovchat_server.engine.scheduling.steps import Output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.contract.generation import Sampling
-    from ovchat_server.engine.contract.messages import Add
+    from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
     from ovchat_server.engine.contract.spec import EngineSpec
-    from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 # Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
 CPU_BLOCK_SIZE = 32
@@ -129,6 +132,7 @@ class GenaiPipeline:
         self._tokenizer = genai.Tokenizer(spec.path)
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
+        self._salts = Salts()
         self._pipeline, self.sees_logits = self._load(spec)
         # Of its own: pieces of prompts have no request's.
         self._ids = itertools.count()
@@ -138,18 +142,26 @@ class GenaiPipeline:
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
 
-    def add(self, request: Add, scores: PromptScores | None = None) -> GenaiHandle:
-        """Take a sequence in; it runs from the next step on."""
-        config = self._generation_config(request)
-        config.echo = scores is not None
-        if request.search:
-            search = ResidentSearch(request.prompt, request.search.width)
-            return GenaiSearchHandle(self._add(request.prompt, config), search, self._logits)
-        control = Control(request, self.vocabulary_size) if request.controlled else None
-        resident = Resident(request.prompt, control, scores)
-        return GenaiHandle(self._add(request.prompt, config), resident, self._logits)
+    def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
+        """Return a prompt that reads the same, of which the prefix cache knows nothing."""
+        return self._salts.salted(prompt)
 
-    def read(self, prompt: Sequence[int], scores: PromptScores | None = None) -> GenaiHandle:
+    def add(
+        self, request: SequenceRequest, answered: int, scores: PromptScores | None
+    ) -> GenaiHandle:
+        """Take a sequence in; it runs from the next step on."""
+        generation = request.generation
+        prompt, config = generation.prompt, self._generation_config(generation)
+        config.echo = scores is not None
+        if generation.beam_search:
+            search = ResidentSearch(prompt, generation.beam_search.width)
+            return GenaiSearchHandle(self._add(prompt, config), search, self._logits)
+        controlled = needs_logits(generation)
+        control = Control(generation, answered, self.vocabulary_size) if controlled else None
+        resident = Resident(prompt, control, scores)
+        return GenaiHandle(self._add(prompt, config), resident, self._logits)
+
+    def read(self, prompt: Sequence[int], scores: PromptScores | None) -> GenaiHandle:
         """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
         config = _plain(max_tokens=1)
         config.echo = scores is not None
@@ -199,7 +211,7 @@ class GenaiPipeline:
         tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
         return self._pipeline.add_request(next(self._ids), tokens, config)
 
-    def _generation_config(self, request: Add) -> genai.GenerationConfig:
+    def _generation_config(self, request: GenerationRequest) -> genai.GenerationConfig:
         config = genai.GenerationConfig()
         config.max_new_tokens = request.max_tokens
         config.min_new_tokens = request.min_tokens
@@ -207,10 +219,10 @@ class GenaiPipeline:
         # A list of one's own stands for the model's, which genai would take otherwise.
         if end_tokens := self._end_tokens.union(request.stop_tokens):
             config.stop_token_ids = end_tokens
-        if request.logprobs and not request.controlled:
+        if request.logprobs and not needs_logits(request):
             # More than one changes nothing, and costs. One gives the model's own.
             config.logprobs = 1
-        if search := request.search:
+        if search := request.beam_search:
             config.num_beams = search.width
             config.num_return_sequences = search.returned
             config.length_penalty = search.length_penalty
@@ -221,7 +233,7 @@ class GenaiPipeline:
             # The compiler lets all others stand inside strings, where they would end the answer.
             config.stop_token_ids = {self._tokenizer_end}
         _set_sampling(config, request.sampling)
-        if not request.ruled:
+        if not has_rules(request):
             # Else it is one of the rules: they have an order.
             config.repetition_penalty = request.sampling.repetition_penalty
         return config

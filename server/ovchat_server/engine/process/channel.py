@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 
-from ovchat_server.engine.contract.messages import FrameReader
+from ovchat_server.engine.contract.frames import FrameReader
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 20

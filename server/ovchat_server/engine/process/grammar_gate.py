@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.contract.messages import Add
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
     from ovchat_server.engine.process.grammar_thread import Compiled
 
 
@@ -26,7 +26,7 @@ class Compiler(Protocol):
 class Admission(Protocol):
     """Where sequences go from here: the scheduler."""
 
-    def add(self, request: Add) -> None:
+    def add(self, request: SequenceRequest) -> None:
         """Take a sequence."""
         ...
 
@@ -77,11 +77,11 @@ class GrammarGate:
         """Pass on to `admission`."""
         self._grammars = grammars
         self._admission = admission
-        self._waiting: dict[str, list[Add]] = {}
+        self._waiting: dict[str, list[SequenceRequest]] = {}
 
-    def add(self, request: Add) -> None:
+    def add(self, request: SequenceRequest) -> None:
         """Take a sequence."""
-        grammar = request.grammar
+        grammar = request.generation.grammar
         compiled = self._grammars.compiled(grammar) if grammar else True
         if compiled:
             self._admission.add(request)

@@ -14,13 +14,13 @@ from pathlib import Path
 import msgspec
 from setproctitle import setproctitle
 
+from ovchat_server.engine.contract.frames import encode
 from ovchat_server.engine.contract.grammar_messages import (
     Checked,
     Compile,
     SandboxReady,
     SandboxSpec,
 )
-from ovchat_server.engine.contract.messages import framed
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
 
 # What one grammar may take, and what all together may leave behind in the compiler's cache.
@@ -45,7 +45,7 @@ def main() -> int:
     limit = _memory(0) + HEADROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     used = _memory(1)
-    channel.send(framed(SandboxReady()))
+    channel.send(encode(SandboxReady()))
     while frames := channel.receive(wait=True):
         request = msgspec.msgpack.decode(frames[0], type=Compile)
         try:
@@ -54,10 +54,10 @@ def main() -> int:
         except GrammarError as error:
             reason = str(error)
         except MemoryError:
-            channel.send(framed(Checked("it takes too much memory to compile", last=True)))
+            channel.send(encode(Checked("it takes too much memory to compile", last=True)))
             return 0
         last = _memory(1) - used > MAX_LEFT_BYTES
-        channel.send(framed(Checked(reason, last)))
+        channel.send(encode(Checked(reason, last)))
         if last:
             return 0
     return 0

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from ovchat_server.engine.contract.messages import Add, Start, decode_command
+from ovchat_server.engine.contract.generation_messages import generation_wire
+from ovchat_server.engine.contract.messages import Start
 
 if TYPE_CHECKING:
+    from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
     from ovchat_server.engine.contract.messages import Report
 
 
 class Gate(Protocol):
     """Where sequences go from here."""
 
-    def add(self, request: Add) -> None:
+    def add(self, request: SequenceRequest) -> None:
         """Take a sequence."""
         ...
 
@@ -49,11 +51,12 @@ class Intake:
         self._gate = gate
         self._room = room
         self._live: set[int] = set()
+        self._wire = generation_wire()
 
     def take(self, frame: bytes) -> None:
         """Do what a frame says."""
         try:
-            command = decode_command(frame)
+            command = self._wire.decode_command(frame)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             sys.stderr.write(f"a frame is no command: {error}\n")
             return
@@ -64,11 +67,11 @@ class Intake:
             self._live.discard(command.id)
             self._gate.cancel(command.id)
 
-    def note(self, report: Report) -> None:
+    def note(self, report: Report[SequenceOutput]) -> None:
         """Learn which sequences have ended."""
-        self._live.difference_update(news.id for news in report.news if news.finish)
+        self._live.difference_update(output.id for output in report.outputs if output.finish)
 
-    def _add(self, request: Add) -> None:
+    def _add(self, request: SequenceRequest) -> None:
         if request.id in self._live:
             # Not refused: that would end the one that has the id.
             sys.stderr.write(f"the id {request.id} is in use already\n")
@@ -79,7 +82,9 @@ class Intake:
         else:
             self._room.refuse(request.id, "it cannot fit")
 
-    def _fits(self, request: Add) -> bool:
-        if not request.prompt or request.max_tokens < 1 or request.beams < 1:
+    def _fits(self, request: SequenceRequest) -> bool:
+        generation = request.generation
+        if not generation.prompt or generation.max_tokens < 1 or generation.beams < 1:
             return False
-        return len(request.prompt) + request.max_tokens <= self._room.search_length(request.beams)
+        tokens = len(generation.prompt) + generation.max_tokens
+        return tokens <= self._room.search_length(generation.beams)

@@ -13,7 +13,16 @@ import sys
 import msgspec
 from setproctitle import setproctitle
 
-from ovchat_server.engine.contract.messages import Failed, Ready, Report, Trial, decode_spec, encode
+from ovchat_server.engine.contract.frames import encode
+from ovchat_server.engine.contract.generation_messages import GenerationLimits, SequenceOutput
+from ovchat_server.engine.contract.messages import (
+    Capabilities,
+    Failed,
+    IsolatedRun,
+    Ready,
+    Report,
+)
+from ovchat_server.engine.contract.spec import EngineSpec
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
 from ovchat_server.engine.process.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.process.grammar_thread import GrammarThread
@@ -42,7 +51,7 @@ def serve(channel: Channel, gate: GrammarGate, scheduler: Scheduler) -> None:
             intake.note(report)
         elif frames:
             # So that the server knows of each command that it was taken.
-            report = Report([], scheduler.load())
+            report = Report[SequenceOutput]([], scheduler.load())
         else:
             continue
         report = msgspec.structs.replace(report, taken=taken, busy=scheduler.busy)
@@ -56,7 +65,7 @@ def main() -> int:
     frames = channel.receive(wait=True)
     if not frames:
         return 1
-    spec = decode_spec(frames[0])
+    spec = msgspec.msgpack.decode(frames[0], type=EngineSpec)
     setproctitle(f"ovchat engine {spec.name}")
     if spec.processors:
         # Before there are other threads, which inherit it.
@@ -72,7 +81,7 @@ def main() -> int:
             KvPool(pipeline.total_blocks, pipeline.block_size),
             StepBudget(spec.max_step_seconds, spec.max_num_batched_tokens),
             # Before the step, which may be the last thing that this process does.
-            on_trial=lambda identifier: channel.send(encode(Trial(identifier))),
+            on_trial=lambda identifier: channel.send(encode(IsolatedRun(identifier))),
             compiled=grammars.compiled,
         )
         gate = GrammarGate(grammars, scheduler)
@@ -81,7 +90,11 @@ def main() -> int:
             min(spec.context_length, scheduler.search_length(width))
             for width in range(1, MAX_SEARCH_WIDTH + 1)
         )
-        ready = Ready(context_length, search_lengths, scheduler.load(), pipeline.sees_logits)
+        ready = Ready(
+            GenerationLimits(context_length, search_lengths),
+            scheduler.load(),
+            Capabilities(sees_logits=pipeline.sees_logits),
+        )
         channel.send(encode(ready))
         serve(channel, gate, scheduler)
     except Exception as error:  # noqa: BLE001  whatever it is, the server must learn of it

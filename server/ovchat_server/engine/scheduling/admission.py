@@ -72,7 +72,7 @@ class Admission:
         """
         youngest = running[::-1]
         free = [item for item in youngest if not item.stays] or [*youngest]
-        free.sort(key=lambda item: item.request.reserve)
+        free.sort(key=lambda item: item.request.generation.reserve)
         return next((item for item in free if self._rest_grammars.of(item) is not None), free[0])
 
     def _has_place_to_the_end(

@@ -25,22 +25,22 @@ class KvPool:
 
     def held(self, sequence: ScheduledSequence) -> int:
         """Blocks that a sequence has or may take in the next step."""
-        return self.blocks(sequence.length) * sequence.request.beams
+        return self.blocks(sequence.length) * sequence.request.generation.beams
 
     def expected(self, sequence: ScheduledSequence) -> int:
         """Blocks that newcomers leave to a sequence."""
-        return self.blocks(sequence.expected) * sequence.request.beams
+        return self.blocks(sequence.expected) * sequence.request.generation.beams
 
     def needed(self, newcomer: ScheduledSequence) -> int:
         """Blocks that it takes to begin.
 
         One more than it needs now where it may grow further, or it is the next to be preempted.
         """
-        return self.expected(newcomer) + (0 if newcomer.request.reserve else 1)
+        return self.expected(newcomer) + (0 if newcomer.request.generation.reserve else 1)
 
     def at_most(self, sequence: ScheduledSequence) -> int:
         """Blocks that it has at its end, however long it becomes."""
-        return self.blocks(sequence.longest) * sequence.request.beams
+        return self.blocks(sequence.longest) * sequence.request.generation.beams
 
     def blocks(self, length: int) -> int:
         """Blocks of a sequence of `length` tokens."""

@@ -54,7 +54,7 @@ class _Prompt:
 
     @property
     def length(self) -> int:
-        return len(self.sequence.added.prompt)
+        return len(self.sequence.added.generation.prompt)
 
     @property
     def unread(self) -> int:
@@ -87,7 +87,7 @@ class PromptReader:
 
     def take(self, sequence: ScheduledSequence) -> None:
         """Read a sequence's prompt from the next step on."""
-        self._prompts.append(_Prompt(sequence, self._known.names(sequence.added.prompt)))
+        self._prompts.append(_Prompt(sequence, self._known.names(sequence.added.generation.prompt)))
 
     def drop(self, sequence: ScheduledSequence) -> None:
         """Stop reading a sequence's prompt, if it is being read."""
@@ -105,7 +105,7 @@ class PromptReader:
         names = self._known.names(texts[0])
         for text in texts:
             self._open.note(text, names)
-        if sequence.request.beams == 1:
+        if sequence.request.generation.beams == 1:
             self._known.note(names)
 
     def feed(self, running: Sequence[ScheduledSequence]) -> list[ScheduledSequence]:
@@ -115,13 +115,15 @@ class PromptReader:
             Those the rest of whose prompts it reads: they are to be added whole.
         """
         self._tokens, self._ending = 0, []
-        streams = sum(item.request.beams for item in running)
+        streams = sum(item.request.generation.beams for item in running)
         for prompt, end in self._undisputed([*self._scorable(self._plan(streams))], running):
             self._tokens += end - prompt.start
             prompt.end = end
             if end < prompt.length:
                 sequence = prompt.sequence
-                prompt.piece = self._pipeline.read(sequence.added.prompt[:end], sequence.scores)
+                prompt.piece = self._pipeline.read(
+                    sequence.added.generation.prompt[:end], sequence.scores
+                )
         # The oldest leads.
         self._ending = [prompt for prompt in self._prompts if prompt.end == prompt.length]
         for prompt in self._ending:
@@ -164,7 +166,7 @@ class PromptReader:
         self._inside = [prompt for prompt in self._inside if self._findable(prompt)]
         taken = set().union(*(prompt.inside for prompt in self._inside))
         for prompt, end in plan:
-            tokens = prompt.sequence.added.prompt[:end]
+            tokens = prompt.sequence.added.generation.prompt[:end]
             self._note_beginnings(tokens, prompt.names, running)
             blocks = self._open.of(tokens, prompt.names)
             if taken.isdisjoint(blocks):

@@ -30,7 +30,7 @@ class RestGrammars:
 
     def of(self, sequence: ScheduledSequence) -> str | None:
         """What the rest of a sequence follows; None where no grammar can begin."""
-        request = sequence.request
+        request = sequence.request.generation
         if not (sequence.tokens and request.grammar):
             return request.grammar
         if sequence.constrained:

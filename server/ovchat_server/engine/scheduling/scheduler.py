@@ -23,16 +23,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ovchat_server.engine.contract.messages import (
-    BROKEN,
-    MIXED_UP,
-    REFUSED,
-    Add,
-    Load,
-    Report,
-    SequenceOutput,
-)
-from ovchat_server.engine.genai.cache_salt import Salts
+from ovchat_server.api.models import EngineLoad
+from ovchat_server.engine.contract.generation_messages import SequenceOutput
+from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED, Report
 from ovchat_server.engine.scheduling.admission import Admission
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
 from ovchat_server.engine.scheduling.cancelled import Leaving
@@ -45,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.engine.contract.generation import PromptScore
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
     from ovchat_server.engine.scheduling.kv_pool import KvPool
     from ovchat_server.engine.scheduling.step_budget import StepBudget
     from ovchat_server.engine.scheduling.steps import Pipeline
@@ -82,7 +76,6 @@ class Scheduler:
         self._running: list[ScheduledSequence] = []
         self._waiting = WaitingLine()
         self._leaving = Leaving()
-        self._salts = Salts()
         self._refused: list[SequenceOutput] = []
         self._admitted: list[int] = []
         self._on_trial = on_trial
@@ -108,7 +101,7 @@ class Scheduler:
             return True
         return len(self._waiting) > 0 and not self._rest_grammars.missing
 
-    def add(self, request: Add) -> None:
+    def add(self, request: SequenceRequest) -> None:
         """Take a sequence; it runs when there is room and it is its turn."""
         self._waiting.add(ScheduledSequence(request))
         self._rest_grammars.look_again()
@@ -126,7 +119,7 @@ class Scheduler:
         """Tell in the next report that a sequence will not run, or not go on, and why."""
         self._refused.append(SequenceOutput(identifier, 0, [], [], finish, reason=reason))
 
-    def step(self) -> Report:
+    def step(self) -> Report[SequenceOutput]:
         """Make room, admit, step, and tell what came of it.
 
         Raises:
@@ -151,7 +144,7 @@ class Scheduler:
             self._reader.stepped(time.perf_counter() - start)
         self._leaving.stepped()
         # The youngest first: so of several that were dropped the oldest is the next again.
-        collected = [news for item in self._running[::-1] if (news := self._collect(item))]
+        collected = [outputs for item in self._running[::-1] if (outputs := self._collect(item))]
         if self._waiting.suspects:
             for sequence in [item for item in self._running if not item.suspect]:
                 # It was on trial, and makes room for the next.
@@ -161,9 +154,9 @@ class Scheduler:
         self._peak_batch_size = max(self._peak_batch_size, len(collected))
         return Report([*refused, *itertools.chain(*collected)], self.load(), admitted)
 
-    def load(self) -> Load:
+    def load(self) -> EngineLoad:
         """How full the engine is."""
-        return Load(
+        return EngineLoad(
             running_requests=len(self._running),
             waiting_requests=len(self._waiting),
             # The next step preempts where the look-ahead does not fit.
@@ -189,7 +182,7 @@ class Scheduler:
 
     def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
-        sequence.go_on(grammar, self._salts)
+        sequence.go_on(grammar, self._pipeline)
         self._reader.take(sequence)
         self._running.append(sequence)
         if not sequence.begun:
@@ -203,7 +196,9 @@ class Scheduler:
         inside = [item for item in self._running if item.handle is not None]
         for sequence in self._reader.feed(inside):
             try:
-                sequence.handle = self._pipeline.add(sequence.added, sequence.scores)
+                sequence.handle = self._pipeline.add(
+                    sequence.added, sequence.answered, sequence.scores
+                )
             except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
                 self._leave(sequence)
                 self.refuse(sequence.request.id, f"the pipeline: {error}")
@@ -252,8 +247,8 @@ class Scheduler:
             return []
         sequence.steps += 1
         outputs = sequence.handle.take()
-        mixed_up = bool(outputs) and outputs[0].finish == MIXED_UP
-        if outputs and sequence.repeated and not mixed_up:
+        misattributed = bool(outputs) and outputs[0].finish == MISATTRIBUTED
+        if outputs and sequence.repeated and not misattributed:
             # It follows a grammar, so it is no search.
             [output] = outputs
             count = sequence.repeats(output.tokens, ended=output.finish is not None)
@@ -265,11 +260,11 @@ class Scheduler:
         for output in outputs:
             self._generated_tokens += len(output.tokens)
             sequence.tokens += output.tokens
-        searched = sequence.request.beams > 1 and sequence.steps > sequence.broke_at
+        searched = sequence.request.generation.beams > 1 and sequence.steps > sequence.broke_at
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False
             self._on_trial(None)
-        if mixed_up:
+        if misattributed:
             # The pipeline knows nothing of it.
             self._stop(sequence)
         elif outputs and outputs[0].finish is not None:
@@ -277,9 +272,9 @@ class Scheduler:
         elif not outputs and sequence.handle.dropped():
             self._offer_again(sequence)
         scores: list[PromptScore] = []
-        if outputs and sequence.scores and not mixed_up:
+        if outputs and sequence.scores and not misattributed:
             scores, sequence.scores = sequence.scores.told, None
-        logprobs = sequence.request.logprobs
+        logprobs = sequence.request.generation.logprobs
         return [
             SequenceOutput(
                 sequence.request.id,

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.contract.generation import Sampling
-    from ovchat_server.engine.contract.messages import Add
-    from ovchat_server.engine.genai.cache_salt import Salts
-    from ovchat_server.engine.scheduling.steps import Handle
+    from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.scheduling.steps import Handle, Pipeline
 
 
 # What most calls take, with what is said before them.
@@ -42,12 +41,12 @@ class ScheduledSequence:
         broke_at: Steps that a search ran for then. Others tell how far they are.
     """
 
-    request: Add
+    request: SequenceRequest
     tokens: list[int] = field(init=False)
     handle: Handle | None = None
     drops: int = 0
     steps: int = 0
-    added: Add = field(init=False)
+    added: SequenceRequest = field(init=False)
     scores: PromptScores | None = None
     repeated: list[int] = field(default_factory=list)
     begun: bool = False
@@ -57,36 +56,41 @@ class ScheduledSequence:
     def __post_init__(self) -> None:
         """Begin where another process was."""
         self.added = self.request
-        self.tokens = [*self.request.said]
+        self.tokens = [*self.request.generated]
         self.suspect = self.request.suspect
         self.broke_at = self.request.ran
         self.begun = self.suspect or bool(self.tokens)
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """The request's, as the pipeline knows it: see engine.genai.cache_salt."""
-        return self.added.prompt[: len(self.request.prompt)]
+        """The request's, as the pipeline knows it: see Pipeline.uncached."""
+        return self.added.generation.prompt[: len(self.request.generation.prompt)]
+
+    @property
+    def answered(self) -> int:
+        """Tokens of the answer at the end of the prompt that it is added with."""
+        return len(self.added.generation.prompt) - len(self.request.generation.prompt)
 
     @property
     def length(self) -> int:
         """Tokens of prompt and answer so far."""
-        grown = len(self.tokens) if self.request.beams == 1 else self.steps
-        return len(self.request.prompt) + grown
+        grown = len(self.tokens) if self.request.generation.beams == 1 else self.steps
+        return len(self.request.generation.prompt) + grown
 
     @property
     def constrained(self) -> bool:
         """Whether it has a grammar that cannot go on in the middle."""
-        return bool(self.request.grammar) and not self.request.resumptions
+        return bool(self.request.generation.grammar) and not self.request.generation.resumptions
 
     @property
     def stays(self) -> bool:
         """Whether all would be lost with its place: a search begins anew, too."""
-        return self.constrained or self.request.beams > 1
+        return self.constrained or self.request.generation.beams > 1
 
     @property
     def longest(self) -> int:
         """Tokens of prompt and answer at the most."""
-        return len(self.request.prompt) + self.request.max_tokens
+        return len(self.request.generation.prompt) + self.request.generation.max_tokens
 
     @property
     def expected(self) -> int:
@@ -96,11 +100,13 @@ class ScheduledSequence:
         ends. Else one that may call at any time needs some for a call: it had better not lose its
         place inside of it.
         """
-        if self.request.reserve or self.request.beams > 1:
+        if self.request.generation.reserve or self.request.generation.beams > 1:
             return self.longest
-        if not self.request.resumptions:
+        if not self.request.generation.resumptions:
             return self.length
-        return min(self.longest, max(self.length, len(self.request.prompt) + CALL_TOKENS))
+        return min(
+            self.longest, max(self.length, len(self.request.generation.prompt) + CALL_TOKENS)
+        )
 
     def texts(self) -> list[tuple[int, ...]]:
         """What the pipeline may have of it: it reads a token in the step after it came.
@@ -108,42 +114,42 @@ class ScheduledSequence:
         What the beams of a search make is not known, but it begins with their prompt: one of its
         texts ends inside a block where all that goes on from there is met (`partial_blocks`).
         """
-        if self.request.beams > 1:
+        if self.request.generation.beams > 1:
             return [self.prompt, self.prompt[:-1]]
         said = self.tokens[: len(self.tokens) - len(self.repeated)]
         whole = (*self.prompt, *said)
         return [whole, whole[:-1]] if said else [whole]
 
-    def go_on(self, grammar: str | None, salts: Salts) -> None:
+    def go_on(self, grammar: str | None, pipeline: Pipeline) -> None:
         """Make what to add to the pipeline now.
 
         With what there is as a prompt, and `grammar` for the rest ("": anything). Where no
         grammar could begin, None, as it was added before: its own seed makes the tokens that it
         has already once more, which is how it comes to their end with its grammar. A search
-        starts anew, too. And so does a prompt that is to be told of, under a new salt: of what
-        the prefix cache has nothing can be told.
+        starts anew, too. And so does a prompt that is to be scored, as one that the prefix cache
+        does not know: of what it has nothing can be told.
         """
-        done = len(self.tokens)
+        generation, done = self.request.generation, len(self.tokens)
         self.repeated = []
         if done == 0:
             self.added, self.scores = self.request, None
-            if self.request.prompt_logprobs is not None:
-                prompt = self.request.prompt
-                self.scores = PromptScores(prompt, self.request.prompt_logprobs)
-                self.added = msgspec.structs.replace(self.request, prompt=salts.salted(prompt))
+            if generation.prompt_logprobs is not None:
+                prompt = generation.prompt
+                self.scores = PromptScores(prompt, generation.prompt_logprobs)
+                self._add_with(dataclasses.replace(generation, prompt=pipeline.uncached(prompt)))
         elif grammar is None:
-            begun = len(self.added.prompt) - len(self.request.prompt)
-            self.repeated = self.tokens[begun:]
+            self.repeated = self.tokens[self.answered :]
         else:
-            self.added = msgspec.structs.replace(
-                self.request,
-                prompt=(*self.request.prompt, *self.tokens),
-                answered=done,
-                max_tokens=self.request.max_tokens - done,
-                min_tokens=max(self.request.min_tokens - done, 0),
-                # It must not draw the same random numbers again.
-                sampling=_reseeded(self.request.sampling, done),
-                grammar=grammar,
+            self._add_with(
+                dataclasses.replace(
+                    generation,
+                    prompt=(*generation.prompt, *self.tokens),
+                    max_tokens=generation.max_tokens - done,
+                    min_tokens=max(generation.min_tokens - done, 0),
+                    # It must not draw the same random numbers again.
+                    sampling=_reseeded(generation.sampling, done),
+                    grammar=grammar,
+                )
             )
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
@@ -158,6 +164,9 @@ class ScheduledSequence:
             return -1
         del self.repeated[:count]
         return count
+
+    def _add_with(self, generation: GenerationRequest) -> None:
+        self.added = msgspec.structs.replace(self.request, generation=generation)
 
 
 def _reseeded(sampling: Sampling, done: int) -> Sampling:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.contract.messages import Add
-    from ovchat_server.engine.genai.prompt_logprobs import PromptScores
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 
 # Tokens and their log probabilities.
@@ -20,7 +20,7 @@ Alternatives: TypeAlias = list[tuple[int, float]]
 class Output:
     """Tokens of a sequence, and "stop" or "length" where it ended.
 
-    MIXED_UP (contract.messages): nobody can tell whether they are its own, for the reason
+    MISATTRIBUTED (contract.messages): nobody can tell whether they are its own, for the reason
     given; it still runs.
     """
 
@@ -71,16 +71,21 @@ class Pipeline(Protocol):
         """Whether the last step came to its logits, as far as is known."""
         ...
 
-    def add(self, request: Add, scores: PromptScores | None = None) -> Handle:
+    def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
+        """Return a prompt that reads the same, of which the prefix cache knows nothing."""
+        ...
+
+    def add(self, request: SequenceRequest, answered: int, scores: PromptScores | None) -> Handle:
         """Take a sequence in; it runs from the next step on.
 
         Args:
             request: With what is known of it as a prompt.
-            scores: Told of all the tokens of its prompt that it reads.
+            answered: Tokens at the end of the prompt that are of its answer.
+            scores: Gathers those of all the tokens of its prompt that it reads.
         """
         ...
 
-    def read(self, prompt: Sequence[int], scores: PromptScores | None = None) -> Handle:
+    def read(self, prompt: Sequence[int], scores: PromptScores | None) -> Handle:
         """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
         ...
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.genai.logits_hook import Floats, Integers
+    from numpy.typing import NDArray
 
 # The tokens of a row are looked through as so many lines of a table: the likeliest tokens are in
 # the columns with the highest maxima. For 152,000 tokens that takes a tenth of the time of
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LINES = 64
 
 
-def likeliest(logits: Floats, count: int) -> Integers:
+def likeliest(logits: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     """The `count` likeliest tokens, the likeliest first; of equals, those of lower number."""
     width = len(logits) // LINES
     maxima = logits[: LINES * width].reshape(LINES, width).max(axis=0, initial=-np.inf)
@@ -27,7 +27,7 @@ def likeliest(logits: Floats, count: int) -> Integers:
     return tokens[np.argsort(-logits[tokens], kind="stable")[:count]]
 
 
-def log_total(logits: Floats) -> float:
+def log_total(logits: NDArray[np.float32]) -> float:
     """The logarithm of the sum of all exponentials: a token's logit less this is its logprob."""
     highest = logits.max()
     return float(highest + np.log(np.exp(logits - highest).sum()))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.generation import PromptScore
-from ovchat_server.engine.genai.top_tokens import likeliest, log_total
+from ovchat_server.engine.scheduling.top_tokens import likeliest, log_total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.genai.logits_hook import Floats
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class PromptScores:
@@ -39,7 +40,7 @@ class PromptScores:
         """It cannot be told which logits are its own."""
         self._problem = self._problem or problem
 
-    def look(self, position: int, row: Floats) -> None:
+    def look(self, position: int, row: NDArray[np.float32]) -> None:
         """See the logits behind the token at a position."""
         known = len(self._scores)
         if position > known:
