@@ -27,11 +27,12 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import ServerOptions, Services, create_server, publish_health
 from ovchat_server.serving.answer_format import AnswerFormats
-from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
-from ovchat_server.serving.text import TextCompletions
+from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
 from ovchat_server.serving.worker_pool import WorkerPool
@@ -88,9 +89,9 @@ class Server:
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
-        formats = AnswerFormats(workers, GrammarCache())
-        chat = ChatCompletions(self._models, workers, timeout, settings.limits, formats)
-        texts = TextCompletions(self._models, workers, timeout, settings.limits, formats)
+        formats = AnswerFormats(GrammarCache())
+        chat = Completions(ChatEndpoint(formats), self._models, workers, settings.limits, timeout)
+        texts = Completions(TextEndpoint(formats), self._models, workers, settings.limits, timeout)
         tokenization = Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout)
         versions = installed_versions()
         rest = RestDoor(

@@ -33,8 +33,11 @@ from ovchat_server.serving.codec_workers import (
     MAX_TOKENS_IN_PLACE,
     CodecWorkers,
 )
-from ovchat_server.serving.generation import PromptTokens
-from ovchat_server.serving.prompt_logprobs import FEW, PromptTeller
+from ovchat_server.serving.prompt_logprobs import (
+    MAX_LOGPROBS_IN_PLACE,
+    PromptLogprobReporter,
+)
+from ovchat_server.serving.render import RenderedPrompt
 from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.prompt_tools import scores
 from tests.unit.serving_tools import WORKERS
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
 
 CODECS = CodecWorkers(WorkerPool("read", 2), WORKERS)
-MAX_BYTES, MAX_TOKENS = MAX_BYTES_IN_PLACE, MAX_TOKENS_IN_PLACE
+MAX_BYTES, MAX_TOKENS, FEW = MAX_BYTES_IN_PLACE, MAX_TOKENS_IN_PLACE, MAX_LOGPROBS_IN_PLACE
 INFO = CompletionInfo("cmpl-1", 1, "demo", "fp_1")
 LOGPROB = TokenLogprob("a", -1, b"a", 0)
 LISTED = PromptToken(RankedToken(1, "a", b"a"))
@@ -79,8 +82,9 @@ async def test_many_tokens_of_a_prompt_are_told_of_in_a_thread(
 ) -> None:
     decoder = Watched()
     params = GenerationParams(prompt_logprobs=0, top_logprobs=alternatives, echo_logprobs=True)
-    prompt = PromptTokens(FieldPath(), (0,) * tokens, "a" * tokens)
-    told = await PromptTeller(decoder, params, WORKERS).tell(prompt, scores(tokens))
+    prompt = RenderedPrompt(FieldPath(), (0,) * tokens, "a" * tokens)
+    reporter = PromptLogprobReporter(decoder, params, WORKERS)
+    told = await reporter.report(prompt, scores(tokens))
 
     assert len(told.listed or ()) == len(told.echoed or ()) == tokens
     assert (threading.get_ident() not in decoder.threads) is in_thread

@@ -21,13 +21,15 @@ from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.registry import RestServices, public_apis
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import ServerOptions, Services, create_server
-from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.text import TextCompletions
+from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import (
+    FORMATS,
     TOKENIZER,
     WORKERS,
     ScriptedEngine,
@@ -65,8 +67,8 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> RestServices:
     models = ModelRegistry([served(engine)])
     return RestServices(
-        ChatCompletions(models, WORKERS),
-        TextCompletions(models, WORKERS),
+        Completions(ChatEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
+        Completions(TextEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
         Tokenization(models, WORKERS),
         models,
         Versions("", "", ""),

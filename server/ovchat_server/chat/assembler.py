@@ -23,6 +23,7 @@ from ovchat_server.chat.stop import StopMatcher
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ovchat_server.api.chat import CallTags
     from ovchat_server.chat.detokenizer import TokenDecoder
     from ovchat_server.chat.dialects.base import CallPiece, OutputParser
 
@@ -51,6 +52,7 @@ class AssemblyOptions:
         reasons: The model marks its reasoning.
         include_reasoning: Hand it out.
         single_call: The answer ends with its first call.
+        call_tags: Write calls into the text as well, for agents that look for them there.
         logprobs: Report the log probability of every token.
         own_alternative: A token is among its alternatives even where it is none of the
             likeliest (OpenAI's text completions).
@@ -68,6 +70,7 @@ class AssemblyOptions:
     reasons: bool = False
     include_reasoning: bool = True
     single_call: bool = False
+    call_tags: CallTags | None = None
     logprobs: bool = False
     own_alternative: bool = False
     token_ids: bool = False

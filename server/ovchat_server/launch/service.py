@@ -72,7 +72,7 @@ class Service:
     async def stop_now(self, patience: float) -> None:
         """Tell it to end at once, and after `patience` seconds make it."""
         if self._child is not None:
-            self._child.insist()
+            self._child.interrupt()
         self._patience = patience
         self._stopping.set()
         if self._task is not None:
@@ -92,7 +92,7 @@ class Service:
                 return
             delay = self._delay
             self._delay = min(delay * 2, LONGEST_DELAY)
-            tell(f"{self.name} {how}; it is started again in {delay:g} s")
+            report(f"{self.name} {how}; it is started again in {delay:g} s")
             await self._unless_stopping(asyncio.sleep(delay))
 
     async def _run(self) -> str:
@@ -126,7 +126,7 @@ class Service:
         await self._serves()
         self._delay = FIRST_DELAY
         if self.served.is_set():
-            tell(f"{self.name} serves again")
+            report(f"{self.name} serves again")
         self.served.set()
 
     async def _unless_stopping(self, work: Awaitable[object]) -> None:
@@ -148,6 +148,6 @@ async def first(*works: Awaitable[object]) -> None:
         task.result()
 
 
-def tell(text: str) -> None:
-    """Tell the person who started it."""
+def report(text: str) -> None:
+    """Write a message for the operator to standard error."""
     click.echo(f"ovchat up: {text}", err=True)

@@ -15,8 +15,8 @@ from ovchat_server.api.tokenization import (
     Tokenized,
     TokenSequence,
 )
-from ovchat_server.serving.chat import render_prompt
 from ovchat_server.serving.deadline import Deadline
+from ovchat_server.serving.render import render_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +82,7 @@ def _tokenize(model: ServedModel, request: TokenizeRequest) -> Tokenized:
         sequences = _tokenize_texts(tokenizer, request.input, context_length)
     else:
         # However long: to know whether it fits is why one asks.
-        sequences = [render_prompt(model, request.input).tokens]
+        sequences = [render_conversation(model, request.input).tokens]
     return Tokenized(
         sequences=tuple(
             TokenSequence(tokens, _strings(tokenizer, tokens) if request.token_strings else None)
