@@ -56,11 +56,11 @@ class Contest:
             spec.device,
             **spec.properties,
         )
-        self._tapped = GenaiPipeline(spec)
-        if not self._tapped.sees_logits:
+        self._hooked = GenaiPipeline(spec)
+        if not self._hooked.sees_logits:
             raise SystemExit("This model's logits cannot be seen.")
         self._ids = itertools.count(1)
-        self._tokens = range(300, min(self._tapped.vocabulary_size, 4000))
+        self._tokens = range(300, min(self._hooked.vocabulary_size, 4000))
 
     def prompts(self, count: int) -> list[tuple[int, ...]]:
         """Prompts that no prefix cache knows."""
@@ -82,11 +82,11 @@ class Contest:
                     handle.read()
         return len(prompts) * ANSWER / (time.perf_counter() - start)
 
-    def tapped(self, prompts: list[tuple[int, ...]], way: str) -> float:
+    def hooked(self, prompts: list[tuple[int, ...]], way: str) -> float:
         """The same with the operation, and something asked of it."""
         sampling, top = WAYS[way]
         handles = [
-            self._tapped.add(
+            self._hooked.add(
                 SequenceRequest(
                     next(self._ids),
                     GenerationRequest(
@@ -106,7 +106,7 @@ class Contest:
         start = time.perf_counter()
         told = 0
         while told < len(prompts) * ANSWER:
-            self._tapped.step()
+            self._hooked.step()
             for output in itertools.chain(*(handle.take() for handle in handles)):
                 if output.finish == MISATTRIBUTED:
                     raise SystemExit("A row of logits was not that of its sequence.")
@@ -131,7 +131,7 @@ def main() -> None:
         order = [PLAIN, *WAYS]
         order = order[number % len(order) :] + order[: number % len(order)]
         found = {
-            way: contest.plain(prompts) if way == PLAIN else contest.tapped(prompts, way)
+            way: contest.plain(prompts) if way == PLAIN else contest.hooked(prompts, way)
             for way in order
             if (prompts := contest.prompts(options.streams))
         }

@@ -22,16 +22,17 @@ from ovchat_server.processors import available, serving
 from ovchat_server.rest.body_reader import BodyReader
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
-from ovchat_server.rest.registry import RestServices, public_apis
+from ovchat_server.rest.registry import public_apis
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
-from ovchat_server.rpc.server import ServerOptions, Services, create_server, publish_health
+from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
 from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.services import Services
 from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
@@ -90,17 +91,22 @@ class Server:
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
         formats = AnswerFormats(GrammarCache())
-        chat = Completions(ChatEndpoint(formats), self._models, workers, settings.limits, timeout)
-        texts = Completions(TextEndpoint(formats), self._models, workers, settings.limits, timeout)
-        tokenization = Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout)
-        versions = installed_versions()
+        services = Services(
+            Completions(ChatEndpoint(formats), self._models, workers, settings.limits, timeout),
+            Completions(TextEndpoint(formats), self._models, workers, settings.limits, timeout),
+            Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
+            self._models,
+            installed_versions(),
+            codecs,
+        )
         rest = RestDoor(
-            public_apis(RestServices(chat, texts, tokenization, self._models, versions)),
+            public_apis(services),
             BodyReader(settings.strict_parameters, settings.limits, codecs),
             default_errors=encode_error,
         )
         self._server = create_server(
-            Services(chat, texts, self._models, tokenization, versions, codecs, rest, rest.error),
+            services,
+            RestRpcs(rest, rest.error),
             self._health,
             self._calls,
             ServerOptions(

@@ -31,7 +31,7 @@ MAX_NAME_CHARACTERS = 40
 
 
 def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMITS) -> JsonObject:
-    """The object that a request's body holds.
+    """Return the object that a request's body holds.
 
     It may be deeper than `limits` allow: they are checked where fields are read. What cannot even
     be parsed is far beyond them.
@@ -62,12 +62,12 @@ def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMIT
 
 
 def json_body(value: JsonObject) -> httpbody_pb2.HttpBody:
-    """A whole JSON answer."""
+    """Return a whole JSON answer."""
     return httpbody_pb2.HttpBody(content_type=JSON, data=msgspec.json.encode(value))
 
 
 def json_pieces(value: JsonObject) -> Iterator[httpbody_pb2.HttpBody]:
-    """A whole JSON answer of any length: Envoy refuses a message of 8 MiB and more.
+    """Cut a JSON answer of any length into messages: Envoy refuses one of 8 MiB and more.
 
     What takes long is done when this returns: the pieces are cut from it one by one.
     """
@@ -90,7 +90,7 @@ def event_stream(events: bytes) -> httpbody_pb2.HttpBody:
 
 
 def ascii_json(value: JsonObject) -> str:
-    """JSON that fits into a header: all but printable ASCII escaped."""
+    """Return JSON that fits into a header: all but printable ASCII escaped."""
     text = msgspec.json.encode(value).decode()
     # DEL is ASCII, but gRPC refuses to send it in a header.
     return "".join(char if " " <= char <= "~" else _escaped(char) for char in text)
@@ -103,7 +103,7 @@ async def name_ignored(names: Sequence[str], context: grpc.aio.ServicerContext[A
 
 
 def header_list(names: Sequence[str]) -> str:
-    """Names a caller chose, fit for a header."""
+    """List names that a caller chose, fit for a header."""
     return ", ".join(
         ascii_json([name[:MAX_NAME_CHARACTERS]])[2:-2]  # type: ignore[arg-type]
         for name in names[:MAX_NAMED_PARAMETERS]

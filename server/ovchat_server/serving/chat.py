@@ -90,7 +90,7 @@ class ChatEndpoint:
                 opened=prompt.inside_reasoning,
                 hidden=hidden,
             ),
-            reasons=dialects.reasoning is not None,
+            marks_reasoning=dialects.reasoning is not None,
             include_reasoning=request.include_reasoning,
             single_call=not (choice.parallel or form.trusted),
             call_tags=request.call_tags,

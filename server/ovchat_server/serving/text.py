@@ -64,7 +64,7 @@ class TextEndpoint:
             token_ids=request.return_token_ids,
         )
         return [
-            dataclasses.replace(options, begins=len(prompt.text))
+            dataclasses.replace(options, text_offset=len(prompt.text))
             for prompt in prompts
             for _ in range(request.generation.n)
         ]

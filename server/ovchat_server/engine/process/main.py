@@ -75,7 +75,7 @@ def main() -> int:
         from ovchat_server.engine.genai.pipeline import GenaiPipeline  # noqa: PLC0415
 
         pipeline = GenaiPipeline(spec)
-        grammars = Grammars(GrammarThread(pipeline.compile, channel.wake))
+        grammars = Grammars(GrammarThread(pipeline.grammar_compiler, channel.wake))
         scheduler = Scheduler(
             pipeline,
             KvPool(pipeline.total_blocks, pipeline.block_size),

@@ -17,7 +17,7 @@ NESTED_FIELDS = ("json", "structural_tag")
 
 
 def with_parsed_texts(fields: JsonObject) -> JsonObject:
-    """A request's fields with what they hold as text parsed, keys in the text's order.
+    """Return a request's fields with JSON texts parsed, keys in the text's order.
 
     Raises:
         InvalidRequestError: A text is no JSON.
