@@ -26,8 +26,8 @@ from ovchat_server.api.completion import (
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import GenerationParams
 from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
-from ovchat_server.rest.body import PIECE_BYTES, json_pieces
-from ovchat_server.rest.body_reader import BodyReader
+from ovchat_server.rest.request_body import BodyReader
+from ovchat_server.rest.response_body import PIECE_BYTES, json_pieces
 from ovchat_server.serving.codec_workers import (
     MAX_BYTES_IN_PLACE,
     MAX_TOKENS_IN_PLACE,

@@ -15,10 +15,10 @@ from ovchat.v1 import rest_service_pb2
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
-from ovchat_server.rest.body_reader import BodyReader
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.registry import public_apis
+from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
 from ovchat_server.serving.chat import ChatEndpoint
