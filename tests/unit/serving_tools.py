@@ -11,7 +11,8 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
-from ovchat_server.engine.contract.generation import ANONYMOUS, EngineStatus, GeneratedTokens
+from ovchat_server.engine.contract.engine import ANONYMOUS
+from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ServedModel
 from ovchat_server.serving.worker_pool import WorkerPool
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from ovchat_server.engine.contract.generation import Caller, GenerationRequest
+    from ovchat_server.engine.contract.engine import Caller
+    from ovchat_server.engine.contract.generation import GenerationRequest
 
 WORKERS = WorkerPool("test")
 TOKENIZER = byte_tokenizer()
@@ -30,7 +32,7 @@ VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100
 # Of a search: half, a third and a quarter.
 SEARCH_LENGTHS = (CONTEXT, 50, 33, 25)
-READY = EngineStatus(ModelState.READY, CONTEXT, SEARCH_LENGTHS)
+READY = GenerationStatus(ModelState.READY, context_length=CONTEXT, search_lengths=SEARCH_LENGTHS)
 
 
 class ScriptedGeneration:
@@ -71,7 +73,7 @@ class ScriptedEngine:
     """Remembers what it was asked."""
 
     pieces: Sequence[GeneratedTokens] = ()
-    status: EngineStatus = READY
+    status: GenerationStatus = READY
     asked: list[GenerationRequest] = field(default_factory=list)
     askers: list[Caller] = field(default_factory=list)
     full: bool = False

@@ -23,6 +23,7 @@ from ovchat_server.serving.generation import (
     truncated,
 )
 from ovchat_server.serving.logits import banned_tokens
+from ovchat_server.serving.models import ServedModel
 from ovchat_server.serving.opening import opening_of
 from ovchat_server.serving.prompt_logprobs import check_prompt_logprobs
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import Prompt
     from ovchat_server.serving.answer_form import AnswerForm
-    from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
@@ -73,7 +74,7 @@ class ChatCompletions:
             return await self._answer(request, deadline)
 
     async def _answer(self, request: ChatRequest, deadline: Deadline) -> Answer:
-        model = self._models.get(request.model)
+        model = self._models.get_as(ServedModel, request.model)
         model.engine.check_queue(current_caller(request.generation.priority))
         params = request.generation
         # What is cut anyway may be longer.

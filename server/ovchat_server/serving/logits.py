@@ -25,7 +25,7 @@ def check_logits(model: ServedModel, params: GenerationParams) -> None:
     Raises:
         InvalidRequestError: Its device shows none, or tokens with a bias are none of the model's.
     """
-    if not model.engine.status.sees_logits:
+    if not model.engine.status.capabilities.sees_logits:
         _refuse_blind(params)
     size = model.files.vocabulary_size
     paths = [f"logit_bias.{token}" for token, _ in params.sampling.logit_bias if token >= size]

@@ -20,6 +20,7 @@ from ovchat_server.serving.generation import (
     truncated,
 )
 from ovchat_server.serving.logits import banned_tokens
+from ovchat_server.serving.models import ServedModel
 from ovchat_server.serving.opening import opening_of
 from ovchat_server.serving.prompt_logprobs import check_prompt_logprobs
 from ovchat_server.serving.structured_output import constrained
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.text import TextPrompt, TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.engine.contract.generation import GenerationRequest
-    from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.worker_pool import WorkerPool
 
 
@@ -63,7 +64,7 @@ class TextCompletions:
             return await self._answer(request, deadline)
 
     async def _answer(self, request: TextRequest, deadline: Deadline) -> Answer:
-        model = self._models.get(request.model)
+        model = self._models.get_as(ServedModel, request.model)
         params = _asked(request)
         asks = params.ending.max_tokens != 0
         if asks:

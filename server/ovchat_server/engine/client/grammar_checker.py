@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from ovchat_server.engine.contract.spec import EngineSpec
+    from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 READ_SIZE = 1 << 16
 CACHED_VERDICTS = 4096
@@ -66,7 +66,7 @@ class _Check:
 class GrammarSandbox:
     """Checks grammars for one model. Verdicts are kept, good and bad; that it is slow, a while."""
 
-    def __init__(self, spec: EngineSpec, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, spec: GenerationSpec, clock: Callable[[], float] = time.monotonic) -> None:
         """Check for the model of `spec`; starts nothing. `clock` tells seconds."""
         self._spec = spec
         self._clock = clock
@@ -147,10 +147,10 @@ class GrammarSandbox:
         process = await self._process()
         checked, until = Checked(DIED, last=True), math.inf
         try:
-            async with asyncio.timeout(self._spec.grammar_timeout):
+            async with asyncio.timeout(self._spec.options.grammar_timeout):
                 checked = await process.ask(grammar)
         except TimeoutError:
-            seconds = f"{self._spec.grammar_timeout:g}"
+            seconds = f"{self._spec.options.grammar_timeout:g}"
             checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
             until = self._clock() + SLOW_FOR
         except _DiedError:
@@ -200,7 +200,7 @@ class _Process:
         self._frames = FrameReader()
 
     @classmethod
-    async def start(cls, spec: EngineSpec) -> _Process:
+    async def start(cls, spec: GenerationSpec) -> _Process:
         """Start a process and wait until it takes grammars.
 
         Raises:
@@ -210,7 +210,7 @@ class _Process:
         """
         self = cls(
             *await start_child(
-                "ovchat_server.engine.process.grammar_process",
+                "ovchat_server.engine.genai.grammar_process",
                 # Each of its threads would reserve as much address space as it may take.
                 environment={"MALLOC_ARENA_MAX": "2"},
                 # The compiler warns of what was refused before it came there.

@@ -12,6 +12,8 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
+from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
+from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.genai.cache_salt import Salts
 from ovchat_server.engine.genai.grammar_compiler import ScratchPipeline, structured, vocabulary_size
 from ovchat_server.engine.genai.hooked_model import tapped_model
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.contract.spec import EngineSpec
+    from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 # Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
@@ -122,7 +124,7 @@ class GenaiSearchHandle(GenaiHandle):
 class GenaiPipeline:
     """One model, loaded."""
 
-    def __init__(self, spec: EngineSpec) -> None:
+    def __init__(self, spec: GenerationSpec) -> None:
         """Load the model, and run it once: the first step allocates the KV cache.
 
         Raises:
@@ -133,12 +135,14 @@ class GenaiPipeline:
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
         self._salts = Salts()
-        self._pipeline, self.sees_logits = self._load(spec)
+        self._pipeline, self.capabilities = self._load(spec)
         # Of its own: pieces of prompts have no request's.
         self._ids = itertools.count()
         self.vocabulary_size = vocabulary_size(spec.path)
         self._scratch = ScratchPipeline(self._tokenizer, self.vocabulary_size)
-        self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
+        self.block_size = (
+            GPU_BLOCK_SIZE if spec.options.device.startswith("GPU") else CPU_BLOCK_SIZE
+        )
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
 
@@ -177,7 +181,7 @@ class GenaiPipeline:
         """Run the model once over all sequences."""
         self._logits.seen = False
         self._pipeline.step()
-        if not self.sees_logits:
+        if not self.capabilities.sees_logits:
             self._logits.assume()
 
     def text(self, tokens: Sequence[int]) -> str:
@@ -192,20 +196,21 @@ class GenaiPipeline:
         """
         self._scratch.compile(grammar)
 
-    def _load(self, spec: EngineSpec) -> tuple[genai.ContinuousBatchingPipeline, bool]:
-        """The model in a pipeline, and whether its logits can be seen."""
-        cache = str(spec.properties.get("CACHE_DIR", ""))
-        with tapped_model(spec.path, spec.device, cache) as tapped:
+    def _load(self, spec: GenerationSpec) -> tuple[genai.ContinuousBatchingPipeline, Capabilities]:
+        """Load the model into a pipeline, and say what it can do."""
+        options = spec.options
+        cache = str(options.properties.get("CACHE_DIR", ""))
+        with tapped_model(spec.path, options.device, cache) as tapped:
             extensions = {"extensions": [logits_tap(self._logits.look)]} if tapped else {}
             pipeline = genai.ContinuousBatchingPipeline(
                 tapped or spec.path,
                 self._tokenizer,
-                _scheduler_config(spec),
-                spec.device,
-                **spec.properties,
+                _scheduler_config(options),
+                options.device,
+                **options.properties,
                 **extensions,
             )
-        return pipeline, tapped is not None
+        return pipeline, Capabilities(sees_logits=tapped is not None)
 
     def _add(self, prompt: Sequence[int], config: genai.GenerationConfig) -> genai.GenerationHandle:
         tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
@@ -270,13 +275,13 @@ def _plain(max_tokens: int) -> genai.GenerationConfig:
     return config
 
 
-def _scheduler_config(spec: EngineSpec) -> genai.SchedulerConfig:
+def _scheduler_config(options: GenerationOptions) -> genai.SchedulerConfig:
     config = genai.SchedulerConfig()
     # Fixed: a pool that grows takes the machine's memory before it says no.
-    if spec.kv_blocks is not None:
-        config.num_kv_blocks = spec.kv_blocks
+    if options.kv_cache_gb is not None:
+        config.cache_size = options.kv_cache_gb
     else:
-        config.cache_size = spec.kv_cache_gb
-    config.max_num_batched_tokens = spec.max_num_batched_tokens
+        config.num_kv_blocks = options.kv_blocks or DEFAULT_KV_BLOCKS
+    config.max_num_batched_tokens = options.max_num_batched_tokens
     config.enable_prefix_caching = True
     return config

@@ -28,7 +28,7 @@ class Compiled:
 
 
 class GrammarThread:
-    """Compiles one grammar after the other; see engine.process.grammar_gate.Compiler."""
+    """Compiles one grammar after the other; see engine.scheduling.grammar_gate.Compiler."""
 
     def __init__(self, compile_: Callable[[str], None], wake: Callable[[], None]) -> None:
         """Start the thread.

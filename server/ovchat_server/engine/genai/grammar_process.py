@@ -1,4 +1,4 @@
-"""The grammar sandbox's process: `python -m ovchat_server.engine.process.grammar_process FD`.
+"""The grammar sandbox's process: `python -m ovchat_server.engine.genai.grammar_process FD`.
 
 Compiles one grammar after the other, so that what kills a compiler kills this process and
 no engine. Whoever started it watches the time; memory it limits itself.

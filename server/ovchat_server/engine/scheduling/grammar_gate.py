@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.process.grammar_thread import Compiled
+    from ovchat_server.engine.scheduling.grammar_thread import Compiled
 
 
 class Compiler(Protocol):
