@@ -16,9 +16,9 @@ from ovchat_server.api.errors import InternalError, OverloadedError, Unavailable
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.live_requests import MAX_DEATHS
+from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.engine.contract.generation import (
     BeamSearch,
-    Caller,
     GenerationRequest,
     Sampling,
     TokenFinish,
