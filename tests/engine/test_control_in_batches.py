@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 COUNT = 32
 VOCABULARY = 4096
 END = 1529
-DIGITS = grammar_text(form_of(Constraint(ConstraintKind("regex"), "[0-9 ]{40,60}", "test")))
+DIGITS = grammar_text(form_of(Constraint(ConstraintKind("regex"), "[0-9 ]{40,60}", FieldPath())))
 # Every so many of them is given up.
 GIVEN_UP = 7
 

@@ -135,8 +135,8 @@ async def test_a_close_that_meets_a_death_restarts_nothing(turns: int) -> None:
     await watched.engine.close()
 
     assert watched.engine.supervisor._connection is None
-    assert watched.engine._task is not None
-    assert watched.engine._task.done()
+    assert watched.engine.supervisor._task is not None
+    assert watched.engine.supervisor._task.done()
 
 
 async def test_close_during_loading_leaves_no_process() -> None:

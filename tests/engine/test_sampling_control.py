@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.grammar.formats import form_of, grammar_text
@@ -159,7 +160,7 @@ async def test_no_bias_brings_the_end_before_the_fewest_tokens(subject: Ruled, f
 async def test_a_grammar_that_leaves_only_what_is_banned_is_followed(
     subject: Ruled, temperature: float
 ) -> None:
-    grammar = grammar_text(form_of(Constraint(ConstraintKind("regex"), "[0-9]{3}", "test")))
+    grammar = grammar_text(form_of(Constraint(ConstraintKind("regex"), "[0-9]{3}", FieldPath())))
     sampling = Sampling(temperature, allowed=(TOKENIZER.token("<think>"),))
 
     [said] = await subject.ask(GenerationRequest((1, 2), 9, sampling, grammar=grammar))

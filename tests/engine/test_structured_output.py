@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.client.grammar_checker import DIED, SLOW_FOR, GrammarSandbox
@@ -44,7 +45,7 @@ def demo_spec(**changes: object) -> Any:
 
 def grammar(kind: str, value: Any, reasoning: Reasoning | None = None) -> str:
     return grammar_text(
-        after_reasoning(form_of(Constraint(ConstraintKind(kind), value, "test")), reasoning)
+        after_reasoning(form_of(Constraint(ConstraintKind(kind), value, FieldPath())), reasoning)
     )
 
 

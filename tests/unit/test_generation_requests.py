@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import (
     BeamSearch,
     Ending,
@@ -40,7 +41,7 @@ from tests.unit.serving_tools import CONTEXT, SEARCH_LENGTHS, VOCABULARY, Script
 if TYPE_CHECKING:
     from ovchat_server.serving.models import ServedModel
 
-PROMPT = PromptTokens("messages", (1, 2, 3))
+PROMPT = PromptTokens(FieldPath.of("messages"), (1, 2, 3))
 
 
 def requests(
@@ -54,7 +55,7 @@ def requests(
 
 
 def prompt(tokens: int, field: str = "messages") -> PromptTokens:
-    return PromptTokens(field, (1,) * tokens)
+    return PromptTokens(FieldPath.of(field), (1,) * tokens)
 
 
 def ending(**fields: Any) -> GenerationParams:
@@ -131,7 +132,10 @@ def test_every_choice_has_the_next_seed() -> None:
 
 
 def test_choices_are_requests_of_their_own_in_the_order_of_the_prompts() -> None:
-    first, second = PromptTokens("prompt[0]", (1,)), PromptTokens("prompt[1]", (2,))
+    first, second = (
+        PromptTokens(FieldPath.of("prompt", 0), (1,)),
+        PromptTokens(FieldPath.of("prompt", 1), (2,)),
+    )
     asked = requests(GenerationParams(n=2), first, second)
     assert [request.prompt for request in asked] == [(1,), (1,), (2,), (2,)]
     assert [request.sequences for request in asked] == [1] * 4
@@ -183,7 +187,7 @@ def test_the_length_is_the_requests_then_the_models_then_all_there_is(
         (ending(max_tokens=1), CONTEXT, "messages"),
         (ending(max_tokens=2), CONTEXT - 1, "max_tokens"),
         (
-            ending(max_tokens=2, max_tokens_field="max_completion_tokens"),
+            ending(max_tokens=2, max_tokens_field=FieldPath.of("max_completion_tokens")),
             CONTEXT - 1,
             "max_completion_tokens",
         ),
@@ -196,7 +200,7 @@ def test_what_does_not_fit_is_refused_by_the_name_the_caller_used(
 ) -> None:
     with pytest.raises(ContextLengthExceededError) as caught:
         requests(params, prompt(tokens))
-    assert caught.value.param == field
+    assert caught.value.param == str(field)
     assert str(CONTEXT) in caught.value.message
     assert str(tokens) in caught.value.message
 
@@ -264,7 +268,7 @@ def test_a_search_too_wide_is_told_how_wide_it_may_be(
 
 
 def test_a_search_as_wide_as_its_choices_is_refused_by_theirs() -> None:
-    searching = GenerationParams(n=4, beams=BeamSearch(4, field="n"))
+    searching = GenerationParams(n=4, beams=BeamSearch(4, field=FieldPath.of("n")))
     assert refused(searching, prompt(40), "n must be at most 2 for this request") == "n"
 
 
@@ -289,11 +293,13 @@ def test_a_smaller_pool_than_the_models_context_counts() -> None:
     assert requests(model=served(context_length=4096))[0].max_tokens == CONTEXT - 3
 
 
-@pytest.mark.parametrize("field", ["messages", "prompt", "prompt[3]"])
-def test_an_empty_prompt_is_refused(field: str) -> None:
+@pytest.mark.parametrize(
+    "field", [FieldPath.of("messages"), FieldPath.of("prompt"), FieldPath.of("prompt", 3)]
+)
+def test_an_empty_prompt_is_refused(field: FieldPath) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         requests(None, PromptTokens(field, ()))
-    assert caught.value.param == field
+    assert caught.value.param == str(field)
     assert caught.value.code == "invalid_value"
 
 
@@ -309,14 +315,16 @@ def test_a_token_that_the_model_does_not_have_is_refused_by_its_place(
     params: GenerationParams, tokens: tuple[int, ...], path: str
 ) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        requests(params, PromptTokens("prompt[7]", tokens))
+        requests(params, PromptTokens(FieldPath.of("prompt", 7), tokens))
     assert caught.value.param == path
     assert str(VOCABULARY) in caught.value.message
 
 
 def test_the_last_token_of_the_vocabulary_is_one() -> None:
     last = VOCABULARY - 1
-    [request] = requests(ending(stop_token_ids=(last,)), PromptTokens("prompt", (last,)))
+    [request] = requests(
+        ending(stop_token_ids=(last,)), PromptTokens(FieldPath.of("prompt"), (last,))
+    )
     assert (request.prompt, request.stop_tokens) == ((last,), (last,))
 
 
@@ -373,7 +381,7 @@ def test_a_cut_prompt_leaves_room_for_the_fewest_tokens() -> None:
     params = GenerationParams(ending=Ending(min_tokens=20), truncation=Truncation(None))
     tokens = truncated(served(), params, (1,) * 200)
     assert len(tokens) == CONTEXT - 20
-    assert requests(params, PromptTokens("messages", tokens))[0].max_tokens == 20
+    assert requests(params, PromptTokens(FieldPath.of("messages"), tokens))[0].max_tokens == 20
 
 
 def test_without_truncation_a_prompt_stays_whole() -> None:

@@ -9,11 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, form_of, grammar_text
 from ovchat_server.grammar.patterns import literal
 
-REGEX = Constraint(ConstraintKind.REGEX, "a+", "guided_regex")
+REGEX = Constraint(ConstraintKind.REGEX, "a+", FieldPath.of("guided_regex"))
 
 
 def form(constraint: Constraint, reasoning: Reasoning | None = None) -> Any:
@@ -29,7 +30,7 @@ def test_properties_keep_their_order() -> None:
         "required": ["a", "b"],
     }
 
-    written = form(Constraint(ConstraintKind.JSON_SCHEMA, schema, "guided_json"))
+    written = form(Constraint(ConstraintKind.JSON_SCHEMA, schema, FieldPath.of("guided_json")))
 
     assert written["type"] == "grammar"
     [root] = [line for line in written["grammar"].splitlines() if line.startswith("r0")]
@@ -40,7 +41,7 @@ def test_schemas_inside_a_tag_are_written_as_grammars() -> None:
     schema: Any = {"type": "json_schema", "json_schema": {"type": "null"}}
     tag: Any = {"type": "sequence", "elements": [{"type": "const_string", "value": "x"}, schema]}
 
-    written = form(Constraint(ConstraintKind.STRUCTURAL_TAG, tag, "structural_tag"))
+    written = form(Constraint(ConstraintKind.STRUCTURAL_TAG, tag, FieldPath.of("structural_tag")))
 
     null = {"type": "grammar", "grammar": 'root ::= r0\nr0 ::= "null"'}
     assert written == {"type": "sequence", "elements": [tag["elements"][0], null]}

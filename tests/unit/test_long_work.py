@@ -24,6 +24,7 @@ from ovchat_server.api.completion import (
     TokenLogprob,
     Usage,
 )
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import GenerationParams
 from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
@@ -83,7 +84,7 @@ async def test_many_tokens_of_a_prompt_are_told_of_in_a_thread(
 ) -> None:
     decoder = Watched()
     params = GenerationParams(prompt_logprobs=0, top_logprobs=alternatives, echo_logprobs=True)
-    prompt = PromptTokens("prompt", (0,) * tokens, "a" * tokens)
+    prompt = PromptTokens(FieldPath(), (0,) * tokens, "a" * tokens)
     told = await PromptTeller(decoder, params, WORKERS).tell(prompt, scores(tokens))
 
     assert len(told.listed or ()) == len(told.echoed or ()) == tokens
@@ -188,6 +189,8 @@ async def test_a_grammar_is_written_in_a_thread(monkeypatch: pytest.MonkeyPatch)
         return {}
 
     monkeypatch.setattr(structured_output, "form_of", form_of)
-    await constrained(Permissive(), Constraint(ConstraintKind.JSON_OBJECT, None, "format"), WORKERS)  # type: ignore[arg-type]
+    await constrained(
+        Permissive(), Constraint(ConstraintKind.JSON_OBJECT, None, FieldPath()), WORKERS
+    )  # type: ignore[arg-type]
     [thread] = threads
     assert thread != threading.get_ident()

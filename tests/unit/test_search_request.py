@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import BeamSearch
 from ovchat_server.api.generation_request import MAX_BEAMS
 from ovchat_server.api.limits import DEFAULT_LIMITS
@@ -22,7 +23,7 @@ from ovchat_server.api.limits import DEFAULT_LIMITS
         ({"n": 3, "use_beam_search": False}, 3, None),
         ({"best_of": 2}, 1, BeamSearch(2)),
         ({"best_of": MAX_BEAMS, "n": MAX_BEAMS}, MAX_BEAMS, BeamSearch(MAX_BEAMS)),
-        ({"n": 3, "use_beam_search": True}, 3, BeamSearch(3, field="n")),
+        ({"n": 3, "use_beam_search": True}, 3, BeamSearch(3, field=FieldPath.of("n"))),
         ({"n": 2, "best_of": 4, "use_beam_search": True}, 2, BeamSearch(4)),
         ({"best_of": 2, "length_penalty": 0}, 1, BeamSearch(2, 0.0)),
         ({"best_of": 2, "length_penalty": -7}, 1, BeamSearch(2, -7.0)),

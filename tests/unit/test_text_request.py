@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import Ending, GenerationParams
 from ovchat_server.api.generation_request import MAX_TOP_LOGPROBS
 from ovchat_server.api.limits import DEFAULT_LIMITS
@@ -35,7 +36,7 @@ def paths(**fields: Any) -> list[tuple[str, str]]:
 
 def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> None:
     ending = Ending(max_tokens=DEFAULT_MAX_TOKENS)
-    generation = GenerationParams(ending=ending, top_logprobs_field="logprobs")
+    generation = GenerationParams(ending=ending, top_logprobs_field=FieldPath.of("logprobs"))
     assert read() == TextRequest("demo", ("Hi",), ("prompt",), generation)
 
 
@@ -136,7 +137,7 @@ def test_a_search_tells_log_probabilities_without_alternatives() -> None:
 @pytest.mark.parametrize("value", [0, 1])
 def test_an_echo_has_log_probabilities_as_the_answer_has(value: int) -> None:
     generation = read(logprobs=value, echo=True).generation
-    assert generation.prompt_alternatives() == {"logprobs": value}
+    assert generation.prompt_alternatives() == {FieldPath.of("logprobs"): value}
     assert read(logprobs=value, echo=True, stream=True).generation == generation
     for fields in ({"logprobs": value}, {"echo": True}):
         assert read(**fields).generation.prompt_alternatives() == {}
@@ -152,7 +153,10 @@ def test_a_search_knows_nothing_of_an_echo(value: int) -> None:
 
 def test_an_echo_and_a_list_are_asked_for_together() -> None:
     asked = read(logprobs=2, echo=True, prompt_logprobs=5).generation.prompt_alternatives()
-    assert asked == {"prompt_logprobs": 5, "logprobs": 2}
+    assert {str(field): count for field, count in asked.items()} == {
+        "prompt_logprobs": 5,
+        "logprobs": 2,
+    }
 
 
 def test_nothing_may_be_generated_only_where_the_prompt_is_echoed() -> None:

@@ -248,9 +248,11 @@ def test_usage_so_far_is_on_every_chunk_where_asked_for(include: bool) -> None: 
     ("error", "expected"),
     [
         (
-            InvalidRequestError.of([Violation("top_p", "top_p is bad."), Violation("n", "n.")]),
+            InvalidRequestError.of(
+                [Violation.of("top_p", "is bad."), Violation.of("n", "is bad.")]
+            ),
             {
-                "message": "top_p is bad. n.",
+                "message": "top_p is bad. n is bad.",
                 "type": "invalid_request_error",
                 "param": "top_p",
                 "code": "invalid_value",

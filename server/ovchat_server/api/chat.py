@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import GenerationParams
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class ToolChoice:
     """
 
     mode: ToolMode = ToolMode.NONE
-    field: str = dataclasses.field(default="tool_choice", compare=False)
+    field: FieldPath = dataclasses.field(default=FieldPath.of("tool_choice"), compare=False)
     allowed: tuple[str, ...] | None = None
     parallel: bool = True
 

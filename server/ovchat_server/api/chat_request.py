@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import CallTags, ChatRequest, PromptEnding, ToolMode
 from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation_request import (
     read_generation,
     read_stream_options,
@@ -145,7 +146,8 @@ def read_template_arguments(reader: Reader) -> JsonObject:
     """Variables for the chat template; what is wrong with them is noted in the reader."""
     arguments = dict(reader.json_object("chat_template_kwargs") or {})
     for name in arguments.keys() & RESERVED_TEMPLATE_ARGUMENTS:
-        reader.refuse(f"chat_template_kwargs.{name}", "is set by the server and cannot be given")
+        field = FieldPath.of("chat_template_kwargs", name)
+        reader.refuse(field, "is set by the server and cannot be given")
     effort = reader.choice("reasoning_effort", REASONING_EFFORTS)
     if effort is not None:
         # As vLLM: models that know no effort at least know on and off.

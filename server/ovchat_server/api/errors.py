@@ -7,11 +7,15 @@ OpenAI's; the code in upper case is the reason of google.rpc.ErrorInfo.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
+
+from ovchat_server.api.field_path import ErrorText, FieldPath, field_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ovchat_server.api.field_path import Complaint, Field, Spelling
 
 # More help nobody, their text comes from the caller, and all of it must fit into the 8 KiB
 # of trailing metadata that gRPC callers take, twice and with every non-ASCII byte escaped.
@@ -25,14 +29,30 @@ class Violation:
     """One thing wrong with a request.
 
     Attributes:
-        field: Path of the field, such as `messages[2].content[0].text`; the same on both doors.
-        message: What is wrong with it, as a sentence that names the field.
+        path: The field at fault.
+        text: What is wrong with it, as a sentence that names the field.
         code: OpenAI's word for the kind of fault.
     """
 
-    field: str
-    message: str
+    path: FieldPath
+    text: ErrorText
     code: str = "invalid_value"
+
+    @classmethod
+    def of(cls, field: Field, complaint: Complaint, code: str = "invalid_value") -> Violation:
+        """Return the violation by a field; `complaint` completes "<field> ..."."""
+        path = field_path(field)
+        return cls(path, ErrorText.of(path, " ", complaint), code)
+
+    @property
+    def field(self) -> str:
+        """The path as text."""
+        return str(self.path)
+
+    @property
+    def message(self) -> str:
+        """The sentence as text."""
+        return str(self.text)
 
 
 class ApiError(Exception):
@@ -45,7 +65,7 @@ class ApiError(Exception):
 
     def __init__(
         self,
-        message: str,
+        message: Complaint,
         *,
         violations: Sequence[Violation] = (),
         retry_after: float | None = None,
@@ -53,19 +73,42 @@ class ApiError(Exception):
         """Make the error.
 
         Args:
-            message: For the caller, a sentence to act on. No paths, no engine text.
+            message: For the caller, a sentence to act on. No file paths, no engine text.
             violations: The fields at fault, the first one leading.
             retry_after: Seconds after which trying again makes sense.
         """
-        super().__init__(message)
-        self.message = message
+        super().__init__(str(message))
+        self.text = ErrorText.of(message)
         self.violations = tuple(violations)
         self.retry_after = retry_after
+
+    @property
+    def message(self) -> str:
+        """The sentence for the caller."""
+        return str(self.text)
 
     @property
     def param(self) -> str | None:
         """The field at fault: OpenAI's `param`."""
         return self.violations[0].field if self.violations else None
+
+    def respell(self, spelling: Spelling, field_spelling: Spelling | None = None) -> None:
+        """Name fields as the API does that the caller speaks.
+
+        Args:
+            spelling: Maps the path of a field of the domain to the path of the API's.
+            field_spelling: The same for the fields at fault themselves, where it differs from
+                what messages call them.
+        """
+        self.text = self.text.spelled(spelling)
+        self.violations = tuple(
+            replace(
+                violation,
+                path=(field_spelling or spelling)(violation.path),
+                text=violation.text.spelled(spelling),
+            )
+            for violation in self.violations
+        )
 
 
 class InvalidRequestError(ApiError):
@@ -77,18 +120,27 @@ class InvalidRequestError(ApiError):
 
     @classmethod
     def of(cls, violations: Sequence[Violation]) -> InvalidRequestError:
-        """The error for everything wrong with one request; at least one violation."""
+        """Return the error for everything wrong with one request; at least one violation."""
         reported: list[Violation] = []
         for violation in violations[:MAX_REPORTED_VIOLATIONS]:
             if sum(len(item.message) for item in reported) > MAX_REPORTED_CHARACTERS:
                 break
             reported.append(violation)
-        message = " ".join(violation.message for violation in reported)
+        text = reported[0].text
+        for violation in reported[1:]:
+            text = ErrorText.of(text, " ", violation.text)
         if len(violations) > len(reported):
-            message += f" {len(violations) - len(reported)} more fields are wrong."
-        error = cls(message, violations=reported)
+            text = ErrorText.of(text, f" {len(violations) - len(reported)} more fields are wrong.")
+        error = cls(text, violations=reported)
         error.code = reported[0].code
         return error
+
+    @classmethod
+    def about(
+        cls, field: Field, complaint: Complaint, code: str = "invalid_value"
+    ) -> InvalidRequestError:
+        """Return the error for one wrong field; `complaint` completes "<field> ..."."""
+        return cls.of([Violation.of(field, complaint, code)])
 
 
 class ContextLengthExceededError(InvalidRequestError):
@@ -100,36 +152,43 @@ class ContextLengthExceededError(InvalidRequestError):
     code = "context_length_exceeded"
 
     @classmethod
-    def of_prompt(cls, field: str, tokens: int, context_length: int) -> ContextLengthExceededError:
-        """The error for a prompt, given as `field`, of at least `tokens` tokens."""
-        message = (
-            f"{field} takes {tokens} tokens or more and leaves no room for an answer: "
-            f"the prompt is too long. {cls._limit(context_length)}"
+    def of_prompt(
+        cls, field: Field, tokens: int, context_length: int
+    ) -> ContextLengthExceededError:
+        """Return the error for a prompt, given as `field`, of at least `tokens` tokens."""
+        return cls._of(
+            field,
+            f"takes {tokens} tokens or more and leaves no room for an answer: "
+            f"the prompt is too long. {cls._limit(context_length)}",
         )
-        return cls(message, violations=[Violation(field, message, cls.code)])
 
     @classmethod
     def of_answer(
-        cls, field: str, asked: int, used: int, context_length: int
+        cls, field: Field, asked: int, used: int, context_length: int
     ) -> ContextLengthExceededError:
-        """The error for a prompt that leaves no room for the answer `field` asks for."""
-        message = (
-            f"{field} asks for {asked} tokens besides the {used} of the prompt. "
-            f"{cls._limit(context_length)}"
+        """Return the error for a prompt that leaves no room for the answer `field` asks for."""
+        return cls._of(
+            field,
+            f"asks for {asked} tokens besides the {used} of the prompt. "
+            f"{cls._limit(context_length)}",
         )
-        return cls(message, violations=[Violation(field, message, cls.code)])
 
     @classmethod
     def of_search(
-        cls, field: str, width: int, fitting: int, context_length: int
+        cls, field: Field, width: int, fitting: int, context_length: int
     ) -> ContextLengthExceededError:
-        """The error for a search of `width` beams where `fitting` would have room enough."""
-        message = (
-            f"{field} must be at most {fitting} for this request: of {width} beams each has room "
+        """Return the error for a search of `width` beams where `fitting` would have room."""
+        return cls._of(
+            field,
+            f"must be at most {fitting} for this request: of {width} beams each has room "
             f"for {max(context_length, 0)} tokens, its maximum context length, for prompt and "
-            "answer together."
+            "answer together.",
         )
-        return cls(message, violations=[Violation(field, message, cls.code)])
+
+    @classmethod
+    def _of(cls, field: Field, complaint: str) -> ContextLengthExceededError:
+        violation = Violation.of(field, complaint, cls.code)
+        return cls(violation.text, violations=[violation])
 
     @staticmethod
     def _limit(context_length: int) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.field_path import FieldPath
+
 if TYPE_CHECKING:
     from ovchat_server.api.structured_output import Constraint
 
@@ -69,7 +71,7 @@ class BeamSearch:
 
     width: int
     length_penalty: float = 1.0
-    field: str = "best_of"
+    field: FieldPath = FieldPath.of("best_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Ending:
     """
 
     max_tokens: int | None = None
-    max_tokens_field: str = "max_tokens"
+    max_tokens_field: FieldPath = FieldPath.of("max_tokens")
     min_tokens: int = 0
     ignore_eos: bool = False
     stop: tuple[str, ...] = ()
@@ -139,7 +141,7 @@ class GenerationParams:
     beams: BeamSearch | None = None
     logprobs: bool = False
     top_logprobs: int = 0
-    top_logprobs_field: str = "top_logprobs"
+    top_logprobs_field: FieldPath = FieldPath.of("top_logprobs")
     prompt_logprobs: int | None = None
     echo_logprobs: bool = False
     skip_special_tokens: bool = True
@@ -147,14 +149,14 @@ class GenerationParams:
     constraint: Constraint | None = None
     priority: int = 0
 
-    def prompt_alternatives(self) -> dict[str, int]:
+    def prompt_alternatives(self) -> dict[FieldPath, int]:
         """The parameters that ask how likely the prompt's tokens are.
 
         And how many of the likeliest tokens each of them wants to know.
         """
-        asked: dict[str, int] = {}
+        asked: dict[FieldPath, int] = {}
         if self.prompt_logprobs is not None:
-            asked["prompt_logprobs"] = self.prompt_logprobs
+            asked[FieldPath.of("prompt_logprobs")] = self.prompt_logprobs
         if self.echo_logprobs:
             asked[self.top_logprobs_field] = self.top_logprobs
         return asked

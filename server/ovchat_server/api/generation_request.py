@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.generation import (
     BeamSearch,
     Ending,
@@ -58,11 +59,11 @@ def read_generation(
         default_max_tokens: What its absence means.
         least_tokens: The smallest limit.
     """
-    field, max_tokens = max_tokens_fields[0], None
+    field, max_tokens = FieldPath.of(max_tokens_fields[0]), None
     for name in max_tokens_fields:
         given = reader.integer(name, least_tokens, MAX_UINT32)
         if given is not None:
-            field, max_tokens = name, given
+            field, max_tokens = FieldPath.of(name), given
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
     n = reader.integer("n", 1, reader.limits.max_choices) or 1
     sampling = _read_sampling(reader)
@@ -141,10 +142,11 @@ def _read_sampling(reader: Reader) -> SamplingParams:
     )
 
 
-def _read_ending(reader: Reader, field: str, max_tokens: int | None) -> Ending:
+def _read_ending(reader: Reader, field: FieldPath, max_tokens: int | None) -> Ending:
     min_tokens = reader.integer("min_tokens", 0, MAX_UINT32) or 0
     if max_tokens is not None and min_tokens > max_tokens:
-        reader.refuse("min_tokens", f"must not be more than {field}, which is {max_tokens}")
+        complaint = ErrorText.of("must not be more than ", field, f", which is {max_tokens}")
+        reader.refuse("min_tokens", complaint)
     return Ending(
         max_tokens=max_tokens,
         max_tokens_field=field,
@@ -173,11 +175,12 @@ def _read_stop(reader: Reader) -> tuple[str, ...]:
         return ()
     strings = []
     for index, item in enumerate(value):
-        name = "stop" if isinstance(reader.fields["stop"], str) else f"stop[{index}]"
+        single = isinstance(reader.fields["stop"], str)
+        field = FieldPath.of("stop") if single else FieldPath.of("stop", index)
         if not isinstance(item, str):
-            reader.refuse(name, "must be a string", "invalid_type")
+            reader.refuse(field, "must be a string", "invalid_type")
         elif not item:
-            reader.refuse(name, "must not be empty")
+            reader.refuse(field, "must not be empty")
         else:
             strings.append(item)
     return tuple(strings)
@@ -201,7 +204,7 @@ def _read_beams(reader: Reader, n: int, sampling: SamplingParams) -> BeamSearch 
         return BeamSearch(
             width,
             1.0 if length_penalty is None else length_penalty,
-            field="n" if best_of is None else "best_of",
+            field=FieldPath.of("n" if best_of is None else "best_of"),
         )
     if length_penalty not in (None, 1.0):
         reader.refuse("length_penalty", "needs beam search: best_of of 2 or more")
@@ -217,12 +220,12 @@ def _refuse_with_beams(reader: Reader, sampling: SamplingParams) -> None:
         reader.refuse(name, WITH_BEAMS, "unsupported_parameter")
 
 
-def refuse_with_constraint(reader: Reader, field: str, beams: BeamSearch | None) -> None:
+def refuse_with_constraint(reader: Reader, field: FieldPath, beams: BeamSearch | None) -> None:
     """Refuse what the engine gets wrong with a grammar, which `field` asks for.
 
     It would give up the form, or the end of the answer.
     """
-    complaint = f"is not supported with {field}"
+    complaint = ErrorText.of("is not supported with ", field)
     if reader.fields.get("ignore_eos") is True:
         reader.refuse("ignore_eos", complaint, "unsupported_parameter")
     if reader.fields.get("min_tokens") not in (None, 0):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ovchat_server.api.field_path import Field
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.api.reader import Reader
 
@@ -25,11 +26,11 @@ MAX_ENUM_VALUES = 1000
 MAX_CHOICES = 1000
 
 
-def refuse_beyond_limits(reader: Reader, name: str, value: JsonValue) -> bool:
-    """Whether a value keeps the limits; a violation of field `name` where it does not."""
+def refuse_beyond_limits(reader: Reader, field: Field, value: JsonValue) -> bool:
+    """Whether a value keeps the limits; a violation of the field where it does not."""
     complaint = beyond_limits(value)
     if complaint:
-        reader.refuse(name, complaint)
+        reader.refuse(field, complaint)
     return not complaint
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import shortened
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.reader import kind
 
 if TYPE_CHECKING:
@@ -63,15 +64,15 @@ def read_bad_words(reader: Reader) -> tuple[str, ...]:
         return ()
     words: list[str] = []
     for index, value in enumerate(values):
-        name = f"bad_words[{index}]"
+        field = FieldPath.of("bad_words", index)
         if not isinstance(value, str):
-            reader.refuse(name, f"must be a string, not {kind(value)}", "invalid_type")
+            reader.refuse(field, f"must be a string, not {kind(value)}", "invalid_type")
         elif not value.strip():
             # White space in front is cut off (vLLM), and nothing would be left.
-            reader.refuse(name, "must hold more than white space")
+            reader.refuse(field, "must hold more than white space")
         elif len(value) > MAX_BAD_WORD_CHARACTERS:
             complaint = f"must have at most {MAX_BAD_WORD_CHARACTERS} characters, got {len(value)}"
-            reader.refuse(name, complaint)
+            reader.refuse(field, complaint)
         else:
             words.append(value)
     return tuple(words)

@@ -13,11 +13,13 @@ import struct
 from typing import TYPE_CHECKING, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
+from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.limits import DEFAULT_LIMITS, deeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from ovchat_server.api.field_path import Complaint, Field
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.limits import Limits
 
@@ -34,11 +36,11 @@ class Reader:
         self,
         fields: Mapping[str, JsonValue],
         violations: list[Violation],
-        path: str = "",
+        path: FieldPath = FieldPath(),
         unknown: list[str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        """Read `fields`, which stand at `path` in the request ("" at the top).
+        """Read `fields`, which stand at `path` in the request.
 
         Unknown fields are noted in `unknown`, as faults are in `violations`.
         """
@@ -67,20 +69,20 @@ class Reader:
 
     def note_unknown(self, known: Collection[str]) -> None:
         """Note the paths of all fields but the `known`, in the caller's order."""
-        self.unknown += [self.path(name) for name in self.fields if name not in known]
+        self.unknown += [str(self.path(name)) for name in self.fields if name not in known]
 
-    def path(self, name: str) -> str:
-        """The full path of a field of this mapping."""
-        return f"{self._path}.{name}" if self._path else name
+    def path(self, field: Field) -> FieldPath:
+        """Return the full path of a field of this mapping, or of one inside of it."""
+        return self._path / field
 
-    def refuse(self, name: str, complaint: str, code: str = "invalid_value") -> None:
-        """Note that the field `name` is wrong; `complaint` completes "<field> ...".
+    def refuse(self, field: Field, complaint: Complaint, code: str = "invalid_value") -> None:
+        """Note that a field is wrong; `complaint` completes "<field> ...", without the full stop.
 
         Raises:
             InvalidRequestError: Too much is wrong to read on.
         """
-        path = self.path(name)
-        self.violations.append(Violation(path, f"{path} {complaint}.", code))
+        sentence = ErrorText.of(complaint, ".")
+        self.violations.append(Violation.of(self.path(field), sentence, code))
         if len(self.violations) == MAX_VIOLATIONS:
             # Nobody reads on, so neither do we.
             raise InvalidRequestError.of(self.violations)
@@ -172,13 +174,19 @@ class Reader:
         if at_most is not None and len(values) > at_most:
             self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
             return ()
+        return self.integers_in(values, FieldPath.of(name), minimum, maximum)
+
+    def integers_in(
+        self, values: list[JsonValue], field: FieldPath, minimum: int, maximum: int
+    ) -> tuple[int, ...]:
+        """The integers in an array that stands at `field`, each in `minimum` to `maximum`."""
         integers: list[int] = []
         for index, value in enumerate(values):
             if not isinstance(value, int) or isinstance(value, bool):
                 complaint = f"must be an integer, not {kind(value)}"
-                self.refuse(f"{name}[{index}]", complaint, "invalid_type")
+                self.refuse(field / index, complaint, "invalid_type")
             elif not minimum <= value <= maximum:
-                self.refuse(f"{name}[{index}]", _out_of_range(value, minimum, maximum))
+                self.refuse(field / index, _out_of_range(value, minimum, maximum))
             else:
                 integers.append(value)
         return tuple(integers)
@@ -191,15 +199,15 @@ class Reader:
             self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
             return readers
         for index, value in enumerate(values):
-            item = f"{name}[{index}]"
+            item = FieldPath.of(name, index)
             if isinstance(value, dict):
                 readers.append(self._inner(value, item))
             else:
                 self.refuse(item, f"must be an object, not {kind(value)}", "invalid_type")
         return readers
 
-    def _inner(self, fields: JsonObject, name: str) -> Reader:
-        return Reader(fields, self.violations, self.path(name), self.unknown, self.limits)
+    def _inner(self, fields: JsonObject, field: Field) -> Reader:
+        return Reader(fields, self.violations, self.path(field), self.unknown, self.limits)
 
     def _read(
         self,

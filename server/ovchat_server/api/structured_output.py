@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.grammar_limits import (
     MAX_CHOICES,
     read_pattern,
@@ -71,7 +72,7 @@ class Constraint:
 
     kind: ConstraintKind
     value: JsonValue
-    field: str
+    field: FieldPath
 
     @property
     def closed(self) -> bool:
@@ -94,11 +95,9 @@ def read_constraint(request: Reader) -> Constraint | None:
         *_read_guided(request),
     ]
     if len(found) > 1:
-        fields = " and ".join(constraint.field for constraint in found)
-        request.refuse(
-            found[-1].field,
-            f"cannot be combined with another constraint on the answer: got {fields}",
-        )
+        fields = [ErrorText.of(" and ", constraint.field) for constraint in found[1:]]
+        complaint = "cannot be combined with another constraint on the answer: got "
+        request.refuse(found[-1].field, ErrorText.of(complaint, found[0].field, *fields))
     return found[0] if found else None
 
 
@@ -219,10 +218,10 @@ def _choice(reader: Reader, name: str) -> Iterator[Constraint]:
         return
     for index, value in enumerate(values):
         if not isinstance(value, str):
-            refuse(f"{name}[{index}]", "must be a string", "invalid_type")
+            refuse(FieldPath.of(name, index), "must be a string", "invalid_type")
             return
         if not value:
-            refuse(f"{name}[{index}]", "must not be empty")
+            refuse(FieldPath.of(name, index), "must not be empty")
             return
     if refuse_beyond_limits(reader, name, values):
         yield Constraint(ConstraintKind.CHOICE, values, reader.path(name))

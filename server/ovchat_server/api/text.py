@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ovchat_server.api.generation import GenerationParams
 
 if TYPE_CHECKING:
+    from ovchat_server.api.field_path import FieldPath
     from ovchat_server.api.generation import StreamOptions
 
 # Text, or tokens of the model's vocabulary.
@@ -31,7 +32,7 @@ class TextRequest:
     model: str
     prompts: tuple[TextPrompt, ...]
     # The doors have names of their own for the same prompts.
-    prompt_fields: tuple[str, ...] = field(compare=False)
+    prompt_fields: tuple[FieldPath, ...] = field(compare=False)
     generation: GenerationParams = field(default_factory=GenerationParams)
     special_tokens: bool = True
     echo: bool = False

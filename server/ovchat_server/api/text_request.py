@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation_request import (
     MAX_UINT32,
     WITH_BEAMS,
@@ -81,18 +82,18 @@ def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) 
         generation,
         logprobs=alternatives is not None,
         top_logprobs=alternatives or 0,
-        top_logprobs_field="logprobs",
+        top_logprobs_field=FieldPath.of("logprobs"),
         echo_logprobs=echo and alternatives is not None,
     )
 
 
-def _read_prompts(reader: Reader) -> dict[str, TextPrompt]:
+def _read_prompts(reader: Reader) -> dict[FieldPath, TextPrompt]:
     """A string, tokens, or a list of either (OpenAI's union), each by its path."""
     if not reader.require("prompt"):
         return {}
     value = reader.fields["prompt"]
     if isinstance(value, list) and value and all(_is_integer(item) for item in value):
-        return {"prompt": reader.integers("prompt", 0, MAX_UINT32)}
+        return {FieldPath.of("prompt"): reader.integers("prompt", 0, MAX_UINT32)}
     if isinstance(value, list):
         if not value:
             reader.refuse("prompt", "must not be empty")
@@ -100,20 +101,21 @@ def _read_prompts(reader: Reader) -> dict[str, TextPrompt]:
         if len(value) > most:
             reader.refuse("prompt", f"must hold at most {most} prompts, got {len(value)}")
             return {}
-        named = {f"prompt[{index}]": item for index, item in enumerate(value)}
-        return {name: _read_prompt(reader, name, item) for name, item in named.items()}
-    return {"prompt": _read_prompt(reader, "prompt", value)}
+        named = {FieldPath.of("prompt", index): item for index, item in enumerate(value)}
+        return {field: _read_prompt(reader, field, item) for field, item in named.items()}
+    field = FieldPath.of("prompt")
+    return {field: _read_prompt(reader, field, value)}
 
 
-def _read_prompt(reader: Reader, name: str, value: JsonValue) -> TextPrompt:
+def _read_prompt(reader: Reader, field: FieldPath, value: JsonValue) -> TextPrompt:
     if value in ("", []):
-        reader.refuse(name, "must not be empty")
+        reader.refuse(field, "must not be empty")
     elif isinstance(value, str):
         return value
     elif isinstance(value, list):
-        return Reader({name: value}, reader.violations).integers(name, 0, MAX_UINT32)
+        return reader.integers_in(value, field, 0, MAX_UINT32)
     else:
-        reader.refuse(name, "must be a string or an array of token ids", "invalid_type")
+        reader.refuse(field, "must be a string or an array of token ids", "invalid_type")
     return ""
 
 

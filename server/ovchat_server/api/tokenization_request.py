@@ -15,6 +15,7 @@ from ovchat_server.api.chat_request import (
     read_template_arguments,
 )
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.generation_request import MAX_UINT32
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.messages import read_messages
@@ -108,7 +109,8 @@ def _read_input(reader: Reader, model: str) -> TextsInput | ChatRequest:
     if len(given) != 1:
         message = f"Exactly one of text, prompt and messages is required, got {_listed(given)}."
         code = "invalid_value" if given else "missing_required_parameter"
-        reader.violations.append(Violation((given or FORMS)[0], message, code))
+        field = FieldPath.of((given or FORMS)[0])
+        reader.violations.append(Violation(field, ErrorText.of(message), code))
         return TextsInput(())
     [form] = given
     for name in OF_TEXTS if form == "messages" else OF_MESSAGES:
@@ -147,7 +149,7 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
         return ()
     for index, item in enumerate(value):
         if not isinstance(item, str):
-            reader.refuse(f"text[{index}]", "must be a string", "invalid_type")
+            reader.refuse(FieldPath.of("text", index), "must be a string", "invalid_type")
     return tuple(item for item in value if isinstance(item, str))
 
 
@@ -179,7 +181,7 @@ def _read_tokens(reader: Reader) -> Sequence[int]:
     if len(tokens) != len(values):
         for index, value in enumerate(values):
             if type(value) is not int:
-                reader.refuse(f"tokens[{index}]", "must be an integer", "invalid_type")
+                reader.refuse(FieldPath.of("tokens", index), "must be an integer", "invalid_type")
     return tokens
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.api.errors import shortened
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.grammar_limits import refuse_beyond_limits
 from ovchat_server.grammar.schema_support import of_objects, unenforced
 
@@ -18,7 +19,6 @@ FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
-TOOL_PARAMETERS = "tools[{}].function.parameters"
 CHOSEN_BY_WORD = (ToolMode.NONE, ToolMode.AUTO, ToolMode.REQUIRED)
 
 
@@ -28,7 +28,8 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
         # OpenAI's older form: without the kind of tool around it.
         if request.present("tools"):
             request.refuse("functions", "is the older form of tools: give one of them")
-        return _named_once([(reader, reader) for reader in _items(request, "functions")], "name")
+        functions = [(reader, reader) for reader in _items(request, "functions")]
+        return _named_once(functions, FieldPath.of("name"))
     wrapped = []
     for reader in _items(request, "tools"):
         if not reader.require("type"):
@@ -40,33 +41,34 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
         reader.require("function")
         if function := reader.object("function"):
             wrapped.append((reader, function))
-    return _named_once(wrapped, "function.name")
+    return _named_once(wrapped, FieldPath.of("function", "name"))
 
 
 def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
     """Whether the model calls, and what; what is wrong with it is noted in the reader."""
     parallel = request.boolean("parallel_tool_calls") is not False
     older = request.present("function_call")
-    field = "function_call" if older else "tool_choice"
+    name = "function_call" if older else "tool_choice"
+    field = FieldPath.of(name)
     if older and request.present("tool_choice"):
         request.refuse(field, "is the older form of tool_choice: give one of them")
-    choice = request.fields.get(field)
+    choice = request.fields.get(name)
     if choice is None:
         return ToolChoice(ToolMode.AUTO if tools else ToolMode.NONE, field, parallel=parallel)
     if isinstance(choice, dict):
-        reader = request.object(field)
+        reader = request.object(name)
         mode, names = _read_named(reader, older=older) if reader else (ToolMode.NONE, ())
         known = tuple(tool.name for tool in tools)
-        for path, name in names:
-            if name not in known:
+        for path, called in names:
+            if called not in known:
                 told = ", ".join(known[:5]) or "none"
-                complaint = f"is {shortened(repr(name))}, but the tools are: {shortened(told)}"
-                request.refuse(f"{field}.{path}", complaint)
-        allowed = tuple(name for _, name in names)
+                complaint = f"is {shortened(repr(called))}, but the tools are: {shortened(told)}"
+                request.refuse(field / path, complaint)
+        allowed = tuple(called for _, called in names)
         # A function by name is one call of it (OpenAI).
         return ToolChoice(mode, field, allowed, parallel=parallel and mode is not ToolMode.NAMED)
     modes = [ToolMode.NONE, ToolMode.AUTO] if older else list(CHOSEN_BY_WORD)
-    word = request.choice(field, modes)
+    word = request.choice(name, modes)
     if word == ToolMode.REQUIRED and not tools:
         request.refuse(field, "needs tools")
     if word is None or not tools:
@@ -80,27 +82,30 @@ def refuse_unenforceable(request: Reader, tools: tuple[Tool, ...], choice: ToolC
     They become a grammar as those of response_format do, with the same limits. What cannot be
     enforced but is not asked for strictly is not held to.
     """
-    form = "functions[{}].parameters" if request.present("functions") else TOOL_PARAMETERS
+    older = request.present("functions")
     for index, tool in enumerate(tools):
         asked = choice.forced or tool.strict
         if tool.parameters is None or not asked or not choice.allows(tool.name):
             continue
-        path = form.format(index)
+        function = FieldPath.of("functions", index)
+        if not older:
+            function = FieldPath.of("tools", index, "function")
+        path = function / "parameters"
         within = refuse_beyond_limits(request, path, tool.parameters)
         complaint = unenforced(of_objects(tool.parameters)) if within and tool.strict else ""
         if complaint:
             request.refuse(path, complaint, "unsupported_schema")
 
 
-def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[str, str]]]:
+def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[FieldPath, str]]]:
     """The mode, and the names it is about with their paths in the choice."""
     if older:
-        return ToolMode.NAMED, _read_name(choice, "")
+        return ToolMode.NAMED, _read_name(choice, FieldPath())
     kind = choice.choice("type", ["function", "allowed_tools"]) if choice.require("type") else None
     if kind == "function":
         choice.require("function")
         function = choice.object("function")
-        return ToolMode.NAMED, _read_name(function, "function.") if function else []
+        return ToolMode.NAMED, _read_name(function, FieldPath.of("function")) if function else []
     allowed = choice.object("allowed_tools") if kind and choice.require("allowed_tools") else None
     if allowed is None:
         return ToolMode.NONE, []
@@ -113,13 +118,14 @@ def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[st
     for index, item in enumerate(allowed.objects("tools", at_most=choice.limits.max_tools)):
         item.require("function")
         if function := item.object("function"):
-            names += _read_name(function, f"allowed_tools.tools[{index}].function.")
+            path = FieldPath.of("allowed_tools", "tools", index, "function")
+            names += _read_name(function, path)
     return ToolMode(mode) if mode else ToolMode.NONE, names
 
 
-def _read_name(function: Reader, prefix: str) -> list[tuple[str, str]]:
+def _read_name(function: Reader, path: FieldPath) -> list[tuple[FieldPath, str]]:
     name = function.string("name") if function.require("name") else None
-    return [] if name is None else [(f"{prefix}name", name)]
+    return [] if name is None else [(path / "name", name)]
 
 
 def _items(request: Reader, name: str) -> list[Reader]:
@@ -128,7 +134,7 @@ def _items(request: Reader, name: str) -> list[Reader]:
     return request.objects(name, at_most=request.limits.max_tools)
 
 
-def _named_once(readers: list[tuple[Reader, Reader]], path: str) -> tuple[Tool, ...]:
+def _named_once(readers: list[tuple[Reader, Reader]], path: FieldPath) -> tuple[Tool, ...]:
     """The tools that function readers describe; the first of each pair names them in errors."""
     tools: dict[str, Tool] = {}
     for reader, function in readers:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.api.chat import PromptEnding, Role
 from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
+from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.chat.arguments import parse_arguments
 
 if TYPE_CHECKING:
@@ -103,8 +104,11 @@ class PromptRenderer:
         try:
             pieces = self._render(conversation)
         except RecursionError as error:
-            complaint = "messages, tools or chat_template_kwargs are nested too deeply."
-            raise InvalidRequestError.of([Violation("tools", complaint)]) from error
+            messages, tools, arguments = map(
+                FieldPath.of, ("messages", "tools", "chat_template_kwargs")
+            )
+            text = ErrorText.of(messages, ", ", tools, " or ", arguments, " are nested too deeply.")
+            raise InvalidRequestError.of([Violation(tools, text)]) from error
         # A piece is a token at least: a text of nothing but control tokens has many.
         fewest = sum(max(self._tokenizer.fewest_tokens(piece), 1) for piece in pieces if piece)
         if most_tokens is not None and fewest > most_tokens:
@@ -119,8 +123,8 @@ class PromptRenderer:
             return [self._apply_template(conversation)]
         mark = next((mark for mark in MARKS if not any(mark in text for text in strings)), None)
         if mark is None:
-            complaint = "messages hold control tokens and every Unicode noncharacter."
-            raise InvalidRequestError.of([Violation("messages", complaint)])
+            complaint = "hold control tokens and every Unicode noncharacter."
+            raise InvalidRequestError.about("messages", complaint)
         disarmed = Conversation(
             [self._disarm_message(message, mark) for message in conversation.messages],
             [self._disarm_tool(tool, mark) for tool in conversation.tools],

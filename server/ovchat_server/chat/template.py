@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from ovchat_server.api.chat import PromptEnding, Role
-from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.chat.arguments import parse_arguments
 from ovchat_server.chat.template_files import ChatTemplateError, read_template_files
 from ovchat_server.chat.template_sandbox import sandbox
@@ -87,7 +87,7 @@ class ChatTemplate:
             return template.render(variables)
         final = messages[-1].content if messages else None
         if not final:
-            raise _refusal("messages cannot be continued: the final one has no content.")
+            raise _refusal("cannot be continued: the final one has no content.")
         conversation[-1]["content"] = final + CONTINUATION_MARK
         return _cut(template.render(variables), final)
 
@@ -115,7 +115,7 @@ class _Template:
         except Exception:  # noqa: BLE001  a template is foreign code: anything may come
             # Python's words are for nobody who wrote neither it nor the template.
             reason = "it fails on what it was given."
-        complaint = "messages cannot be put into the model's chat template: "
+        complaint = "cannot be put into the model's chat template: "
         raise _refusal(complaint + _readable(reason))
 
 
@@ -133,7 +133,7 @@ def _cut(text: str, final: str) -> str:
     """The prompt up to the end of the final message's text, where the mark is."""
     end = text.rfind(CONTINUATION_MARK.strip())
     if end < 0 or final.strip() not in text:
-        complaint = "messages cannot be continued: the model's chat template changes the final one."
+        complaint = "cannot be continued: the model's chat template changes the final one."
         raise _refusal(complaint)
     stripped = not text.startswith(CONTINUATION_MARK, end)
     return text[:end].rstrip() if stripped else text[:end]
@@ -145,8 +145,8 @@ def _readable(reason: str) -> str:
     return text if len(text) <= MAX_REASON_CHARACTERS else text[:MAX_REASON_CHARACTERS] + "..."
 
 
-def _refusal(message: str) -> InvalidRequestError:
-    return InvalidRequestError.of([Violation("messages", message)])
+def _refusal(complaint: str) -> InvalidRequestError:
+    return InvalidRequestError.about("messages", complaint)
 
 
 def _message(message: Message, template: _Template) -> JsonObject:

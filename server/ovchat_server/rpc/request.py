@@ -7,8 +7,6 @@ not set is absent. Fields keep their names, so the path in an error is the path 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,7 +20,8 @@ from ovchat.v1 import (
     tool_pb2,
 )
 from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.limits import DEFAULT_LIMITS, too_many_parts
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.api.tokenization_request import read_tokenize_request
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
     from ovchat_server.api.tokenization import TokenizeRequest
-
-
-TOKEN_OF_PROMPT = re.compile(r"\b(prompt\[\d+\])(\[\d+\])")
 
 
 def chat_request(
@@ -67,7 +63,7 @@ def text_request(
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
-    fields = _fields(request, "")
+    fields = _fields(request, FieldPath())
     with contract_paths(request.DESCRIPTOR):
         return read_text_request({**fields, "stream": stream}, limits=limits)
 
@@ -93,16 +89,16 @@ def _prompt_fields(
     # Before each of them becomes a mapping.
     parts = sum(len(message.content) + len(message.tool_calls) for message in request.messages)
     if complaint := too_many_parts(parts, limits):
-        violation = Violation("messages", f"messages {complaint}.")
-        raise InvalidRequestError.of([violation])
-    fields = _fields(request, "")
+        raise InvalidRequestError.about("messages", f"{complaint}.")
+    fields = _fields(request, FieldPath())
     if request.HasField("chat_template_kwargs"):
         fields["chat_template_kwargs"] = _parsed(
-            request.chat_template_kwargs, "chat_template_kwargs"
+            request.chat_template_kwargs, FieldPath.of("chat_template_kwargs")
         )
     if request.documents:
         fields["documents"] = [
-            _parsed(text, f"documents[{index}]") for index, text in enumerate(request.documents)
+            _parsed(text, FieldPath.of("documents", index))
+            for index, text in enumerate(request.documents)
         ]
     return fields
 
@@ -113,53 +109,49 @@ def contract_paths(descriptor: Descriptor) -> Iterator[None]:
     try:
         yield
     except InvalidRequestError as error:
-        violations = [
-            dataclasses.replace(
-                violation,
-                field=_contract_path(_with_token_ids(violation.field), descriptor),
-                message=_with_token_ids(violation.message),
-            )
-            for violation in error.violations
-        ]
-        error.message = _with_token_ids(error.message)
-        error.violations = tuple(violations)
+        error.respell(_with_token_ids, lambda path: _known_part(_with_token_ids(path), descriptor))
         raise
 
 
-def _with_token_ids(text: str) -> str:
-    """A path, or a text with paths, in which OpenAI's list of lists is a list of messages."""
-    return TOKEN_OF_PROMPT.sub(r"\1.token_ids.values\2", text)
+def _with_token_ids(path: FieldPath) -> FieldPath:
+    """A path in which OpenAI's list of lists of tokens is a list of messages."""
+    match path.steps:
+        case ("prompt", int() as prompt, int() as token):
+            return FieldPath.of("prompt", prompt, "token_ids", "values", token)
+    return path
 
 
-def _contract_path(path: str, descriptor: Descriptor | None) -> str:
-    known: list[str] = []
-    for segment in path.split("."):
-        field = descriptor.fields_by_name.get(segment.partition("[")[0]) if descriptor else None
-        if field is None:
-            break
-        known.append(segment)
-        descriptor = field.message_type
-    return ".".join(known)
+def _known_part(path: FieldPath, descriptor: Descriptor | None) -> FieldPath:
+    """The beginning of a path that is of fields of a message."""
+    known: list[str | int] = []
+    for step in path.steps:
+        if isinstance(step, str):
+            field = descriptor.fields_by_name.get(step) if descriptor else None
+            if field is None:
+                break
+            descriptor = field.message_type
+        known.append(step)
+    return FieldPath(tuple(known))
 
 
-def _fields(message: Message, path: str) -> JsonObject:
+def _fields(message: Message, path: FieldPath) -> JsonObject:
     fields: JsonObject = {}
     for field, value in message.ListFields():
-        fields[field.name] = _value(field, value, f"{path}.{field.name}" if path else field.name)
+        fields[field.name] = _value(field, value, path / field.name)
     return fields
 
 
-def _value(field: FieldDescriptor, value: object, path: str) -> JsonValue:
+def _value(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         pairs: Mapping[str, JsonValue] = value  # type: ignore[assignment]
         return {str(key): item for key, item in pairs.items()}
     if field.is_repeated:
         items: Iterable[object] = value  # type: ignore[assignment]
-        return [_single(field, item, f"{path}[{index}]") for index, item in enumerate(items)]
+        return [_single(field, item, path / index) for index, item in enumerate(items)]
     return _single(field, value, path)
 
 
-def _single(field: FieldDescriptor, value: object, path: str) -> JsonValue:
+def _single(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue:
     if field.enum_type is not None:
         return _enum_name(field.enum_type, value)  # type: ignore[arg-type]
     if field.message_type is None:
@@ -176,16 +168,16 @@ def _enum_name(enum: EnumDescriptor, number: int) -> str:
     return value.name.removeprefix(enum.values[0].name.removesuffix("UNSPECIFIED")).lower()
 
 
-def _parsed(text: str, path: str) -> JsonValue:
+def _parsed(text: str, path: FieldPath) -> JsonValue:
     try:
         value: JsonValue = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        message = f"{path} must hold JSON as text: {error}."
-        raise InvalidRequestError.of([Violation(path, message, "invalid_json")]) from error
+        complaint = f"must hold JSON as text: {error}."
+        raise InvalidRequestError.about(path, complaint, "invalid_json") from error
     return value
 
 
-def _which(message: Message, oneof: str, path: str) -> str:
+def _which(message: Message, oneof: str, path: FieldPath) -> str:
     """Which field of a oneof is set.
 
     Raises:
@@ -194,31 +186,32 @@ def _which(message: Message, oneof: str, path: str) -> str:
     kind = message.WhichOneof(oneof)
     if kind is None:
         names = ", ".join(field.name for field in message.DESCRIPTOR.oneofs_by_name[oneof].fields)
-        complaint = f"{path} needs one of: {names}."
-        raise InvalidRequestError.of([Violation(path, complaint, "missing_required_parameter")])
+        raise InvalidRequestError.about(
+            path, f"needs one of: {names}.", "missing_required_parameter"
+        )
     return str(kind)
 
 
-def _content_part(part: message_pb2.ContentPart, path: str) -> JsonObject:
+def _content_part(part: message_pb2.ContentPart, path: FieldPath) -> JsonObject:
     return {"type": _which(part, "part", path), **_fields(part, path)}
 
 
-def _prompt(prompt: completion_pb2.Prompt, path: str) -> JsonValue:
+def _prompt(prompt: completion_pb2.Prompt, path: FieldPath) -> JsonValue:
     if _which(prompt, "prompt", path) == "text":
         return prompt.text
     return list(prompt.token_ids.values)
 
 
-def _tool(tool: tool_pb2.Tool, path: str) -> JsonObject:
+def _tool(tool: tool_pb2.Tool, path: FieldPath) -> JsonObject:
     kind = _which(tool, "tool", path)
     fields = _fields(tool, path)
     function = fields.get("function")
     if isinstance(function, dict) and tool.function.HasField("parameters"):
-        function["parameters"] = _parsed(tool.function.parameters, f"{path}.function.parameters")
+        function["parameters"] = _parsed(tool.function.parameters, path / "function" / "parameters")
     return {"type": kind, **fields}
 
 
-def _tool_choice(choice: tool_pb2.ToolChoice, path: str) -> JsonValue:
+def _tool_choice(choice: tool_pb2.ToolChoice, path: FieldPath) -> JsonValue:
     match _which(choice, "choice", path):
         case "mode":
             return _enum_name(tool_pb2.ToolChoiceMode.DESCRIPTOR, choice.mode)
@@ -236,28 +229,28 @@ def _tool_choice(choice: tool_pb2.ToolChoice, path: str) -> JsonValue:
     }
 
 
-def _response_format(form: format_pb2.ResponseFormat, path: str) -> JsonObject:
+def _response_format(form: format_pb2.ResponseFormat, path: FieldPath) -> JsonObject:
     kind = _which(form, "format", path)
     match kind:
         case "json_schema":
             schema = _fields(form.json_schema, path)
             if form.json_schema.schema:
-                schema["schema"] = _parsed(form.json_schema.schema, f"{path}.json_schema.schema")
+                schema["schema"] = _parsed(form.json_schema.schema, path / "json_schema" / "schema")
             return {"type": kind, "json_schema": schema}
         case "structural_tag":
-            tag = _parsed(form.structural_tag, f"{path}.structural_tag")
+            tag = _parsed(form.structural_tag, path / "structural_tag")
             # It says its type itself; what is none becomes one without a format.
             return tag if isinstance(tag, dict) else {"type": kind}
     # Text and any JSON have nothing to say beyond their type.
     return {"type": kind}
 
 
-def _structured_outputs(outputs: format_pb2.StructuredOutputs, path: str) -> JsonObject:
+def _structured_outputs(outputs: format_pb2.StructuredOutputs, path: FieldPath) -> JsonObject:
     match _which(outputs, "constraint", path):
         case "choice":
             return {"choice": list(outputs.choice.values)}
         case "json" | "structural_tag" as name:
-            return {name: _parsed(getattr(outputs, name), f"{path}.{name}")}
+            return {name: _parsed(getattr(outputs, name), path / name)}
     return _fields(outputs, path)
 
 

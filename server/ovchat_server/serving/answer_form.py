@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding, ToolMode
-from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
+from ovchat_server.api.errors import ApiError, InvalidRequestError
 from ovchat_server.api.grammar_limits import beyond_limits
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect, ToolDialect
 from ovchat_server.chat.dialects.call_form import CalledTool
@@ -133,11 +133,11 @@ def _calls(model: ServedModel, request: ChatRequest) -> list[JsonValue]:
         return written.instead(called, parallel=choice.parallel)
     field = choice.field if choice.forced or constraint is None else constraint.field
     complaint = (
-        f"{field} cannot be served: calls of this model cannot be forced."
+        "cannot be served: calls of this model cannot be forced."
         if choice.forced
-        else f"{field} cannot be combined with tools: no grammar knows how this model calls them."
+        else "cannot be combined with tools: no grammar knows how this model calls them."
     )
-    raise InvalidRequestError.of([Violation(field, complaint, "unsupported_value")])
+    raise InvalidRequestError.about(field, complaint, "unsupported_value")
 
 
 async def _free(
@@ -169,8 +169,8 @@ async def _free(
         trusted = isinstance(model.dialects.tools, ToolDialect)
         return AnswerForm(Grammar(text, resumptions=tuple(places)), trusted=trusted)
     if choice.allowed is not None:
-        complaint = f"{choice.field} cannot be served: calls of this model cannot be limited."
-        raise InvalidRequestError.of([Violation(choice.field, complaint, "unsupported_value")])
+        complaint = "cannot be served: calls of this model cannot be limited."
+        raise InvalidRequestError.about(choice.field, complaint, "unsupported_value")
     return AnswerForm()
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.chat.dialects.base import ParserOptions
@@ -83,7 +84,7 @@ class ChatCompletions:
         tokens = truncated(model, params, prompt.tokens)
         opened = _inside_reasoning(model.dialects, request, prompt)
         reasoning = reasoning_before(model, request, prompt.text, opened=opened)
-        prompts = [PromptTokens("messages", tokens)]
+        prompts = [PromptTokens(FieldPath.of("messages"), tokens)]
         # Before a grammar is compiled for what does not fit anyway.
         check_prompts(model, params, prompts)
         check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs)

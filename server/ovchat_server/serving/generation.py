@@ -8,7 +8,8 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
+from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import TruncationSide
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
 from ovchat_server.serving.logits import check_logits
@@ -39,7 +40,7 @@ class PromptTokens:
         text: What to say before the answer. None: nothing.
     """
 
-    field: str
+    field: FieldPath
     tokens: tuple[int, ...]
     text: str | None = None
 
@@ -89,8 +90,8 @@ def check_prompts(
         InvalidRequestError: A prompt is empty, a token is none of the model's, or its device
             cannot do what is asked for.
     """
-    _check_tokens(model, "stop_token_ids", params.ending.stop_token_ids)
-    _check_tokens(model, "allowed_token_ids", params.sampling.allowed_token_ids)
+    _check_tokens(model, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
+    _check_tokens(model, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
     check_logits(model, params)
     context = _context_length(model, params)
     # Without an answer the prompt alone may fill the context.
@@ -98,8 +99,7 @@ def check_prompts(
     for prompt in prompts:
         if not prompt.tokens:
             # The engine takes none, and ends all it runs when it is given one.
-            complaint = f"{prompt.field} makes an empty prompt."
-            raise InvalidRequestError.of([Violation(prompt.field, complaint)])
+            raise InvalidRequestError.about(prompt.field, "makes an empty prompt.")
         _check_tokens(model, prompt.field, prompt.tokens)
         if len(prompt.tokens) > room:
             least = context - room
@@ -216,15 +216,14 @@ def _refuse_width(model: ServedModel, params: GenerationParams, needed: int) -> 
         raise ContextLengthExceededError.of_search(beams.field, beams.width, fitting, lengths[-1])
 
 
-def _check_tokens(model: ServedModel, field: str, tokens: Sequence[int]) -> None:
+def _check_tokens(model: ServedModel, field: FieldPath, tokens: Sequence[int]) -> None:
     """Refuse tokens that the model does not have: the engine would read past its tables."""
     size = model.files.vocabulary_size
     if not tokens or max(tokens) < size:
         return
     index = next(index for index, token in enumerate(tokens) if token >= size)
-    path = f"{field}[{index}]"
-    complaint = f"{path} is {tokens[index]}, but the model's vocabulary has {size} tokens."
-    raise InvalidRequestError.of([Violation(path, complaint)])
+    complaint = f"is {tokens[index]}, but the model's vocabulary has {size} tokens."
+    raise InvalidRequestError.about(field / index, complaint)
 
 
 def _of_choice(request: GenerationRequest, number: int, *, first: bool) -> GenerationRequest:

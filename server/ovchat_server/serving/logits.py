@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,10 +29,12 @@ def check_logits(model: ServedModel, params: GenerationParams) -> None:
     if not model.engine.status.capabilities.sees_logits:
         _refuse_blind(params)
     size = model.files.vocabulary_size
-    paths = [f"logit_bias.{token}" for token, _ in params.sampling.logit_bias if token >= size]
-    if paths:
+    unknown = [str(token) for token, _ in params.sampling.logit_bias if token >= size]
+    if unknown:
         complaint = f"is no token: the model's vocabulary has {size} tokens."
-        raise InvalidRequestError.of([Violation(path, f"{path} {complaint}") for path in paths])
+        raise InvalidRequestError.of(
+            [Violation.of(FieldPath.of("logit_bias", token), complaint) for token in unknown]
+        )
 
 
 async def banned_tokens(
@@ -50,21 +53,21 @@ async def banned_tokens(
     # What the model has no token for, it never says.
     known = tuple(tokens for tokens in banned if max(tokens) < size)
     if (count := sum(map(len, known))) > MAX_BANNED_TOKENS:
-        complaint = f"bad_words make {count} tokens; at most {MAX_BANNED_TOKENS} are looked for."
-        raise InvalidRequestError.of([Violation("bad_words", complaint)])
+        complaint = f"make {count} tokens; at most {MAX_BANNED_TOKENS} are looked for."
+        raise InvalidRequestError.about("bad_words", complaint)
     return known
 
 
 def _refuse_blind(params: GenerationParams) -> None:
     alternatives = [params.top_logprobs_field] if params.top_logprobs else []
-    names = (*params.sampling.logit_changes(), *alternatives, *params.prompt_alternatives())
-    if asked := dict.fromkeys(names):
+    changes = map(FieldPath.of, params.sampling.logit_changes())
+    if asked := dict.fromkeys((*changes, *alternatives, *params.prompt_alternatives())):
         complaint = (
             "is not supported by this model here: the plugin of the device that it runs on has "
             "no operation to see the logits."
         )
         raise InvalidRequestError.of(
-            [Violation(name, f"{name} {complaint}", "unsupported_parameter") for name in asked]
+            [Violation.of(field, complaint, "unsupported_parameter") for field in asked]
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, ModelNotFoundError, Violation, shortened
+from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.models import MODEL_TYPE, Capability, ModelState, ModelStatus
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ class ModelRegistry:
                 f"The model {shortened(identifier)!r} does not exist here. "
                 f"Served are: {', '.join(self._models)}."
             )
-            violation = Violation("model", message, ModelNotFoundError.code)
+            code = ModelNotFoundError.code
+            violation = Violation(FieldPath.of("model"), ErrorText.of(message), code)
             raise ModelNotFoundError(message, violations=[violation])
         return model
 
@@ -145,8 +147,8 @@ class ModelRegistry:
         model = self.get(identifier)
         if isinstance(model, kind):
             return model
-        message = f"The model {identifier!r} is for {model.type}, not for {kind.type}."
-        raise InvalidRequestError.of([Violation("model", message)])
+        complaint = f"names {identifier!r}, which is for {model.type}, not for {kind.type}."
+        raise InvalidRequestError.about("model", complaint)
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """Return how all models are doing, by id."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.field_path import ErrorText
 from ovchat_server.chat.detokenizer import token_offsets
 from ovchat_server.chat.logprobs import (
     prompt_token,
@@ -41,12 +42,14 @@ def check_prompt_logprobs(
     each = sum(1 + alternatives for alternatives in asked.values())
     count = sum(len(prompt.tokens) for prompt in prompts) * each * copies
     if count > most:
-        complaint = (
-            f"{' and '.join(asked)} asked for {count} log probabilities of prompts, all choices "
-            f"together, of which at most {most} are told: ask for fewer alternatives or choices, "
-            "or of fewer tokens."
+        first, *others = asked
+        text = ErrorText.of(
+            first,
+            *(ErrorText.of(" and ", other) for other in others),
+            f" asked for {count} log probabilities of prompts, all choices together, of which at "
+            f"most {most} are told: ask for fewer alternatives or choices, or of fewer tokens.",
         )
-        raise InvalidRequestError.of([Violation(next(iter(asked)), complaint)])
+        raise InvalidRequestError.of([Violation(first, text)])
 
 
 @dataclass(frozen=True, slots=True)

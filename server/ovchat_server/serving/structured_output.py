@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.grammar.formats import form_of, grammar_text
 
 if TYPE_CHECKING:
+    from ovchat_server.api.field_path import FieldPath
     from ovchat_server.api.json_value import JsonObject
     from ovchat_server.api.structured_output import Constraint
     from ovchat_server.engine.contract.generation import Resumption
@@ -49,7 +50,7 @@ async def constrained(
     return Grammar(text, constraint.closed)
 
 
-async def checked(model: ServedModel, form: JsonObject, field: str) -> str:
+async def checked(model: ServedModel, form: JsonObject, field: FieldPath) -> str:
     """The text of a grammar of answers of a form, which `field` asks for.
 
     Raises:
@@ -58,6 +59,5 @@ async def checked(model: ServedModel, form: JsonObject, field: str) -> str:
     """
     grammar = grammar_text(form)
     if reason := await model.engine.check_grammar(grammar):
-        complaint = f"{field} cannot be enforced: {reason}."
-        raise InvalidRequestError.of([Violation(field, complaint)])
+        raise InvalidRequestError.about(field, f"cannot be enforced: {reason}.")
     return grammar

@@ -28,6 +28,7 @@ from ovchat_server.serving.structured_output import constrained
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ovchat_server.api.field_path import FieldPath
     from ovchat_server.api.generation import GenerationParams
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextPrompt, TextRequest
@@ -134,7 +135,7 @@ def _tokenise(model: ServedModel, request: TextRequest) -> list[PromptTokens]:
 
 
 def _tokens(
-    model: ServedModel, request: TextRequest, field: str, given: TextPrompt
+    model: ServedModel, request: TextRequest, field: FieldPath, given: TextPrompt
 ) -> PromptTokens:
     tokenizer, context = model.files.tokenizer, model.files.context_length
     truncation = request.generation.truncation

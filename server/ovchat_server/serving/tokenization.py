@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.reader import MAX_VIOLATIONS
 from ovchat_server.api.tokenization import (
     PaddingSide,
@@ -119,15 +120,15 @@ def _strings(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[str]:
 def _padding(tokenizer: Tokenizer, asked: TextsInput, length: int) -> list[int]:
     """A sequence of nothing but padding."""
     if tokenizer.pad_token is None:
-        complaint = "pad_to_max_length cannot be served: this model has no padding token."
+        complaint = "cannot be served: this model has no padding token."
     elif length * len(asked.texts) > MAX_PADDED_TOKENS:
         complaint = (
-            f"pad_to_max_length asks for {len(asked.texts)} times {length} tokens; "
+            f"asks for {len(asked.texts)} times {length} tokens; "
             f"at most {MAX_PADDED_TOKENS} are answered together."
         )
     else:
         return [tokenizer.pad_token] * length
-    raise InvalidRequestError.of([Violation("pad_to_max_length", complaint)])
+    raise InvalidRequestError.about("pad_to_max_length", complaint)
 
 
 def _detokenize(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
@@ -136,7 +137,7 @@ def _detokenize(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
     if told := list(islice(unknown, MAX_VIOLATIONS)):
         complaint = f"must be a token of the model, between 0 and {size - 1}."
         raise InvalidRequestError.of(
-            [Violation(f"tokens[{index}]", f"tokens[{index}] {complaint}") for index in told]
+            [Violation.of(FieldPath.of("tokens", index), complaint) for index in told]
         )
     # As vLLM, whose answer keeps control tokens.
     return tokenizer.decode(tokens, special_tokens=True)
