@@ -7,6 +7,20 @@
 
 local METADATA = "ovchat"
 
+-- The bodies of errors that do not come from the server's code, by the name that a route has in
+-- its metadata: `filter_metadata: { envoy.filters.http.lua: { errors: openai } }`. `message` is a
+-- JSON string literal.
+local FORMATS = {
+  openai = function(failure)
+    return string.format(
+      '{"error":{"message":%s,"type":"%s","param":null,"code":"%s"}}',
+      failure.message, failure.type, failure.code
+    )
+  end,
+}
+-- That of routes without a name, and of Envoy's own replies before this filter sees them.
+local DEFAULT = FORMATS.openai
+
 -- What clients test for where the server said no more than a gRPC status.
 local CODES = {
   ["400"] = "invalid_request",
@@ -74,16 +88,33 @@ local function status_message(headers, body)
   return start and literal(body, start) or '""'
 end
 
--- The error object for a status that came without one: from gRPC itself, not from our code.
+-- How the errors of this route look.
+local function route_format(handle)
+  return FORMATS[handle:metadata():get("errors")] or DEFAULT
+end
+
+-- The error for a status that came without one: from gRPC itself, not from our code.
 local function from_status(status, message)
   if message == '""' then
     message = quote("The request failed; the server did not say why.")
   end
-  local kind = tonumber(status) < 500 and "invalid_request_error" or "server_error"
-  local code = CODES[status] or "internal_error"
-  return string.format(
-    '{"error":{"message":%s,"type":"%s","param":null,"code":"%s"}}', message, kind, code
-  )
+  return {
+    status = status,
+    message = message,
+    type = tonumber(status) < 500 and "invalid_request_error" or "server_error",
+    code = CODES[status] or "internal_error",
+  }
+end
+
+-- The error in a reply of Envoy's own: an object in the default format, its keys in order.
+local function from_envoy(status, body)
+  local code = body:match('^{"error":{"code":"([%w_]+)"')
+  local kind = body:match('"type":"([%w_]+)"}}%s*$')
+  local _, start = body:find('"message":"', 1, true)
+  local message = start and literal(body, start)
+  if code and kind and message then
+    return { status = status, message = message, type = kind, code = code }
+  end
 end
 
 local function remove_internal(headers)
@@ -107,12 +138,17 @@ local function write_error(handle)
   end
   local printed = body:getBytes(0, body:length())
   local message = status_message(headers, printed)
+  local format = route_format(handle)
   if message == nil then
+    local failure = format ~= DEFAULT and from_envoy(headers:get(":status"), printed)
+    if failure then
+      body:setBytes(format(failure))
+    end
     return
   end
   note_status(handle, headers:get("grpc-status") or printed:match("%d+"))
   local status = get("x-ovchat-status") or headers:get(":status")
-  local text = get("x-ovchat-error") or from_status(status, message)
+  local text = get("x-ovchat-error") or format(from_status(status, message))
   local retry_after = get("retry-after") or ((status == "429" or status == "503") and "1")
   if retry_after then
     headers:replace("retry-after", retry_after)

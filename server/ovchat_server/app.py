@@ -15,9 +15,10 @@ from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.processors import available, serving
-from ovchat_server.rest.reading import BodyReader
-from ovchat_server.rest.rules import RestRules
-from ovchat_server.rest.servicer import RestServicer, RestServices, rest_error
+from ovchat_server.rest.body_reader import BodyReader
+from ovchat_server.rest.door import RestDoor
+from ovchat_server.rest.openai.codec import encode_error
+from ovchat_server.rest.registry import RestServices, public_apis
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import ServerOptions, Services, create_server, publish_health
@@ -97,12 +98,13 @@ class Server:
         texts = TextCompletions(self._models, workers, timeout, settings.limits)
         tokenization = Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout)
         versions = installed_versions()
-        rest = RestServicer(
-            RestServices(chat, texts, tokenization, self._models, versions),
-            BodyReader(RestRules(settings.strict_parameters, settings.limits), codecs),
+        rest = RestDoor(
+            public_apis(RestServices(chat, texts, tokenization, self._models, versions)),
+            BodyReader(settings.strict_parameters, settings.limits, codecs),
+            default_errors=encode_error,
         )
         self._server = create_server(
-            Services(chat, texts, self._models, tokenization, versions, codecs, rest, rest_error),
+            Services(chat, texts, self._models, tokenization, versions, codecs, rest, rest.error),
             self._health,
             self._calls,
             ServerOptions(

@@ -12,20 +12,24 @@ from hypothesis import strategies as st
 
 from ovchat_server.api.errors import (
     ApiError,
+    InternalError,
     MalformedBodyError,
     UnsupportedMediaTypeError,
 )
+from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.limits import Limits
 from ovchat_server.rest.body import (
     MAX_NAME_CHARACTERS,
     MAX_NAMED_PARAMETERS,
     ascii_json,
-    end_of_events,
     event,
+    event_stream,
     header_list,
     json_body,
     read_json_object,
 )
+from ovchat_server.rest.openai.codec import CompletionEncoder
+from ovchat_server.rest.openai.objects import chat_chunk, chat_completion
 
 # What JSON, and so a caller, can say: all but halves of surrogate pairs.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -123,7 +127,7 @@ def test_an_answer_is_plain_json() -> None:
 
 @given(TEXT)
 def test_an_event_is_one_line_whatever_it_says(text: str) -> None:
-    sent = event({"content": text})
+    sent = event_stream(event({"content": text}))
     assert sent.content_type == "text/event-stream"
     assert sent.data.startswith(b"data: ")
     assert sent.data.endswith(b"\n\n")
@@ -131,9 +135,14 @@ def test_an_event_is_one_line_whatever_it_says(text: str) -> None:
     assert json.loads(line.removeprefix(b"data: ")) == {"content": text}
 
 
+def test_an_event_may_have_a_name() -> None:
+    assert event({"a": 1}, "begin") == b'event: begin\ndata: {"a":1}\n\n'
+
+
 def test_the_last_event_is_openais() -> None:
-    assert end_of_events().data == b"data: [DONE]\n\n"
-    assert end_of_events().content_type == "text/event-stream"
+    encoder = CompletionEncoder(chat_completion, chat_chunk, StreamOptions())
+    assert encoder.end() == b"data: [DONE]\n\n"
+    assert encoder.failure(InternalError("Oh.")).endswith(b"}\n\ndata: [DONE]\n\n")
 
 
 @given(TEXT)

@@ -8,7 +8,7 @@ import pytest
 
 from ovchat_server.api.errors import ContextLengthExceededError, OverloadedError
 from ovchat_server.api.generation import StreamOptions
-from ovchat_server.rest import wire
+from ovchat_server.rest.openai import objects
 from ovchat_server.rpc import response
 from tests.unit.prompt_tools import STOP, chat, piece, scores, text, token
 from tests.unit.serving_tools import CONTEXT, TOKENIZER, ScriptedEngine
@@ -21,12 +21,12 @@ OPTIONS = StreamOptions()
 
 async def bodies(answer: Answer) -> list[Any]:
     """The choices of a whole answer."""
-    return wire.text_completion(await answer.whole())["choices"]  # type: ignore[return-value]
+    return objects.text_completion(await answer.whole())["choices"]  # type: ignore[return-value]
 
 
 async def parts(answer: Answer) -> list[Any]:
     """Those of a stream's chunks, of which each has one."""
-    chunks = [wire.text_chunk(chunk, OPTIONS) async for chunk in answer.stream(OPTIONS)]
+    chunks = [objects.text_chunk(chunk, OPTIONS) async for chunk in answer.stream(OPTIONS)]
     return [choice for chunk in chunks for choice in chunk["choices"]]  # type: ignore[union-attr]
 
 

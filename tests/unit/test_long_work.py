@@ -29,8 +29,7 @@ from ovchat_server.api.generation import GenerationParams
 from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.rest.body import PIECE_BYTES, json_pieces
-from ovchat_server.rest.reading import BodyReader
-from ovchat_server.rest.rules import RestRules
+from ovchat_server.rest.body_reader import BodyReader
 from ovchat_server.serving import structured_output
 from ovchat_server.serving.codec_workers import (
     MAX_BYTES_IN_PLACE,
@@ -147,8 +146,8 @@ async def test_a_large_body_is_read_in_a_thread(
         return threading.get_ident()
 
     body = httpbody_pb2.HttpBody(data=b'{"a": 1}'.ljust(size))
-    bodies = BodyReader(RestRules(strict=True, limits=DEFAULT_LIMITS), CODECS)
-    thread = await bodies.request(reads, body)
+    bodies = BodyReader(strict=True, limits=DEFAULT_LIMITS, workers=CODECS)
+    thread = await bodies.read(reads, body)
     assert (thread != threading.get_ident()) is in_thread
 
 

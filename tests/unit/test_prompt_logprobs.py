@@ -11,8 +11,12 @@ import pytest
 from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.limits import Limits
 from ovchat_server.engine.contract.generation import PromptScore
+<<<<<<< HEAD
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.rest import wire
+=======
+from ovchat_server.rest.openai import objects
+>>>>>>> main
 from ovchat_server.rpc import response
 from tests.unit.prompt_tools import chat, piece, scores, text, token
 from tests.unit.serving_tools import READY, ScriptedEngine
@@ -27,11 +31,11 @@ BLIND = dataclasses.replace(READY, capabilities=Capabilities(sees_logits=False))
 
 
 def of_chat(completion: Completion) -> Any:
-    return wire.chat_completion(completion)
+    return objects.chat_completion(completion)
 
 
 def of_texts(completion: Completion) -> Any:
-    return wire.text_completion(completion)["choices"]
+    return objects.text_completion(completion)["choices"]
 
 
 def entry(item: tuple[str, float, int]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ovchat_server.api.completion import (
     Usage,
 )
 from ovchat_server.api.generation import StreamOptions
-from ovchat_server.rest import wire
+from ovchat_server.rest.openai import objects
 
 INFO = CompletionInfo("cmpl-1", 1_700_000_000, "demo", "fp_1")
 COMMON = {
@@ -41,12 +41,12 @@ def sent(value: Any) -> Any:
 
 def whole(text: str | None, **fields: Any) -> Any:
     choice = Choice(0, Message(Role.ASSISTANT, text), FinishReason.STOP, **fields)
-    return sent(wire.text_completion(Completion(INFO, (choice,), Usage(3, 4))))
+    return sent(objects.text_completion(Completion(INFO, (choice,), Usage(3, 4))))
 
 
 def part(text: str | None = None, options: StreamOptions | None = None, **fields: Any) -> Any:
     chunk = Chunk(INFO, (ChunkChoice(0, Delta(content=text), **fields),))
-    return sent(wire.text_chunk(chunk, options or StreamOptions()))
+    return sent(objects.text_chunk(chunk, options or StreamOptions()))
 
 
 def test_a_whole_completion_has_every_key_of_openais() -> None:
@@ -141,5 +141,5 @@ def test_usage_has_a_key_on_every_part_where_asked_for(
 
 def test_usage_stands_where_it_is_known() -> None:
     options = StreamOptions(include_usage=True)
-    last = sent(wire.text_chunk(Chunk(INFO, (), Usage(3, 4)), options))
+    last = sent(objects.text_chunk(Chunk(INFO, (), Usage(3, 4)), options))
     assert (last["choices"], last["usage"]) == ([], USAGE)

@@ -33,7 +33,7 @@ from ovchat_server.api.errors import (
 )
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.models import Capability, ModelState, ModelStatus
-from ovchat_server.rest import wire
+from ovchat_server.rest.openai import objects
 
 INFO = CompletionInfo("chatcmpl-1", 1_700_000_000, "demo", "fp_1")
 COMMON = {
@@ -52,7 +52,7 @@ def sent(value: Any) -> Any:
 def chunk(
     *choices: ChunkChoice, usage: Usage | None = None, options: StreamOptions | None = None
 ) -> Any:
-    return sent(wire.chat_chunk(Chunk(INFO, choices, usage), options or StreamOptions()))
+    return sent(objects.chat_chunk(Chunk(INFO, choices, usage), options or StreamOptions()))
 
 
 def choice(delta: Delta, reason: FinishReason | None = None, index: int = 0) -> Any:
@@ -61,7 +61,7 @@ def choice(delta: Delta, reason: FinishReason | None = None, index: int = 0) -> 
 
 def completion(message: Message, reason: FinishReason = FinishReason.STOP, **fields: Any) -> Any:
     answer = Choice(0, message, reason, **fields)
-    return sent(wire.chat_completion(Completion(INFO, (answer,), Usage(3, 4))))
+    return sent(objects.chat_completion(Completion(INFO, (answer,), Usage(3, 4))))
 
 
 def test_a_whole_answer_has_every_key_of_openais() -> None:
@@ -145,14 +145,14 @@ def test_several_choices_stand_in_their_order() -> None:
     answers = tuple(
         Choice(index, Message(Role.ASSISTANT, str(index)), FinishReason.STOP) for index in range(3)
     )
-    whole = sent(wire.chat_completion(Completion(INFO, answers, Usage(3, 4))))
+    whole = sent(objects.chat_completion(Completion(INFO, answers, Usage(3, 4))))
     assert [item["index"] for item in whole["choices"]] == [0, 1, 2]
     assert [item["message"]["content"] for item in whole["choices"]] == ["0", "1", "2"]
 
 
 def test_tokens_of_reasoning_are_told_where_a_model_reasons() -> None:
     answer = Completion(INFO, (), Usage(3, 4, reasoning_tokens=0))
-    assert sent(wire.chat_completion(answer))["usage"] == {
+    assert sent(objects.chat_completion(answer))["usage"] == {
         "prompt_tokens": 3,
         "completion_tokens": 4,
         "total_tokens": 7,
@@ -292,7 +292,7 @@ def test_usage_so_far_is_on_every_chunk_where_asked_for(include: bool) -> None: 
     ],
 )
 def test_an_error_is_openais_object(error: ApiError, expected: dict[str, Any]) -> None:
-    assert sent(wire.error(error)) == {"error": expected}
+    assert sent(objects.error(error)) == {"error": expected}
 
 
 @pytest.mark.parametrize("control", [True, False])
@@ -306,7 +306,7 @@ def test_a_model_is_listed_as_openai_and_vllm_do(
     status = ModelStatus(
         "demo", 1, context, capabilities, ModelState.READY, sampling_control=control
     )
-    assert sent(wire.model(status)) == {
+    assert sent(objects.model(status)) == {
         "id": "demo",
         "object": "model",
         "created": 1,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
-DONE = b"data: [DONE]\n\n"
 PIECE_BYTES = 1 << 20
 # A header has room for a hint, not for a list of everything.
 MAX_NAMED_PARAMETERS = 20
@@ -79,15 +78,15 @@ def json_pieces(value: JsonObject) -> Iterator[httpbody_pb2.HttpBody]:
     )
 
 
-def event(value: JsonObject) -> httpbody_pb2.HttpBody:
-    """One server-sent event."""
-    data = b"data: " + msgspec.json.encode(value) + b"\n\n"
-    return httpbody_pb2.HttpBody(content_type=EVENT_STREAM, data=data)
+def event(value: JsonObject, name: str = "") -> bytes:
+    """Return a server-sent event; a nameless one has no `event:` line."""
+    line = f"event: {name}\n".encode() if name else b""
+    return line + b"data: " + msgspec.json.encode(value) + b"\n\n"
 
 
-def end_of_events() -> httpbody_pb2.HttpBody:
-    """OpenAI's last event."""
-    return httpbody_pb2.HttpBody(content_type=EVENT_STREAM, data=DONE)
+def event_stream(events: bytes) -> httpbody_pb2.HttpBody:
+    """Return a part of a stream of server-sent events."""
+    return httpbody_pb2.HttpBody(content_type=EVENT_STREAM, data=events)
 
 
 def ascii_json(value: JsonObject) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 
+from ovchat_server.rpc.probes import Exempt, exempt
 from ovchat_server.telemetry.logs import request_id
 
 if TYPE_CHECKING:
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
 REQUEST_ID = "x-request-id"
 # What a caller may choose: it goes into logs and headers.
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-# Probes come every second and watches end with their caller: nothing to tell.
-QUIET = (
-    "/grpc.health.v1.Health/",
-    "/ovchat.v1.RestService/GetReadiness",
-    "/ovchat.v1.RestService/GetLiveness",
-)
+# Of probes: watches end with their caller.
 QUIET_STATUSES = (grpc.StatusCode.OK.name, grpc.StatusCode.CANCELLED.name)
 
 logger = logging.getLogger("ovchat.access")
@@ -70,7 +66,7 @@ async def log_access(
         raise
     finally:
         level = logging.INFO
-        if status in QUIET_STATUSES and method.startswith(QUIET):
+        if status in QUIET_STATUSES and exempt(method, Exempt.LOG):
             level = logging.DEBUG
         logger.log(
             level,

@@ -8,6 +8,7 @@ import hmac
 from typing import TYPE_CHECKING, Any
 
 from ovchat_server.api.errors import AuthenticationError
+from ovchat_server.rpc.probes import Exempt, exempt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
@@ -15,14 +16,6 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from ovchat_server.rpc.wrapping import Around
-
-# Probes have no key, and the contract is no secret.
-OPEN = (
-    "/grpc.health.v1.Health/",
-    "/grpc.reflection.",
-    "/ovchat.v1.RestService/GetLiveness",
-    "/ovchat.v1.RestService/GetReadiness",
-)
 
 
 def authentication(keys: Collection[str]) -> Around:
@@ -33,7 +26,7 @@ def authentication(keys: Collection[str]) -> Around:
     async def authenticate(
         context: grpc.aio.ServicerContext[Any, Any], method: str
     ) -> AsyncIterator[None]:
-        if digests and not method.startswith(OPEN):
+        if digests and not exempt(method, Exempt.KEY):
             _check(dict(context.invocation_metadata() or ()).get("authorization"), digests)
         yield
 

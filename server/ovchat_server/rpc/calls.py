@@ -7,18 +7,12 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from ovchat_server.api.errors import UnavailableError
+from ovchat_server.rpc.probes import Exempt, exempt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     import grpc.aio
-
-# They tell how the server is doing, to the end; nobody waits for theirs.
-PROBES = (
-    "/grpc.health.v1.Health/",
-    "/grpc.reflection.",
-    "/ovchat.v1.RestService/GetLiveness",
-)
 
 
 class Calls:
@@ -54,7 +48,7 @@ class Calls:
         method: str,
     ) -> AsyncIterator[None]:
         """Let one call in; for as long as it runs it is under way."""
-        calls = self._probing if method.startswith(PROBES) else self._answering
+        calls = self._probing if exempt(method, Exempt.DRAIN) else self._answering
         if self._ended or (self._closed and calls is self._answering):
             raise _stopping()
         task = asyncio.current_task()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 import grpc.aio
@@ -16,11 +17,15 @@ from ovchat_server.api.errors import ApiError, InternalError
 from ovchat_server.telemetry.logs import request_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from google.protobuf.message import Message
 
     from ovchat_server.rpc.wrapping import Around
+
+# Encodes an error of the RPC of that full name for REST callers: the body, in ASCII, and the HTTP
+# status where it is not what Envoy makes of the gRPC status.
+RestErrorEncoder: TypeAlias = Callable[[str, ApiError], tuple[str, int | None]]
 
 DOMAIN = "ovchat"
 # Envoy sets it on what it transcoded, and removes it from what callers send.
@@ -29,12 +34,12 @@ REST_MARK = "x-envoy-original-path"
 logger = logging.getLogger(__name__)
 
 
-def error_translation(rest_body: Callable[[ApiError], str]) -> Around:
-    """What turns exceptions into statuses.
+def error_translation(rest_error: RestErrorEncoder) -> Around:
+    """Return what turns exceptions into statuses.
 
     Args:
-        rest_body: The body of an error on the REST wire, in ASCII. It travels as a header
-            that Envoy's filter turns into the body.
+        rest_error: Encodes errors for REST callers. They travel as headers, which a filter of
+            Envoy's turns into the body and the status.
     """
 
     @contextlib.asynccontextmanager
@@ -44,17 +49,17 @@ def error_translation(rest_body: Callable[[ApiError], str]) -> Around:
         # Now, not in the handlers: what a context hands out after its call was cancelled may
         # be gone (see rpc.access).
         rest = any(key == REST_MARK for key, _ in context.invocation_metadata() or ())
-        body = rest_body if rest else None
         try:
             yield
         except ApiError as error:
-            await _abort(context, error, body)
+            await _abort(context, error, rest_error(method, error) if rest else None)
         except grpc.aio.AbortError:
             raise
         except Exception:
             logger.exception("an RPC failed", extra={"method": method})
             message = "The server met an internal error. Its log has more, under the request id."
-            await _abort(context, InternalError(message), body)
+            problem = InternalError(message)
+            await _abort(context, problem, rest_error(method, problem) if rest else None)
 
     return translate
 
@@ -90,7 +95,7 @@ def _details(error: ApiError) -> Iterator[Message]:
 async def _abort(
     context: grpc.aio.ServicerContext[Any, Any],
     error: ApiError,
-    rest_body: Callable[[ApiError], str] | None,
+    rest_error: tuple[str, int | None] | None,
 ) -> None:
     metadata: list[tuple[str, str | bytes]] = [
         ("grpc-status-details-bin", status_of(error).SerializeToString()),
@@ -101,8 +106,9 @@ async def _abort(
         metadata.append(("retry-after", str(max(1, math.ceil(error.retry_after)))))
     if error.status == grpc.StatusCode.UNAUTHENTICATED.name:
         metadata.append(("www-authenticate", "Bearer"))
-    if rest_body is not None:
-        metadata.append(("x-ovchat-error", rest_body(error)))
-        if error.http_status is not None:
-            metadata.append(("x-ovchat-status", str(error.http_status)))
+    if rest_error is not None:
+        body, http_status = rest_error
+        metadata.append(("x-ovchat-error", body))
+        if http_status is not None:
+            metadata.append(("x-ovchat-status", str(http_status)))
     await context.abort(grpc.StatusCode[error.status], error.message, tuple(metadata))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
@@ -17,7 +18,6 @@ from ovchat.v1 import (
     model_service_pb2,
     model_service_pb2_grpc,
     rest_service_pb2,
-    rest_service_pb2_grpc,
     server_service_pb2,
     server_service_pb2_grpc,
     tokenizer_service_pb2,
@@ -34,11 +34,11 @@ from ovchat_server.rpc.tokenizer_servicer import TokenizerServicer
 from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
-    from ovchat_server.api.errors import ApiError
     from ovchat_server.api.limits import Limits
     from ovchat_server.rpc.calls import Calls
+    from ovchat_server.rpc.errors import RestErrorEncoder
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.codec_workers import CodecWorkers
     from ovchat_server.serving.models import ModelRegistry
@@ -73,8 +73,8 @@ class Services:
     """What the server offers.
 
     Attributes:
-        rest: The REST door's servicer.
-        rest_error: The body of an error on the REST wire, in ASCII.
+        rest: The RPCs of the REST door.
+        rest_error: See rpc.errors.error_translation.
     """
 
     chat: ChatCompletions
@@ -83,8 +83,8 @@ class Services:
     tokenization: Tokenization
     versions: Versions
     workers: CodecWorkers
-    rest: rest_service_pb2_grpc.RestServiceServicer
-    rest_error: Callable[[ApiError], str]
+    rest: grpc.GenericRpcHandler
+    rest_error: RestErrorEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def create_server(
     server_service_pb2_grpc.add_ServerServiceServicer_to_server(
         ServerServicer(services.versions), server
     )
-    rest_service_pb2_grpc.add_RestServiceServicer_to_server(services.rest, server)
+    server.add_generic_rpc_handlers((services.rest,))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     names = (
         CHAT_SERVICE,

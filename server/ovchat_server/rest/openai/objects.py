@@ -1,4 +1,4 @@
-"""OpenAI's JSON: from the domain to objects, key by key as its SDKs expect them."""
+"""OpenAI's JSON objects, key by key as its SDKs expect them."""
 
 from __future__ import annotations
 

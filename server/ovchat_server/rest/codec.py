@@ -1,0 +1,98 @@
+"""What a public API consists of for the REST door: the parts that each API brings of its own.
+
+A request is read into the domain, answered by `serving`, and its answer encoded; an error has a
+shape of its own in every API. What is the same for all of them is in `rest.apis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.api.completion import Chunk, Completion
+    from ovchat_server.api.errors import ApiError
+    from ovchat_server.api.generation import StreamOptions
+    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.limits import Limits
+
+Request_co = TypeVar("Request_co", covariant=True)
+
+
+class RequestReader(Protocol[Request_co]):
+    """Reads a request of the domain from the fields of a JSON object."""
+
+    def __call__(self, fields: JsonObject, *, strict: bool, limits: Limits) -> Request_co:
+        """Return the request.
+
+        Args:
+            fields: The object, keys in the caller's order.
+            strict: Refuse unknown keys instead of ignoring them.
+            limits: How much the request may hold.
+
+        Raises:
+            InvalidRequestError: With every fault found.
+        """
+        ...
+
+
+class ReadRequest(Protocol):
+    """What the door needs to know of any request that was read."""
+
+    @property
+    def ignored(self) -> Sequence[str]:
+        """Names of the parameters that were ignored."""
+        ...
+
+
+class GeneratingRequest(ReadRequest, Protocol):
+    """What the door needs to know of a request for generated tokens."""
+
+    @property
+    def stream(self) -> StreamOptions | None:
+        """What to stream; None where the whole answer is wanted at once."""
+        ...
+
+
+class AnswerEncoder(Protocol):
+    """Encodes one answer, whole or as server-sent events.
+
+    There is an encoder for each answer, so it may keep state from chunk to chunk: numbers of
+    events, items that are open. Its calls never overlap, but come from several threads.
+    """
+
+    def whole(self, completion: Completion) -> JsonObject:
+        """Return the body of a whole answer."""
+        ...
+
+    def chunk(self, chunk: Chunk) -> bytes:
+        """Return the events of a chunk: none, one, or several; the first chunk opens the stream."""
+        ...
+
+    def end(self) -> bytes:
+        """Return the events that close a complete stream."""
+        ...
+
+    def failure(self, error: ApiError) -> bytes:
+        """Return the events that close a stream that has begun and cannot go on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RestError:
+    """An error before anything of an answer was sent.
+
+    Attributes:
+        body: What the HTTP body holds.
+        http_status: Where it is not what Envoy makes of the gRPC status.
+    """
+
+    body: JsonObject
+    http_status: int | None = None
+
+
+# May respell the error's paths as its API has them (ApiError.respell): it is encoded once.
+ErrorEncoder: TypeAlias = Callable[["ApiError"], RestError]

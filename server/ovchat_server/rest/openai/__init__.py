@@ -1,0 +1,1 @@
+"""OpenAI's chat and text completions, with the extensions of OVMS and vLLM."""

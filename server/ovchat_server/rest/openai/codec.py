@@ -1,0 +1,80 @@
+"""OpenAI's API as a codec: readers, encoders of answers, the encoder of errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.chat_request import read_chat_request
+from ovchat_server.api.generation import StreamOptions
+from ovchat_server.api.text_request import read_text_request
+from ovchat_server.rest.body import event
+from ovchat_server.rest.codec import RestError
+from ovchat_server.rest.openai import objects
+from ovchat_server.rest.openai.json_texts import with_parsed_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ovchat_server.api.chat import ChatRequest
+    from ovchat_server.api.completion import Chunk, Completion
+    from ovchat_server.api.errors import ApiError
+    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.limits import Limits
+    from ovchat_server.api.text import TextRequest
+
+DONE = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionEncoder:
+    """Encodes the answer to a chat or a text; see AnswerEncoder. It needs no state.
+
+    Attributes:
+        whole: Makes the object of a whole answer.
+        chunk_object: Makes the object of a chunk.
+        options: What the stream carries besides deltas.
+    """
+
+    whole: Callable[[Completion], JsonObject]
+    chunk_object: Callable[[Chunk, StreamOptions], JsonObject]
+    options: StreamOptions
+
+    def chunk(self, chunk: Chunk) -> bytes:
+        """Return one event."""
+        return event(self.chunk_object(chunk, self.options))
+
+    def end(self) -> bytes:
+        """Return OpenAI's last event."""
+        return DONE
+
+    def failure(self, error: ApiError) -> bytes:
+        """Return the error as an event of its own, and the last event."""
+        return event(objects.error(error)) + DONE
+
+
+def read_chat(fields: JsonObject, *, strict: bool, limits: Limits) -> ChatRequest:
+    """Read a chat; see RequestReader."""
+    return read_chat_request(with_parsed_texts(fields), strict=strict, limits=limits)
+
+
+def read_text(fields: JsonObject, *, strict: bool, limits: Limits) -> TextRequest:
+    """Read a text completion; see RequestReader."""
+    return read_text_request(with_parsed_texts(fields), strict=strict, limits=limits)
+
+
+def chat_encoder(request: ChatRequest) -> CompletionEncoder:
+    """Return the encoder of the answer to a chat."""
+    options = request.stream or StreamOptions()
+    return CompletionEncoder(objects.chat_completion, objects.chat_chunk, options)
+
+
+def text_encoder(request: TextRequest) -> CompletionEncoder:
+    """Return the encoder of a text completion."""
+    options = request.stream or StreamOptions()
+    return CompletionEncoder(objects.text_completion, objects.text_chunk, options)
+
+
+def encode_error(error: ApiError) -> RestError:
+    """Return OpenAI's error object; see ErrorEncoder."""
+    return RestError(objects.error(error), error.http_status)

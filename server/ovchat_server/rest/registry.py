@@ -1,0 +1,66 @@
+"""Which public APIs there are: each RPC with its codec and the call that serves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ovchat.v1 import rest_service_pb2
+from ovchat_server.api.tokenization_request import (
+    read_detokenize_request,
+    read_tokenize_request,
+)
+from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi
+from ovchat_server.rest.openai.codec import (
+    chat_encoder,
+    encode_error,
+    read_chat,
+    read_text,
+    text_encoder,
+)
+from ovchat_server.rest.server_info import ServerInfo
+from ovchat_server.rest.tokenization import detokenized, tokenized
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ovchat_server.rest.apis import Api
+    from ovchat_server.serving.chat import ChatCompletions
+    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.text import TextCompletions
+    from ovchat_server.serving.tokenization import Tokenization
+    from ovchat_server.serving.versions import Versions
+
+SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
+
+
+@dataclass(frozen=True, slots=True)
+class RestServices:
+    """What the REST door offers."""
+
+    chat: ChatCompletions
+    texts: TextCompletions
+    tokenization: Tokenization
+    models: ModelRegistry
+    versions: Versions
+
+
+def public_apis(services: RestServices) -> Mapping[str, Api]:
+    """Return the APIs by the full names of their RPCs."""
+    chat, texts, tokenization = services.chat, services.texts, services.tokenization
+    info = ServerInfo(services.models, services.versions)
+    pb, errors = rest_service_pb2, encode_error
+    apis: dict[str, Api] = {
+        "CreateChatCompletion": GenerationApi(read_chat, chat.answer, chat_encoder, errors),
+        "CreateCompletion": GenerationApi(read_text, texts.answer, text_encoder, errors),
+        "Tokenize": CallApi(read_tokenize_request, tokenization.tokenize, tokenized, errors),
+        "Detokenize": CallApi(
+            read_detokenize_request, tokenization.detokenize, detokenized, errors
+        ),
+        "ListModels": GetApi(pb.RestServiceListModelsRequest, info.models, errors),
+        "GetModel": GetApi(pb.RestServiceGetModelRequest, info.model, errors),
+        "GetLiveness": GetApi(pb.RestServiceGetLivenessRequest, info.liveness, errors),
+        "GetReadiness": GetApi(pb.RestServiceGetReadinessRequest, info.readiness, errors),
+        "GetVersion": GetApi(pb.RestServiceGetVersionRequest, info.version, errors),
+    }
+    return {f"/{SERVICE}/{name}": api for name, api in apis.items()}

@@ -1,0 +1,63 @@
+"""What the server says of itself: its models, its health, its versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import UnavailableError
+from ovchat_server.rest.openai import objects
+
+if TYPE_CHECKING:
+    from ovchat.v1 import rest_service_pb2
+    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.versions import Versions
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Answers GET requests."""
+
+    registry: ModelRegistry
+    versions: Versions
+
+    def models(self, request: rest_service_pb2.RestServiceListModelsRequest) -> JsonObject:
+        """Return the models, or those of a type and a provider."""
+        models: list[JsonValue] = [
+            objects.model(status)
+            for status in self.registry.statuses()
+            if status.matches(request.type, request.provider)
+        ]
+        return {"object": "list", "data": models}
+
+    def model(self, request: rest_service_pb2.RestServiceGetModelRequest) -> JsonObject:
+        """Return one model.
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+        """
+        return objects.model(self.registry.get(request.id).status)
+
+    def liveness(self, _: rest_service_pb2.RestServiceGetLivenessRequest) -> JsonObject:
+        """Say that the server is up, or this would not run."""
+        return {"status": "ok"}
+
+    def readiness(self, _: rest_service_pb2.RestServiceGetReadinessRequest) -> JsonObject:
+        """Say that every model answers.
+
+        Raises:
+            UnavailableError: One does not.
+        """
+        if unready := self.registry.unready():
+            raise UnavailableError(f"Not ready: {unready}.", retry_after=1)
+        return {"status": "ok"}
+
+    def version(self, _: rest_service_pb2.RestServiceGetVersionRequest) -> JsonObject:
+        """Return which versions run."""
+        versions = self.versions
+        return {
+            "version": versions.ovchat,
+            "openvino": versions.openvino,
+            "openvino_genai": versions.openvino_genai,
+        }

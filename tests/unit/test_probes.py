@@ -1,0 +1,42 @@
+"""Which calls are probes, the same in the server and before it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from ovchat_server.launch.envoy_config import EnvoyFiles
+from ovchat_server.rpc.probes import Exempt, exempt
+
+HEALTH = "/grpc.health.v1.Health/Watch"
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+LIVENESS = "/ovchat.v1.RestService/GetLiveness"
+READINESS = "/ovchat.v1.RestService/GetReadiness"
+NO_PROBES = ["/ovchat.v1.RestService/GetVersion", "/ovchat.v1.ChatService/CreateChatCompletion"]
+ALL = [HEALTH, REFLECTION, LIVENESS, READINESS, *NO_PROBES]
+
+
+@pytest.mark.parametrize(
+    ("rule", "probes"),
+    [
+        (Exempt.KEY, [HEALTH, REFLECTION, LIVENESS, READINESS]),
+        (Exempt.LOG, [HEALTH, LIVENESS, READINESS]),
+        (Exempt.DRAIN, [HEALTH, REFLECTION, LIVENESS]),
+    ],
+)
+def test_each_probe_is_exempt_from_what_the_table_says(rule: Exempt, probes: list[str]) -> None:
+    assert [method for method in ALL if exempt(method, rule)] == probes
+
+
+def test_envoys_access_log_leaves_out_the_same_probes() -> None:
+    config = yaml.safe_load(EnvoyFiles.locate().config.read_text())
+    [listener] = config["static_resources"]["listeners"]
+    manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
+    filters = manager["access_log"][0]["filter"]["or_filter"]["filters"]
+    # Requests have the RPC as their path by then.
+    pattern = filters[0]["header_filter"]["header"]["string_match"]["safe_regex"]["regex"]
+    assert [method for method in ALL if re.fullmatch(pattern, method)] == [
+        method for method in ALL if exempt(method, Exempt.LOG)
+    ]
