@@ -11,12 +11,8 @@ import pytest
 from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.limits import Limits
 from ovchat_server.engine.contract.generation import PromptScore
-<<<<<<< HEAD
 from ovchat_server.engine.contract.messages import Capabilities
-from ovchat_server.rest import wire
-=======
 from ovchat_server.rest.openai import objects
->>>>>>> main
 from ovchat_server.rpc import response
 from tests.unit.prompt_tools import chat, piece, scores, text, token
 from tests.unit.serving_tools import READY, ScriptedEngine
