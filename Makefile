@@ -26,6 +26,8 @@ setup: .venv/.installed ## Install ovchat and what its development needs into .v
 run: setup ## Serve the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
 	@exec $(BIN)/ovchat up --model demo=models/demo --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
 
+# Of the random examples that test-all tries: see tests/effort.py.
+TEST_EFFORT := 0.3
 # What runs Python for the tests: CI puts coverage.py before it.
 PYTEST := $(BIN)/python -m pytest
 CLIENTS := tests/rest/node/node_modules/.installed tests/rest/instructor/.venv/.installed
@@ -42,16 +44,16 @@ tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
 	$(@D)/bin/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
-# Files go to the workers in their order: those that take long are not the last.
+# Files go to the workers in the order of their names: the last ones, units, take seconds.
 PARALLEL := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 ifdef PYTEST_ARGS
-test: setup ## Run the tests that need minutes, at most: [PYTEST_ARGS=...] for some, of all.
+test: setup tests/rest/node/node_modules/.installed
 	$(PYTEST) $(PYTEST_ARGS)
 else
-test: setup
+test: setup ## Run the tests, in minutes; [PYTEST_ARGS=...] runs those that it names, slow ones too.
 	$(PYTEST) -m "quiet and not slow"
-	OVCHAT_TEST_EFFORT=$(or $(OVCHAT_TEST_EFFORT),0.3) $(PYTEST) $(PARALLEL) -m "not quiet and not slow"
+	OVCHAT_TEST_EFFORT=$(TEST_EFFORT) $(PYTEST) $(PARALLEL) -m "not quiet and not slow"
 endif
 
 test-all: setup $(CLIENTS) ## Run all tests, and try more examples.

@@ -26,11 +26,11 @@ from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai.pipeline import GenaiPipeline, _plain, _scheduler_config
-
-# The server's own, so that they cannot differ.
 from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
+
+# The server's own, so that they cannot differ.
 
 PROMPT, ANSWER = 64, 64
 PLAIN = "as it is"
@@ -46,7 +46,7 @@ class Contest:
     """Both pipelines, and what to ask them."""
 
     def __init__(self, path: Path, properties: dict[str, str | int | float | bool]) -> None:
-        """Load the model twice."""
+        """EngineLoad the model twice."""
         settings = ModelSettings(name="bench", path=path, properties=properties)
         spec = generation_spec(settings, read_model_files(path))
         self._plain = genai.ContinuousBatchingPipeline(
@@ -56,11 +56,11 @@ class Contest:
             spec.options.device,
             **spec.options.properties,
         )
-        self._tapped = GenaiPipeline(spec)
-        if not self._tapped.capabilities.sees_logits:
+        self._hooked = GenaiPipeline(spec)
+        if not self._hooked.capabilities.sees_logits:
             raise SystemExit("This model's logits cannot be seen.")
         self._ids = itertools.count(1)
-        self._tokens = range(300, min(self._tapped.vocabulary_size, 4000))
+        self._tokens = range(300, min(self._hooked.vocabulary_size, 4000))
 
     def prompts(self, count: int) -> list[tuple[int, ...]]:
         """Prompts that no prefix cache knows."""
@@ -82,11 +82,11 @@ class Contest:
                     handle.read()
         return len(prompts) * ANSWER / (time.perf_counter() - start)
 
-    def tapped(self, prompts: list[tuple[int, ...]], way: str) -> float:
+    def hooked(self, prompts: list[tuple[int, ...]], way: str) -> float:
         """The same with the operation, and something asked of it."""
         sampling, top = WAYS[way]
         handles = [
-            self._tapped.add(
+            self._hooked.add(
                 SequenceRequest(
                     next(self._ids),
                     GenerationRequest(
@@ -106,7 +106,7 @@ class Contest:
         start = time.perf_counter()
         told = 0
         while told < len(prompts) * ANSWER:
-            self._tapped.step()
+            self._hooked.step()
             for output in itertools.chain(*(handle.take() for handle in handles)):
                 if output.finish == MISATTRIBUTED:
                     raise SystemExit("A row of logits was not that of its sequence.")
@@ -131,7 +131,7 @@ def main() -> None:
         order = [PLAIN, *WAYS]
         order = order[number % len(order) :] + order[: number % len(order)]
         found = {
-            way: contest.plain(prompts) if way == PLAIN else contest.tapped(prompts, way)
+            way: contest.plain(prompts) if way == PLAIN else contest.hooked(prompts, way)
             for way in order
             if (prompts := contest.prompts(options.streams))
         }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import statistics
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from typing import TextIO
 
     from benchmarks.plan import Plan
@@ -134,6 +136,24 @@ class Progress:
         """Write a line."""
         elapsed = int(self._clock() - self._start)
         print(f"[{elapsed // 60:3}:{elapsed % 60:02}] {text}", file=self._output, flush=True)
+
+    @contextlib.asynccontextmanager
+    async def repeated(
+        self, describe: Callable[[], str], interval: float = 10
+    ) -> AsyncIterator[None]:
+        """Say what `describe` returns every `interval` seconds until the context is left."""
+
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(interval)
+                self.say(describe())
+
+        task = asyncio.create_task(repeat())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
 
 def duration(seconds: float) -> str:

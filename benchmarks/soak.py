@@ -16,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.schedule import Progress
 from tests.launch.stack import running
 from tests.soak import DEMO, RESOURCES, Soak, quarters
 
@@ -23,11 +24,18 @@ MIB = 1 << 20
 
 
 async def soak(options: argparse.Namespace) -> bool:
-    """Whether all went well."""
+    """Run the load, print what came of it, and return whether all went well."""
+    progress = Progress(sys.stderr)
     with tempfile.TemporaryDirectory() as directory:
         async with running(Path(directory), *DEMO) as stack:
             soak = Soak(stack)
-            await soak.run(options.minutes * 60, options.callers, options.pause)
+
+            def state() -> str:
+                requests = f"{soak.answered.total()} requests answered, {len(soak.wrong)} wrong"
+                return f"{requests}, of {options.minutes:g} min"
+
+            async with progress.repeated(state):
+                await soak.run(options.minutes * 60, options.callers, options.pause)
     print(f"{soak.answered.total()} requests: {dict(soak.answered)}")
     print(f"wrong: {len(soak.wrong)}", *soak.wrong[:20], sep="\n  ")
     for resource in RESOURCES:

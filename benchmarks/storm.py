@@ -20,6 +20,7 @@ from pathlib import Path
 
 import grpc.aio
 
+from benchmarks.schedule import Progress
 from ovchat_server.api.models import ModelState
 from ovchat_server.app import Server
 from ovchat_server.settings import ModelSettings, Settings
@@ -30,7 +31,8 @@ SUCCESSOR = Path(__file__).resolve().parent.parent / "models/successor"
 
 
 async def storm(options: argparse.Namespace) -> bool:
-    """Whether all went well."""
+    """Run the load, print what came of it, and return whether all went well."""
+    progress = Progress(sys.stderr)
     server = Server(_settings(options.blocks))
     async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         await _ready(server)
@@ -42,6 +44,12 @@ async def storm(options: argparse.Namespace) -> bool:
             if options.kill_every:
                 dying = dying_engines(server, "successor", options.kill_every)
                 deaths = await stack.enter_async_context(dying)
+
+            def state() -> str:
+                ended = storm.outcomes.total() - storm.outcomes["again"]
+                return f"{ended} of {options.requests} requests, {len(storm.wrong)} wrong"
+
+            await stack.enter_async_context(progress.repeated(state))
             await storm.run(options.requests, options.at_once)
         seconds = time.monotonic() - start
         held = await _held(server)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from typing import TYPE_CHECKING, Any
+
+import jsonschema
 
 if TYPE_CHECKING:
     import random
@@ -187,3 +191,19 @@ def _union(rng: random.Random, depth: int) -> dict[str, Any]:
         for kind in ("a", "b")
     ]
     return rng.choice(({"anyOf": options}, {"oneOf": kinds}, {"allOf": options[:1]}))
+
+
+def validate(value: Any, schema: Any) -> None:
+    """Do as `jsonschema.validate`, which checks the schema anew for every value.
+
+    Raises:
+        jsonschema.ValidationError: The value does not follow the schema.
+        jsonschema.SchemaError: The schema is none.
+    """
+    _validator(json.dumps(schema)).validate(value)
+
+
+@functools.cache
+def _validator(schema: str) -> jsonschema.Draft202012Validator:
+    jsonschema.Draft202012Validator.check_schema(json.loads(schema))
+    return jsonschema.Draft202012Validator(json.loads(schema))

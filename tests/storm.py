@@ -30,7 +30,9 @@ LONGEST_PROMPT, LONGEST_ANSWER, MOST_CHOICES = 200, 150, 3
 # All characters that the model knows, less the one that a prompt ends with.
 LONGEST_UNTIL_STOP = LAST - FIRST
 CANCELLED_SHARE, UNLIMITED_SHARE, ENDLESS_SHARE = 0.2, 0.5, 0.02
-# Between a refusal because the engine restarts and the next attempt.
+# The engine restarts, or has no place in time: callers are to come back.
+REFUSALS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+# Between a refusal and the next attempt.
 PATIENCE = 0.2
 
 
@@ -75,8 +77,8 @@ class Storm:
 
     Attributes:
         context_length: Of the model.
-        outcomes: How requests ended: "whole", "cancelled", "again" (refused and repeated), or
-            the status of those that were lost.
+        outcomes: How requests ended: "whole", "cancelled", "again" (refused before they began,
+            and repeated), or the status of those that were lost.
         wrong: Texts that are not what the model says.
     """
 
@@ -107,7 +109,7 @@ class Storm:
             try:
                 self.outcomes[await self._read(question)] += 1
             except grpc.aio.AioRpcError as error:
-                if error.code() is grpc.StatusCode.UNAVAILABLE:
+                if error.code() in REFUSALS:
                     # Told so before it began.
                     self.outcomes["again"] += 1
                     await asyncio.sleep(PATIENCE)
@@ -129,7 +131,7 @@ class Storm:
                         return "cancelled"
                     count += 1
         except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNAVAILABLE and any(texts):
+            if error.code() in REFUSALS and any(texts):
                 return "LOST"
             raise
         if any(text != question.answer for text in texts):

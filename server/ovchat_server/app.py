@@ -15,17 +15,19 @@ from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.processors import available, serving
-from ovchat_server.rest.body_reader import BodyReader
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
-from ovchat_server.rest.registry import RestServices, public_apis
+from ovchat_server.rest.registry import public_apis
+from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
-from ovchat_server.rpc.server import ServerOptions, Services, create_server, publish_health
-from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
+from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.text import TextCompletions
+from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.services import Services
+from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
 from ovchat_server.serving.worker_pool import WorkerPool
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from ovchat_server.kinds.base import BuiltModel, ModelKind
     from ovchat_server.settings import ModelSettings, Settings
 
+# The kinds of models that are served.
+KINDS: Sequence[ModelKind] = (TextGeneration(),)
 # Threads for reading large requests, and for tokenize calls. Either may take seconds: in pools of
 # their own, they keep no chat from being rendered.
 READ_THREADS = 2
@@ -51,10 +55,6 @@ END_TIMEOUT = 2.0
 FLUSH_TIMEOUT = 0.5
 
 logger = logging.getLogger(__name__)
-
-
-# The kinds of models that are served.
-KINDS: Sequence[ModelKind] = (TextGeneration(),)
 
 
 class StartError(Exception):
@@ -94,17 +94,22 @@ class Server:
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
-        chat = ChatCompletions(self._models, workers, timeout, settings.limits)
-        texts = TextCompletions(self._models, workers, timeout, settings.limits)
-        tokenization = Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout)
-        versions = installed_versions()
+        services = Services(
+            Completions(ChatEndpoint(), self._models, workers, settings.limits, timeout),
+            Completions(TextEndpoint(), self._models, workers, settings.limits, timeout),
+            Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
+            self._models,
+            installed_versions(),
+            codecs,
+        )
         rest = RestDoor(
-            public_apis(RestServices(chat, texts, tokenization, self._models, versions)),
+            public_apis(services),
             BodyReader(settings.strict_parameters, settings.limits, codecs),
             default_errors=encode_error,
         )
         self._server = create_server(
-            Services(chat, texts, self._models, tokenization, versions, codecs, rest, rest.error),
+            services,
+            RestRpcs(rest, rest.error),
             self._health,
             self._calls,
             ServerOptions(
@@ -193,7 +198,7 @@ class Server:
             await publish_health(self._health, self._models)
 
     def _build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
-        # What no kind recognises, the first one says what it lacks of.
+        # Where no kind recognises the folder, the first one says what it lacks.
         kinds = (kind for kind in self._kinds if kind.recognises(settings.path))
         try:
             return next(kinds, self._kinds[0]).build(settings, host)

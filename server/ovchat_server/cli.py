@@ -1,4 +1,4 @@
-"""The command line: parses, calls, nothing else."""
+"""The command line."""
 
 from __future__ import annotations
 

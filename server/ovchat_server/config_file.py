@@ -1,4 +1,4 @@
-"""Reads the files that options name."""
+"""Reading the config file and the file of API keys."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def file_models(path: Path | None) -> Iterator[ModelSettings]:
-    """The [[models]] of a config file, whose folders are relative to it.
+    """Read the [[models]] of a config file, whose paths are relative to it.
 
     Raises:
-        click.UsageError: They are wrong.
+        click.UsageError: The file is not TOML, or a model is invalid.
     """
     if path is None:
         return
@@ -40,10 +40,10 @@ def file_models(path: Path | None) -> Iterator[ModelSettings]:
 
 
 def file_limits(path: Path | None) -> Limits:
-    """Its [limits].
+    """Read the [limits] of a config file.
 
     Raises:
-        click.UsageError: They are wrong.
+        click.UsageError: The file is not TOML, or a limit is unknown or invalid.
     """
     table = {} if path is None else read_file(path).get("limits", {})
     try:
@@ -56,10 +56,10 @@ def file_limits(path: Path | None) -> Limits:
 
 
 def read_keys(path: Path | None) -> tuple[str, ...]:
-    """The keys of an API key file.
+    """Read the keys of an API key file: one per line, without comments and empty lines.
 
     Raises:
-        click.UsageError: It cannot be read, or has none.
+        click.UsageError: The file cannot be read, or has no key.
     """
     if path is None:
         return ()
@@ -82,10 +82,10 @@ def _to_path(_kind: type, value: object) -> Path:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The tables of a config file.
+    """Read the tables of a config file.
 
     Raises:
-        click.UsageError: It is no TOML, or has other tables.
+        click.UsageError: The file is not TOML, or has unknown tables.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))

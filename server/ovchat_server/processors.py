@@ -1,4 +1,4 @@
-"""Which processors serve, and which compute."""
+"""The processors that servers and Envoy run on, and those left to the engines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 
 
 def available() -> frozenset[int]:
-    """Those that this process may run on."""
+    """Return the processors that this process may run on."""
     return frozenset(os.sched_getaffinity(0))
 
 
 def serving(processors: frozenset[int], servers: int) -> frozenset[int]:
-    """Where servers and Envoy run: not on the first of them, if each server has another.
+    """Return those that servers and Envoy run on: all but the first, if enough are left.
 
     OpenVINO binds the thread that steps an engine to the first. What an engine does alone, such
     as choosing tokens, it does there, while the others have nothing to do; and in its parallel

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ovchat_server.engine.contract.generation_spec import GenerationOptions, Gen
 from tests.conftest import EXACT, ROOT
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import AsyncIterator, Callable
 
     from ovchat_server.api.models import EngineLoad
@@ -56,6 +58,15 @@ class Watched:
         connection = self.engine.supervisor._connection
         assert connection is not None
         return connection
+
+    @property
+    def load(self) -> EngineLoad:
+        load = self.engine.status.load
+        assert load is not None
+        return load
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.connection.kill()

@@ -21,7 +21,7 @@ from ovchat_server.grammar.json_layout import laid_out
 from ovchat_server.grammar.schema_support import unenforced
 from tests.engine.conftest import Watched
 from tests.engine.test_structured_output import PROMPT, TOKENIZER, answer, demo_spec
-from tests.json_schemas import random_schema
+from tests.json_schemas import random_schema, validate
 from tests.unit.dialects.reading import read
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ async def called(watched: Watched, dialect: Dialect, schema: dict[str, Any], cou
         [(name, arguments)] = result.calls
         assert name == NAME
         try:
-            jsonschema.validate(json.loads(arguments), schema)
+            validate(json.loads(arguments), schema)
         except (ValueError, jsonschema.ValidationError) as error:
             pytest.fail(f"{schema}: {written}: {error}")
         found.append(json.loads(arguments))
@@ -203,6 +203,7 @@ def in_order(arguments: dict[str, Any], dialect: Dialect, schema: dict[str, Any]
     return sorted(names) if dialect.name == "gemma" else names
 
 
+@pytest.mark.slow
 @every_dialect
 async def test_arguments_follow_random_schemas(demo: Watched, dialect: Dialect) -> None:
     ended = 0

@@ -22,7 +22,7 @@ from ovchat_server.grammar.json_layout import laid_out
 from ovchat_server.grammar.schema_support import unenforced
 from ovchat_server.serving.answer_form import NO_ARGUMENTS
 from tests.engine.test_structured_output import answer, demo, request
-from tests.json_schemas import random_schema
+from tests.json_schemas import random_schema, validate
 from tests.unit.dialects.writers import WRITERS
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def calls_in(
     after = WRITERS[dialect.name].say("after")
     assert parsed(dialect, text + after, ParserOptions(offered(schemas))) == ("after", calls)
     for name, arguments in calls:
-        jsonschema.validate(json.loads(arguments), schemas[name])
+        validate(json.loads(arguments), schemas[name])
     return calls
 
 
@@ -164,7 +164,10 @@ async def test_forced_calls_follow_their_schemas(
 
 
 @every_form
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("get_weather", marks=pytest.mark.slow), "plan-trip.v2", "plan-trip"],
+)
 async def test_a_function_is_called_by_its_name(
     demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm, name: str
 ) -> None:
@@ -255,6 +258,7 @@ def _is_schema(schema: dict[str, Any]) -> bool:
     return True
 
 
+@pytest.mark.slow
 @every_form
 async def test_a_tool_of_any_schema_is_called_after_it(
     demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
+import string
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +15,9 @@ from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from tests.engine.conftest import Watched, collect, collect_all, request, spec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
+
+    from ovchat_server.engine.contract.generation import Generation
 
 # So little that a step never reads more than the least.
 SHORT = 1e-6
@@ -56,24 +60,59 @@ async def test_an_answer_does_not_depend_on_how_its_prompt_was_read() -> None:
     assert {len(found.tokens) for [found] in whole} == {12}
 
 
+async def held_while_reading(
+    watched: Watched, ask: Callable[[str], list[GenerationRequest]]
+) -> list[Generation]:
+    """Ask, and stop the engine while it reads all of the prompts.
+
+    A busy machine may have us look when all is said: then others are asked, which begin with a
+    text that the prefix cache does not have.
+    """
+    for beginning in string.punctuation:
+        said = watched.load.generated_tokens
+        requests = ask(beginning)
+        asked = [watched.engine.generate([item]) for item in requests]
+        await watched.until_load(
+            lambda load: (
+                load.running_requests == len(requests) or load.generated_tokens > said  # noqa: B023
+            )
+        )
+        watched.send(signal.SIGSTOP)
+        for _ in range(100):
+            # What it had reported by then arrives.
+            await asyncio.sleep(0)
+        if (watched.load.running_requests, watched.load.generated_tokens) == (len(requests), said):
+            return asked
+        watched.send(signal.SIGCONT)
+        for generation in asked:
+            await collect(generation)
+        await watched.idle()
+    pytest.fail("it was never seen reading")
+
+
 async def test_a_short_prompt_is_answered_while_a_long_one_is_read(hasty: Watched) -> None:
     order: list[str] = []
 
-    async def ask(name: str, length: int) -> None:
-        async for _ in (generation := hasty.engine.generate([request("b" * length, 1)])):
-            order.append(name)
-        generation.__exit__(None, None, None)
+    async def read(name: str, generation: Generation) -> None:
+        await collect(generation)
+        order.append(name)
 
-    long = asyncio.create_task(ask("long", LONG_PROMPT))
-    await hasty.until_load(lambda load: load.running_requests == 1)
-    await asyncio.gather(*(ask("short", length) for length in (10, 20, 30)), long)
+    [long] = await held_while_reading(
+        hasty, lambda beginning: [request(beginning + "b" * LONG_PROMPT, 1)]
+    )
+    short = [hasty.engine.generate([request("b" * length, 1)]) for length in (10, 20, 30)]
+    hasty.send(signal.SIGCONT)
+    await asyncio.gather(*(read("short", one) for one in short), read("long", long))
     assert order == ["short"] * 3 + ["long"]
     await hasty.idle()
 
 
 async def test_who_gives_up_while_its_prompt_is_read_frees_its_blocks(hasty: Watched) -> None:
-    with hasty.engine.generate([request("b" * LONG_PROMPT, 5)]):
-        await hasty.until_load(lambda load: load.running_requests == 1)
+    [given_up] = await held_while_reading(
+        hasty, lambda beginning: [request(beginning + "b" * LONG_PROMPT, 5)]
+    )
+    with given_up:
+        hasty.send(signal.SIGCONT)
     await hasty.idle()
     assert await collect(hasty.engine.generate([request("c" * LONG_PROMPT, 3)])) == (
         "def",
@@ -82,8 +121,9 @@ async def test_who_gives_up_while_its_prompt_is_read_frees_its_blocks(hasty: Wat
 
 
 async def test_who_dies_while_prompts_are_read_costs_nobody_an_answer(hasty: Watched) -> None:
-    asked = [hasty.engine.generate([request(letter * 600, 3)]) for letter in "bcd"]
+    asked = await held_while_reading(
+        hasty, lambda beginning: [request(beginning + letter * 600, 3) for letter in "bcd"]
+    )
     answers = asyncio.gather(*map(collect, asked))
-    await hasty.until_load(lambda load: load.running_requests == 3)
     hasty.kill()
     assert [text for text, _ in await answers] == ["cde", "def", "efg"]

@@ -146,9 +146,11 @@ async def test_an_engine_that_hangs_is_found_however_many_ask_and_leave() -> Non
 
 
 async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_on() -> None:
-    async with engine(load_timeout=8.0) as watched:
+    async with engine() as watched:
         stream = watched.engine.generate([request("a", 900)])
         first = await anext(stream)
+        # For the start that hangs alone: others may take as long as a busy machine needs.
+        patient, watched.engine._spec = watched.engine._spec, spec(load_timeout=0.5)
         watched.kill()
         await watched.until(ModelState.UNAVAILABLE)
         await watched.until(ModelState.LOADING)
@@ -157,7 +159,8 @@ async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_
         hanging = watched.pid
         os.kill(hanging, signal.SIGSTOP)
 
-        await watched.until_reason("not loaded in 8 seconds")
+        await watched.until_reason("not loaded in 0.5 seconds")
+        watched.engine._spec = patient
 
         rest, _ = await collect(stream)
         assert rest == successor_text("a", 900)[len(first.tokens) :]

@@ -8,8 +8,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
-
 from ovchat_server.api.chat import Message, PromptEnding, Role, Tool
 from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects import hermes
@@ -22,6 +20,7 @@ from ovchat_server.serving.model_files import read_model_files
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched
 from tests.engine.test_structured_output import DEMO, answer, demo_spec
+from tests.json_schemas import validate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -113,7 +112,7 @@ def calls_in(said: str) -> int:
     calls = CALL.findall(said)
     assert len(calls) == said.count("</tool_call>")
     for call in calls:
-        jsonschema.validate(json.loads(call), SCHEMA)
+        validate(json.loads(call), SCHEMA)
     return len(calls)
 
 

@@ -15,7 +15,7 @@ import openvino_genai as genai
 import pytest
 
 from ovchat_server.engine.contract.generation import TokenFinish
-from ovchat_server.engine.genai.grammar_compiler import ScratchPipeline, structured, vocabulary_size
+from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, load_compiler, structured
 from ovchat_server.grammar.schema_support import unenforced
 from tests.combined_schemas import combined_schema
 from tests.conftest import ROOT
@@ -172,14 +172,14 @@ def checked(schema: Any) -> jsonschema.Draft202012Validator:
 
 
 def test_whatever_stands_together_holds_or_is_refused() -> None:
-    scratch = ScratchPipeline(genai.Tokenizer(str(ROOT / DEMO)), vocabulary_size(str(ROOT / DEMO)))
+    compiler = load_compiler(str(ROOT / DEMO))
     outcomes = []
     for seed in range(500):
         schema = combined_schema(random.Random(seed))
         if unenforced(schema):
             outcomes.append("refused")
             continue
-        said = sampled(scratch, grammar("json_schema", schema), seed)
+        said = sampled(compiler, grammar("json_schema", schema), seed)
         outcomes.append("length" if said is None else "valid")
         if said is not None:
             checked(schema).validate(json.loads(said))
@@ -189,7 +189,7 @@ def test_whatever_stands_together_holds_or_is_refused() -> None:
     assert outcomes.count("refused") < len(outcomes) / 3
 
 
-def sampled(scratch: ScratchPipeline, grammar: str, seed: int) -> str | None:
+def sampled(compiler: GrammarCompiler, grammar: str, seed: int) -> str | None:
     """A text under a grammar, of tokens that are all as likely; None: it did not end."""
     config = genai.GenerationConfig()
     config.max_new_tokens = 120
@@ -198,7 +198,7 @@ def sampled(scratch: ScratchPipeline, grammar: str, seed: int) -> str | None:
     config.stop_token_ids = {END}
     config.structured_output_config = structured(grammar)
     prompt = ov.Tensor(np.array([[0]], dtype=np.int64))
-    [result] = scratch._pipeline.generate([prompt], [config])
+    [result] = compiler._pipeline.generate([prompt], [config])
     if result.finish_reasons[0] != genai.GenerationFinishReason.STOP:
         return None
     return TOKENIZER.decode(result.m_generation_ids[0], special_tokens=False)

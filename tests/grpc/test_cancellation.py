@@ -12,6 +12,9 @@ from tests.grpc.test_chat import until_idle
 if TYPE_CHECKING:
     from tests.grpc.conftest import Client
 
+# Within a second nothing may be held any more.
+pytestmark = pytest.mark.quiet
+
 # Long enough to be running still whenever a test looks.
 LONG = 4000
 # The same for several that run together: no room is kept for all of what they may say.

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ovchat_server.settings import ModelSettings, Settings
     from tests.grpc.conftest import Client
 
+# Within a second nothing may be held any more.
+pytestmark = pytest.mark.quiet
+
 # Of the 222 that the small pool holds.
 LONG = 200
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat.v1 import chat_pb2, message_pb2
+from tests.effort import scaled
 from tests.grpc.requests import ask, joined, successor, text_of, user
 from tests.successor import successor_text
 
@@ -101,6 +102,7 @@ async def test_an_answer_ends_before_a_stop_text(client: Client) -> None:
     assert completion.choices[0].stop_reason == "fgh"
 
 
+@pytest.mark.quiet
 async def test_a_stop_text_frees_the_engine(client: Client) -> None:
     await client.chat.CreateChatCompletion(successor("a", 4000, stop=["f"]))
 
@@ -154,7 +156,8 @@ async def test_thirty_two_streams_run_in_one_batch_and_none_sees_anothers_tokens
 
 async def test_a_stream_among_thirty_two_equals_itself_alone(client: Client) -> None:
     requests = [
-        ask(f"Count to {60 + number}", temperature=0, max_tokens=120) for number in range(32)
+        ask(f"Count to {60 + number}", temperature=0, max_tokens=scaled(120))
+        for number in range(32)
     ]
     alone = [joined(await stream(client, request)) for request in requests]
 
@@ -164,6 +167,7 @@ async def test_a_stream_among_thirty_two_equals_itself_alone(client: Client) -> 
     assert (await client.model("demo")).load.peak_batch_size == 32
 
 
+@pytest.mark.slow
 async def test_streams_without_a_limit_share_a_cache_too_small_for_all(client: Client) -> None:
     # 16 answers of as many tokens as the context holds ask for four times the blocks there are.
     model = await client.model("successor")

@@ -53,6 +53,7 @@ async def test_an_envoy_that_hangs_does_not_hold_up_the_end(hung_envoy: Any) -> 
     assert stopped == ["server", "Envoy"]
 
 
+@pytest.mark.slow
 async def test_a_stopped_envoy_and_its_servers_end(tmp_path: Path) -> None:
     async with running(tmp_path) as stack:
         send(await stack.one("envoy"), signal.SIGSTOP)
@@ -110,7 +111,7 @@ async def test_a_third_signal_waits_for_nothing(hung_envoy: Any) -> None:
     service: Any = SimpleNamespace(stop_now=stop_now)
     received: asyncio.Queue[int] = asyncio.Queue()
     signals: Any = SimpleNamespace(next=received.get)
-    ending = asyncio.create_task(up._insist(hung_envoy, [service], service, signals))
+    ending = asyncio.create_task(up._stop_at_signal(hung_envoy, [service], service, signals))
     received.put_nowait(signal.SIGTERM)
     await told.wait()
     assert not ending.done()

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import json_format
 
 from ovchat_server.api import parameters
-from ovchat_server.api.tokenization_request import FORMS, OF_MESSAGES
+from ovchat_server.api.tokenization_request import INPUTS, OF_MESSAGES
 from tests.parameters import endpoints, form, generation, length, logits, prompts, values
 from tests.parameters.doors import RefusedError
 
@@ -79,7 +79,7 @@ def _tokenize_base(name: str, value: Any) -> Fields:
     """A text or a conversation, whichever the parameter belongs to."""
     if name in OF_MESSAGES:
         return endpoints.MESSAGES
-    if name in FORMS and value is not None:
+    if name in INPUTS and value is not None:
         return {"model": endpoints.TEXT["model"]}
     return endpoints.TEXT
 

@@ -149,7 +149,8 @@ CHOICES: list[Effect] = [
 STREAM: list[Effect] = [
     *of_both(
         "stream",
-        COUNT,
+        # A reader that the machine keeps from reading gets few chunks: not of so many tokens.
+        both(COUNT, max_tokens=1000),
         {"stream": True},
         lambda without, given: not without.usages and len(given.usages) > 3,
     ),

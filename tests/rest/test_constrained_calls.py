@@ -10,6 +10,7 @@ import msgspec
 import openai
 import pytest
 
+from tests.json_schemas import validate
 from tests.rest.conftest import running_stack
 from tests.rest.questions import HELLO, PARIS, SUM, TWO_CITIES, WEATHER
 from tests.structured_output import SCHEMA, assert_valid
@@ -67,7 +68,7 @@ def test_arguments_follow_the_schema_once_a_call_is_opened(sdk: openai.OpenAI) -
 
     [(name, arguments)] = called(choice)
     assert (name, choice.finish_reason) == ("get_forecast", "tool_calls")
-    jsonschema.validate(arguments, FORECAST["function"]["parameters"])
+    validate(arguments, FORECAST["function"]["parameters"])
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -78,7 +79,7 @@ def test_arguments_follow_the_schema_at_any_temperature(sdk: openai.OpenAI, seed
 
     for name, arguments in called(choice):
         assert name == "get_forecast"
-        jsonschema.validate(arguments, FORECAST["function"]["parameters"])
+        validate(arguments, FORECAST["function"]["parameters"])
 
 
 def test_text_without_calls_is_what_it_is_without_tools_held_to(
@@ -95,7 +96,7 @@ def test_a_model_may_be_left_to_itself(unconstrained: openai.OpenAI) -> None:
     [(_, arguments)] = called(choices(unconstrained, messages=PARIS, tools=[FORECAST]))
 
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(arguments, FORECAST["function"]["parameters"])
+        validate(arguments, FORECAST["function"]["parameters"])
 
 
 def test_arguments_are_streamed_as_they_are_generated(sdk: openai.OpenAI) -> None:
@@ -130,7 +131,7 @@ def test_only_allowed_tools_are_called(sdk: openai.OpenAI) -> None:
     [(other, arguments)] = called(choices(sdk, **asked, tool_choice=only("get_forecast")))
 
     assert (chosen, other) == ("get_weather", "get_forecast")
-    jsonschema.validate(arguments, FORECAST["function"]["parameters"])
+    validate(arguments, FORECAST["function"]["parameters"])
     assert (
         called(choices(sdk, messages=HELLO, tools=[WEATHER], tool_choice=only("get_weather"))) == []
     )
@@ -262,7 +263,7 @@ def test_a_format_beside_tools_makes_no_more_calls(sdk: openai.OpenAI, city: str
 def test_strict_tools_are_held_to_even_where_others_are_not(unconstrained: openai.OpenAI) -> None:
     strict = {"type": "function", "function": FORECAST["function"] | {"strict": True}}
     [(_, arguments)] = called(choices(unconstrained, messages=PARIS, tools=[strict]))
-    jsonschema.validate(arguments, FORECAST["function"]["parameters"])
+    validate(arguments, FORECAST["function"]["parameters"])
 
 
 @pytest.mark.parametrize("tool_choice", ["auto", "required"])

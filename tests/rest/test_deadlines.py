@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from ovchat_server.settings import ModelSettings
 
+# Within a second nothing may be held any more.
+pytestmark = pytest.mark.quiet
+
 CHAT = "/v3/chat/completions"
 LONG: dict[str, Any] = {
     "model": "successor",

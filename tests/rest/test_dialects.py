@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import msgspec
 import openai
 import pytest
 
+from tests.json_schemas import validate
 from tests.rest.conftest import running_stack
 from tests.rest.questions import HELLO, PARIS, WEATHER
 from tests.structured_output import SCHEMA, assert_valid
@@ -33,6 +33,8 @@ STRICT: dict[str, Any] = {
 }
 
 NAMED = {"type": "function", "function": {"name": "get_weather"}}
+
+pytestmark = pytest.mark.slow
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
@@ -85,7 +87,7 @@ def test_a_call_can_be_forced(others: openai.OpenAI, dialect: str, tool_choice: 
         parallel_tool_calls=False,
     ):
         [found] = arguments(choice)
-        jsonschema.validate(found, CITY)
+        validate(found, CITY)
         assert (choice.message.content, choice.finish_reason) == (None, "tool_calls")
 
 
@@ -102,7 +104,7 @@ def test_an_answer_has_its_format_or_calls(others: openai.OpenAI, dialect: str) 
         if calls := arguments(choice):
             assert choice.message.content is None
             for found in calls:
-                jsonschema.validate(found, CITY)
+                validate(found, CITY)
         else:
             assert_valid(choice.message.content, SCHEMA)
 

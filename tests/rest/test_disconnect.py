@@ -13,6 +13,9 @@ from tests.rest.conftest import until_idle
 if TYPE_CHECKING:
     from tests.rest.conftest import Stack
 
+# Within a second nothing may be held any more.
+pytestmark = pytest.mark.quiet
+
 LONG = {"model": "successor", "messages": [{"role": "user", "content": "a"}], "max_tokens": 4000}
 
 

@@ -42,6 +42,7 @@ async def test_a_stream_passes(port: int) -> None:
     assert joined(chunks) == successor_text("a", 50)
 
 
+@pytest.mark.slow
 async def test_many_streams_share_a_connection(port: int) -> None:
     async def one(stub: chat_service_pb2_grpc.ChatServiceStub, start: str) -> str:
         chunks = []
@@ -73,6 +74,7 @@ async def test_an_error_keeps_its_details(port: int) -> None:
     assert info.reason == "UNSUPPORTED_PARAMETER"
 
 
+@pytest.mark.quiet
 async def test_a_deadline_reaches_the_engine(port: int, http: httpx.AsyncClient) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = chat_service_pb2_grpc.ChatServiceStub(channel)

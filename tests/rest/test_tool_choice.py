@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema
 import openai
 import pytest
 
+from tests.json_schemas import validate
 from tests.rest.questions import HELLO, PARIS, SUM, TWO_CITIES, WEATHER
 
 TIME: dict[str, Any] = {
@@ -55,13 +55,13 @@ def test_a_required_call_is_made_whatever_was_said(sdk: openai.OpenAI) -> None:
         sdk, messages=HELLO, tools=[TIME], tool_choice="required", parallel_tool_calls=False
     )
     assert name == "get_time"
-    jsonschema.validate(arguments, TIME["function"]["parameters"])
+    validate(arguments, TIME["function"]["parameters"])
 
 
 def test_a_function_by_name_is_the_one_that_is_called(sdk: openai.OpenAI) -> None:
     [(name, arguments)] = calls(sdk, messages=PARIS, tools=[WEATHER, TIME, PING], tool_choice=NAMED)
     assert name == "get_time"
-    jsonschema.validate(arguments, TIME["function"]["parameters"])
+    validate(arguments, TIME["function"]["parameters"])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -69,7 +69,7 @@ def test_the_arguments_follow_the_schema_at_any_temperature(sdk: openai.OpenAI, 
     [(_, arguments)] = calls(
         sdk, messages=HELLO, tools=[TIME], tool_choice=NAMED, temperature=2, seed=seed
     )
-    jsonschema.validate(arguments, TIME["function"]["parameters"])
+    validate(arguments, TIME["function"]["parameters"])
 
 
 def test_a_function_without_parameters_is_called_with_none(sdk: openai.OpenAI) -> None:

@@ -8,10 +8,7 @@ from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.engine.contract.generation import GeneratedTokens, PromptScore, TokenFinish
-from ovchat_server.serving.chat import ChatCompletions
-from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.text import TextCompletions
-from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, served
+from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, chats, served, texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +59,7 @@ async def chat(
     """The answer to a message, which is the prompt as it stands."""
     messages = [{"role": "user", "content": said}]
     request = read_chat_request({"model": "demo", "messages": messages, **fields})
-    return await ChatCompletions(ModelRegistry([served(engine)]), WORKERS, None, limits).answer(
-        request
-    )
+    return await chats(served(engine), limits).answer(request)
 
 
 async def text(
@@ -72,6 +67,4 @@ async def text(
 ) -> Answer:
     """The answer to a text, or some."""
     request = read_text_request({"model": "demo", "prompt": prompt, **fields})
-    return await TextCompletions(ModelRegistry([served(engine)]), WORKERS, None, limits).answer(
-        request
-    )
+    return await texts(served(engine), limits).answer(request)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovchat_server.engine.contract.generation import BeamSearch, PromptScore
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.cache_salt import Salts, unsalted
+from ovchat_server.engine.genai.cache_salt import CacheSalts, unsalted
 from ovchat_server.engine.scheduling.kv_pool import KvPool
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.scheduler import Scheduler
@@ -183,7 +183,7 @@ class Pipeline:
         self.read_tokens: list[int] = []
         self._cached: set[tuple[int, ...]] = set()
         self.scored_tokens = scored_tokens
-        self._salts = Salts()
+        self._salts = CacheSalts()
         # The same of those whose tokens are told of.
         self.scored: list[int] = []
 
@@ -258,7 +258,7 @@ class Pipeline:
     def _score(self, handle: Handle, scores: PromptScores) -> None:
         tokens = unsalted(handle.request.generation.prompt)
         for end in range(len(tokens) - self._unread(handle), len(tokens)):
-            scores.look(end, row_of(tokens[: end + 1]))
+            scores.observe(end, row_of(tokens[: end + 1]))
 
     def _unread(self, handle: Handle) -> int:
         prompt = handle.request.generation.prompt
@@ -365,8 +365,8 @@ class Run:
             if request.generation.prompt_logprobs is not None:
                 scores = PromptScores(request.generation.prompt, request.generation.prompt_logprobs)
                 for end in range(len(request.generation.prompt)):
-                    scores.look(end, row_of(request.generation.prompt[: end + 1]))
-                assert self.scores[request.id] == scores.told
+                    scores.observe(end, row_of(request.generation.prompt[: end + 1]))
+                assert self.scores[request.id] == scores.gathered
 
 
 def sequence(identifier: int, prompt: int, answer: int, **fields: Any) -> SequenceRequest:

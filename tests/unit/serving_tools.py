@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import OverloadedError
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
+from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
-from ovchat_server.serving.models import ServedModel
+from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.text_tools import byte_tokenizer
 
@@ -23,10 +27,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    from ovchat_server.api.limits import Limits
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.serving.chat import ChatCompletions
+    from ovchat_server.serving.text import TextCompletions
 
-WORKERS = WorkerPool("test")
+WORKERS = WorkerPool("test", 1)
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100
@@ -91,6 +98,16 @@ class ScriptedEngine:
         self.asked += requests
         self.askers.append(caller)
         return self.generation
+
+
+def chats(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
+    """The pipeline of chats with one model."""
+    return Completions(ChatEndpoint(), ModelRegistry([model]), WORKERS, limits)
+
+
+def texts(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
+    """The pipeline of text completions with one model."""
+    return Completions(TextEndpoint(), ModelRegistry([model]), WORKERS, limits)
 
 
 def served(

@@ -11,10 +11,7 @@ from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
-from ovchat_server.serving.chat import ChatCompletions
-from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.text import TextCompletions
-from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, served
+from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, chats, served, texts
 from tests.unit.text_tools import byte_tokenizer
 
 if TYPE_CHECKING:
@@ -32,8 +29,7 @@ def said(index: int, text: str, finish: TokenFinish | None = None) -> GeneratedT
 async def answer(engine: ScriptedEngine, tokenizer: Tokenizer = TOKENIZER, **fields: Any) -> Answer:
     messages = [{"role": "user", "content": "Hello"}]
     request = read_chat_request({"model": "demo", "messages": messages} | fields)
-    models = ModelRegistry([served(engine, tokenizer=tokenizer)])
-    return await ChatCompletions(models, WORKERS).answer(request)
+    return await chats(served(engine, tokenizer=tokenizer)).answer(request)
 
 
 async def streamed(answer: Answer, options: StreamOptions | None = None) -> list[Chunk]:
@@ -76,9 +72,10 @@ async def test_a_text_completion_names_its_own_token_in_any_case() -> None:
     piece = GeneratedTokens(
         0, tokens, TokenFinish.LENGTH, (-2.0, -0.2), (((x, -0.1),), ((tokens[1], -0.2),))
     )
-    texts = TextCompletions(ModelRegistry([served(ScriptedEngine([piece]))]), WORKERS)
     request = read_text_request({"model": "demo", "prompt": "Hi", "logprobs": 1})
-    [choice] = (await (await texts.answer(request)).whole()).choices
+    [choice] = (
+        await (await texts(served(ScriptedEngine([piece]))).answer(request)).whole()
+    ).choices
 
     told = [[top.text for top in item.alternatives] for item in choice.logprobs or ()]
     assert told == [["x", "a"], ["b"]]
@@ -146,6 +143,8 @@ async def test_a_model_that_is_gone_leaves_nothing_of_its_tokenizer() -> None:
 
     gone = weakref.ref(tokenizer)
     del tokenizer
+    # A worker thread may hold its last work until it takes the next.
+    await WORKERS.run(int)
     gc.collect()
 
     assert gone() is None

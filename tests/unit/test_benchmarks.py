@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from typing import TYPE_CHECKING
 
@@ -254,6 +255,19 @@ def test_progress_says_how_much_time_has_passed() -> None:
         "2 min",
         "50 min",
     ]
+
+
+async def test_progress_is_repeated_until_it_is_over() -> None:
+    output, described = io.StringIO(), asyncio.Event()
+
+    def describe() -> str:
+        described.set()
+        return "some requests"
+
+    async with Progress(output, Clock()).repeated(describe, interval=0):
+        await described.wait()
+
+    assert "[  0:00] some requests\n" in output.getvalue()
 
 
 def test_a_report_says_what_was_left_out(tmp_path: Path) -> None:

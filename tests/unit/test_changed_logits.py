@@ -14,12 +14,17 @@ from ovchat_server.api.errors import ApiError, InvalidRequestError
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.engine.contract.generation import Sampling
 from ovchat_server.engine.contract.messages import Capabilities
-from ovchat_server.serving.chat import ChatCompletions
-from ovchat_server.serving.logits import MAX_BANNED_TOKENS
-from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.text import TextCompletions
+from ovchat_server.serving.bad_words import MAX_BANNED_TOKENS
 from ovchat_server.tokenizer.huggingface import Tokenizer
-from tests.unit.serving_tools import READY, TOKENIZER, VOCABULARY, WORKERS, ScriptedEngine, served
+from tests.unit.serving_tools import (
+    READY,
+    TOKENIZER,
+    VOCABULARY,
+    ScriptedEngine,
+    chats,
+    served,
+    texts,
+)
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest
@@ -38,16 +43,16 @@ CHANGES: dict[str, Any] = {
 
 async def asked(model: ServedModel | None = None, **fields: Any) -> list[GenerationRequest]:
     """What the engine of the model is asked for by a chat; a text completion asks the same."""
-    models = ModelRegistry([model or served()])
+    model = model or served()
     messages = [{"role": "user", "content": "Hi"}]
     chat = read_chat_request({"model": "demo", "messages": messages, "seed": 1, **fields})
-    said = await ChatCompletions(models, WORKERS).answer(chat)
+    said = await chats(model).answer(chat)
     text = read_text_request({"model": "demo", "prompt": "Hi", "seed": 1, **fields})
-    written = await TextCompletions(models, WORKERS).answer(text)
-    assert [request.sampling for request in said.requests] == [
-        request.sampling for request in written.requests
+    written = await texts(model).answer(text)
+    assert [request.sampling for request in said.plan.requests] == [
+        request.sampling for request in written.plan.requests
     ]
-    return list(said.requests)
+    return list(said.plan.requests)
 
 
 async def sampling(model: ServedModel | None = None, **fields: Any) -> Sampling:
@@ -70,12 +75,12 @@ async def refused(model: ServedModel, **fields: Any) -> list[tuple[str, str]]:
 async def _chat(model: ServedModel, **fields: Any) -> None:
     messages = [{"role": "user", "content": "Hi"}]
     request = read_chat_request({"model": "demo", "messages": messages, **fields})
-    await ChatCompletions(ModelRegistry([model]), WORKERS).answer(request)
+    await chats(model).answer(request)
 
 
 async def _text(model: ServedModel, **fields: Any) -> None:
     request = read_text_request({"model": "demo", "prompt": "Hi", **fields})
-    await TextCompletions(ModelRegistry([model]), WORKERS).answer(request)
+    await texts(model).answer(request)
 
 
 async def test_the_engine_is_asked_for_all_of_it() -> None:
@@ -113,13 +118,13 @@ async def test_every_choice_has_them() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 20])
 async def test_as_many_alternatives_are_asked_for(number: int) -> None:
-    models = ModelRegistry([served()])
+    model = served()
     messages = [{"role": "user", "content": "Hi"}]
     chat = {"model": "demo", "messages": messages, "logprobs": True, "top_logprobs": number}
     text = {"model": "demo", "prompt": "Hi", "logprobs": number}
-    said = await ChatCompletions(models, WORKERS).answer(read_chat_request(chat))
-    written = await TextCompletions(models, WORKERS).answer(read_text_request(text))
-    for [request] in (said.requests, written.requests):
+    said = await chats(model).answer(read_chat_request(chat))
+    written = await texts(model).answer(read_text_request(text))
+    for [request] in (said.plan.requests, written.plan.requests):
         assert (request.logprobs, request.top_logprobs) == (True, number)
 
 

@@ -27,7 +27,7 @@ HARMLESS = {
     "a new enum value": (VALUE, VALUE + "  CAPABILITY_MORE = 99;\n"),
     "a new message": ("message Model {", "message More {}\n\nmessage Model {"),
     "a new RPC": (RPC, "  rpc MoreModels(Model) returns (Model);\n" + RPC),
-    "a comment": ("// Why it does not, for an operator.", "// Why not."),
+    "a comment": ("// The reason why the model is not ready, for operators.", "// Why not."),
     "a deprecation": (FIELD, FIELD.replace(";", " [deprecated = true];")),
 }
 BREAKING = {

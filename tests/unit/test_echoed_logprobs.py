@@ -57,15 +57,15 @@ async def test_the_prompts_tokens_come_before_the_answers() -> None:
 
 async def test_the_engine_is_asked_to_tell_of_the_prompt() -> None:
     answer = await text(script(), "Hi", echo=True, logprobs=2)
-    [request] = answer.requests
+    [request] = answer.plan.requests
     assert (request.prompt_logprobs, request.logprobs, request.top_logprobs) == (2, True, 2)
     for fields in ({"logprobs": 2}, {"echo": True}):
-        [request] = (await text(script(), "Hi", **fields)).requests
+        [request] = (await text(script(), "Hi", **fields)).plan.requests
         assert request.prompt_logprobs is None
 
 
 async def test_a_chats_echo_is_no_prompt() -> None:
-    [request] = (await chat(ScriptedEngine(), "Hi", echo=True, logprobs=True)).requests
+    [request] = (await chat(ScriptedEngine(), "Hi", echo=True, logprobs=True)).plan.requests
     assert request.prompt_logprobs is None
 
 
@@ -217,7 +217,7 @@ async def test_each_form_tells_as_many_as_it_was_asked_for(echoed: int, listed: 
     answer = await text(engine, "Hi", echo=True, logprobs=echoed, prompt_logprobs=listed)
     [choice] = await bodies(answer)
 
-    assert answer.requests[0].prompt_logprobs == 2
+    assert answer.plan.requests[0].prompt_logprobs == 2
     [_, told] = choice["prompt_logprobs"]
     assert [*told] == [str(token(item)) for item in "iab"[: listed + 1]]
     [_, tops, _] = choice["logprobs"]["top_logprobs"]
@@ -231,7 +231,9 @@ async def test_a_prompt_alone_is_told_of(streamed: bool) -> None:  # noqa: FBT00
     choices = await (parts(answer) if streamed else bodies(answer))
 
     # One choice of each prompt is enough to know it.
-    assert [(item.max_tokens, item.prompt_logprobs) for item in answer.requests] == [(1, 0)] * 2
+    assert [(item.max_tokens, item.prompt_logprobs) for item in answer.plan.requests] == [
+        (1, 0)
+    ] * 2
     assert [item["index"] for item in choices] == [0, 1, 2, 3]
     assert [item["text"] for item in choices] == ["Hi", "Hi", "you", "you"]
     assert {item["finish_reason"] for item in choices} == {"length"}
@@ -239,7 +241,7 @@ async def test_a_prompt_alone_is_told_of(streamed: bool) -> None:  # noqa: FBT00
         *[[None, -1]] * 2,
         *[[None, -1, -2]] * 2,
     ]
-    usage = answer._usage()
+    usage = answer.usage()
     assert (usage.prompt_tokens, usage.completion_tokens) == (5, 0)
 
 
@@ -249,7 +251,7 @@ async def test_what_the_engine_says_to_a_prompt_alone_is_nobodys() -> None:
     [choice] = await bodies(answer)
 
     assert (choice["text"], choice["logprobs"]["tokens"]) == ("Hi", ["H", "i"])
-    assert answer._usage().completion_tokens == 0
+    assert answer.usage().completion_tokens == 0
 
 
 async def test_a_prompt_alone_is_listed_too() -> None:
@@ -263,8 +265,8 @@ async def test_a_prompt_alone_is_listed_too() -> None:
 
 async def test_a_prompt_that_is_told_of_leaves_room_for_a_token() -> None:
     echo: dict[str, Any] = {"echo": True, "max_tokens": 0}
-    assert not (await text(ScriptedEngine(), "a" * CONTEXT, **echo)).requests
-    assert (await text(ScriptedEngine(), "a" * (CONTEXT - 1), logprobs=0, **echo)).requests
+    assert not (await text(ScriptedEngine(), "a" * CONTEXT, **echo)).plan.requests
+    assert (await text(ScriptedEngine(), "a" * (CONTEXT - 1), logprobs=0, **echo)).plan.requests
     with pytest.raises(ContextLengthExceededError) as caught:
         await text(ScriptedEngine(), "a" * CONTEXT, logprobs=0, **echo)
     assert caught.value.param == "prompt"

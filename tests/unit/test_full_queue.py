@@ -7,25 +7,21 @@ import pytest
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import InvalidRequestError, OverloadedError
 from ovchat_server.api.text_request import read_text_request
-from ovchat_server.serving.chat import ChatCompletions
-from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.text import TextCompletions
-from tests.unit.serving_tools import CONTEXT, WORKERS, ScriptedEngine, served
+from tests.unit.serving_tools import CONTEXT, ScriptedEngine, chats, served, texts
 
 
 async def chat(engine: ScriptedEngine) -> None:
     """Ask with a template that can render nothing: whoever tries is told so."""
-    models = ModelRegistry([served(engine, template="{{ raise_exception('tried') }}")])
+    model = served(engine, template="{{ raise_exception('tried') }}")
     messages = [{"role": "user", "content": "Hello"}]
     request = read_chat_request({"model": "demo", "messages": messages})
-    await ChatCompletions(models, WORKERS).answer(request)
+    await chats(model).answer(request)
 
 
 async def go_on(engine: ScriptedEngine, **fields: object) -> None:
     """Ask with a prompt that is too long."""
-    models = ModelRegistry([served(engine)])
     request = read_text_request({"model": "demo", "prompt": "a" * 2 * CONTEXT} | fields)
-    await TextCompletions(models, WORKERS).answer(request)
+    await texts(served(engine)).answer(request)
 
 
 @pytest.mark.parametrize("ask", [chat, go_on])

@@ -27,42 +27,44 @@ from ovchat_server.engine.contract.generation import (
     GenerationStatus,
     Sampling,
 )
+from ovchat_server.serving.context import ContextWindow
 from ovchat_server.serving.generation import (
     DEFAULT_TOP_K,
-    PromptTokens,
     generation_requests,
     resolve_sampling,
-    truncated,
 )
+from ovchat_server.serving.limits import check_limits
 from ovchat_server.serving.model_files import GenerationDefaults
+from ovchat_server.serving.render import RenderedPrompt
 from ovchat_server.serving.structured_output import NO_GRAMMAR
 from tests.unit.serving_tools import CONTEXT, SEARCH_LENGTHS, VOCABULARY, ScriptedEngine, served
 
 if TYPE_CHECKING:
     from ovchat_server.serving.models import ServedModel
 
-PROMPT = PromptTokens(FieldPath.of("messages"), (1, 2, 3))
+PROMPT = RenderedPrompt(FieldPath.of("messages"), (1, 2, 3))
 
 
 def requests(
     params: GenerationParams | None = None,
-    *prompts: PromptTokens,
+    *prompts: RenderedPrompt,
     model: ServedModel | None = None,
 ) -> list[GenerationRequest]:
-    return generation_requests(
-        model or served(), params or GenerationParams(), prompts or [PROMPT], NO_GRAMMAR
-    )
+    model, params, prompts = model or served(), params or GenerationParams(), prompts or (PROMPT,)
+    lengths = check_limits(model, params, prompts)
+    sampling = resolve_sampling(params.sampling, model.files.defaults)
+    return generation_requests(params, prompts, lengths, sampling, NO_GRAMMAR)
 
 
-def prompt(tokens: int, field: str = "messages") -> PromptTokens:
-    return PromptTokens(FieldPath.of(field), (1,) * tokens)
+def prompt(tokens: int, field: str = "messages") -> RenderedPrompt:
+    return RenderedPrompt(FieldPath.of(field), (1,) * tokens)
 
 
 def ending(**fields: Any) -> GenerationParams:
     return GenerationParams(ending=Ending(**fields))
 
 
-def seeds(seed: int | None, n: int = 1, *prompts: PromptTokens) -> list[int]:
+def seeds(seed: int | None, n: int = 1, *prompts: RenderedPrompt) -> list[int]:
     params = GenerationParams(SamplingParams(seed=seed), n=n)
     return [request.sampling.seed for request in requests(params, *prompts)]
 
@@ -133,8 +135,8 @@ def test_every_choice_has_the_next_seed() -> None:
 
 def test_choices_are_requests_of_their_own_in_the_order_of_the_prompts() -> None:
     first, second = (
-        PromptTokens(FieldPath.of("prompt", 0), (1,)),
-        PromptTokens(FieldPath.of("prompt", 1), (2,)),
+        RenderedPrompt(FieldPath.of("prompt", 0), (1,)),
+        RenderedPrompt(FieldPath.of("prompt", 1), (2,)),
     )
     asked = requests(GenerationParams(n=2), first, second)
     assert [request.prompt for request in asked] == [(1,), (1,), (2,), (2,)]
@@ -235,7 +237,7 @@ def test_a_search_has_the_room_that_its_beams_leave(width: int) -> None:
     assert requests(GenerationParams(n=width), prompt(room))[0].max_tokens == CONTEXT - room
 
 
-def refused(params: GenerationParams, given: PromptTokens, words: str = "") -> str | None:
+def refused(params: GenerationParams, given: RenderedPrompt, words: str = "") -> str | None:
     """The field at fault of a request that does not fit, for which `words` are said."""
     with pytest.raises(ContextLengthExceededError) as caught:
         requests(params, given)
@@ -298,7 +300,7 @@ def test_a_smaller_pool_than_the_models_context_counts() -> None:
 )
 def test_an_empty_prompt_is_refused(field: FieldPath) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        requests(None, PromptTokens(field, ()))
+        requests(None, RenderedPrompt(field, ()))
     assert caught.value.param == str(field)
     assert caught.value.code == "invalid_value"
 
@@ -315,7 +317,7 @@ def test_a_token_that_the_model_does_not_have_is_refused_by_its_place(
     params: GenerationParams, tokens: tuple[int, ...], path: str
 ) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        requests(params, PromptTokens(FieldPath.of("prompt", 7), tokens))
+        requests(params, RenderedPrompt(FieldPath.of("prompt", 7), tokens))
     assert caught.value.param == path
     assert str(VOCABULARY) in caught.value.message
 
@@ -323,7 +325,7 @@ def test_a_token_that_the_model_does_not_have_is_refused_by_its_place(
 def test_the_last_token_of_the_vocabulary_is_one() -> None:
     last = VOCABULARY - 1
     [request] = requests(
-        ending(stop_token_ids=(last,)), PromptTokens(FieldPath.of("prompt"), (last,))
+        ending(stop_token_ids=(last,)), RenderedPrompt(FieldPath.of("prompt"), (last,))
     )
     assert (request.prompt, request.stop_tokens) == ((last,), (last,))
 
@@ -348,7 +350,7 @@ def test_a_prompt_is_cut_on_one_side(
     tokens: int, side: TruncationSide, expected: tuple[int, ...]
 ) -> None:
     params = GenerationParams(truncation=Truncation(tokens, side))
-    assert truncated(served(), params, TOKENS) == expected
+    assert ContextWindow(served(), params).truncate(TOKENS) == expected
 
 
 @pytest.mark.parametrize(
@@ -374,15 +376,15 @@ def test_a_prompt_is_cut_to_the_room_that_the_answer_leaves(
         params = GenerationParams(
             ending=Ending(max_tokens=most), beams=beams, truncation=Truncation(None, side)
         )
-        assert truncated(served(), params, tokens) == expected
+        assert ContextWindow(served(), params).truncate(tokens) == expected
 
 
 def test_a_cut_prompt_leaves_room_for_the_fewest_tokens() -> None:
     params = GenerationParams(ending=Ending(min_tokens=20), truncation=Truncation(None))
-    tokens = truncated(served(), params, (1,) * 200)
+    tokens = ContextWindow(served(), params).truncate((1,) * 200)
     assert len(tokens) == CONTEXT - 20
-    assert requests(params, PromptTokens(FieldPath.of("messages"), tokens))[0].max_tokens == 20
+    assert requests(params, RenderedPrompt(FieldPath.of("messages"), tokens))[0].max_tokens == 20
 
 
 def test_without_truncation_a_prompt_stays_whole() -> None:
-    assert truncated(served(), GenerationParams(), TOKENS) == TOKENS
+    assert ContextWindow(served(), GenerationParams()).truncate(TOKENS) == TOKENS

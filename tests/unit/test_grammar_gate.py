@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,8 @@ BLOCK = 4
 class FakeCompiler:
     started: list[str] = field(default_factory=list)
     done: list[Compiled] = field(default_factory=list)
+    full: bool = False
+    cleared: int = 0
 
     def start(self, grammar: str) -> None:
         self.started.append(grammar)
@@ -38,6 +41,30 @@ class FakeCompiler:
     def take(self) -> list[Compiled]:
         done, self.done = self.done, []
         return done
+
+    def clear(self) -> None:
+        self.cleared += 1
+        self.full = False
+
+
+@dataclass
+class SmallCompiler(FakeCompiler):
+    """Keeps few grammars; `run` does what the thread does beside a step."""
+
+    room: int = 1
+    kept: set[str] = field(default_factory=set)
+
+    def run(self) -> None:
+        while self.started:
+            self.full = len(self.kept) >= self.room
+            if self.full:
+                return
+            self.kept.add(grammar := self.started.pop(0))
+            self.done.append(Compiled(grammar))
+
+    def clear(self) -> None:
+        super().clear()
+        self.kept.clear()
 
 
 @dataclass
@@ -47,6 +74,9 @@ class FakeHandle:
     unread: list[int] = field(default_factory=list)
     cancelled: bool = False
     answered: int = 0
+    grammar: str = ""
+    # Steps before its first token.
+    wait: int = 0
 
     def take(self) -> list[Output]:
         tokens, self.unread = self.unread, []
@@ -65,8 +95,10 @@ class FakePipeline:
     scored_tokens = 1000
     computed = True
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, compiler: FakeCompiler, wait: int) -> None:
         self.total = total
+        self.compiler = compiler
+        self.wait = wait
         self.inside: list[FakeHandle] = []
         self.added: list[SequenceRequest] = []
 
@@ -77,7 +109,12 @@ class FakePipeline:
         assert 0 <= answered < len(request.generation.prompt)
         self.added.append(request)
         self.inside.append(
-            FakeHandle(request.generation.max_tokens, len(request.generation.prompt))
+            FakeHandle(
+                request.generation.max_tokens,
+                len(request.generation.prompt),
+                grammar=request.generation.grammar,
+                wait=self.wait,
+            )
         )
         return self.inside[-1]
 
@@ -87,24 +124,35 @@ class FakePipeline:
     def step(self) -> None:
         assert sum(-(-(item.length + 1) // BLOCK) for item in self.inside) <= self.total
         for handle in self.inside:
-            if not handle.cancelled:
+            if handle.wait:
+                handle.wait -= 1
+            elif not handle.cancelled:
+                self.look_up(handle)
                 handle.length += 1
                 handle.answered += 1
                 handle.left -= 1
                 handle.unread.append(handle.length)
         self.inside = [item for item in self.inside if item.left and not item.cancelled]
 
+    def look_up(self, handle: FakeHandle) -> None:
+        """The step of the first token must not compile."""
+        if isinstance(self.compiler, SmallCompiler) and handle.grammar and not handle.answered:
+            assert handle.grammar in self.compiler.kept
+
 
 class Engine:
     """Gate and scheduler over fakes."""
 
-    def __init__(self, total: int = 64) -> None:
-        self.compiler = FakeCompiler()
-        self.pipeline = FakePipeline(total)
+    def __init__(
+        self, total: int = 64, compiler: FakeCompiler | None = None, wait: int = 0
+    ) -> None:
+        self.compiler = compiler or FakeCompiler()
+        self.pipeline = FakePipeline(total, self.compiler, wait)
         grammars = Grammars(self.compiler)
         self.scheduler = Scheduler(
             self.pipeline, KvPool(total, BLOCK), StepBudget(0, 1000), print, grammars.compiled
         )
+        self.grammars = grammars
         self.gate = GrammarGate(grammars, self.scheduler)
         self.tokens: dict[int, int] = {}
         self.finish: dict[int, str] = {}
@@ -178,8 +226,15 @@ def test_a_grammar_that_does_not_compile_after_all_fails_its_own_sequences_only(
     assert engine.finish == {1: REFUSED, 2: "length"}
 
 
+def knowing_g(total: int) -> Engine:
+    engine = Engine(total)
+    engine.grammars.compiled("g")
+    compile_now(engine, "g")
+    return engine
+
+
 def test_sequences_with_grammars_run_together_while_their_whole_lengths_fit() -> None:
-    engine = Engine(total=16)
+    engine = knowing_g(total=16)
     for identifier in (1, 2, 3):
         engine.scheduler.add(add(identifier, "g", answer=20))
     engine.step()
@@ -192,7 +247,7 @@ def test_sequences_with_grammars_run_together_while_their_whole_lengths_fit() ->
 
 
 def test_what_a_grammar_may_need_later_is_free_to_others_now() -> None:
-    engine = Engine(total=16)
+    engine = knowing_g(total=16)
     engine.scheduler.add(add(1, "g", answer=50))
     engine.scheduler.add(add(2, "g", answer=50))
     engine.scheduler.add(add(3, answer=30))
@@ -215,7 +270,7 @@ def test_what_a_grammar_may_need_later_is_free_to_others_now() -> None:
 def test_a_sequence_with_a_grammar_is_never_started_twice(
     wanted: list[tuple[bool, int, int]], total: int
 ) -> None:
-    engine = Engine(total)
+    engine = knowing_g(total)
     for identifier, (constrained, prompt, answer) in enumerate(wanted):
         engine.scheduler.add(add(identifier, "g" if constrained else "", prompt, answer))
 
@@ -228,6 +283,8 @@ def test_a_sequence_with_a_grammar_is_never_started_twice(
 
 
 MARKS = (Resumption("", "later"),)
+# Such a sequence repeats what it said.
+NOWHERE = (Resumption("", ""),)
 
 
 def returning(identifier: int, *, suspect: bool = False) -> SequenceRequest:
@@ -315,3 +372,122 @@ def test_who_comes_back_repeats_where_its_grammar_does_not_compile_after_all() -
 
     assert engine.finish == {1: "length"}
     assert [request.generation.grammar for request in engine.pipeline.added] == ["now"]
+
+
+def test_full_and_idle_it_is_cleared_at_once() -> None:
+    engine = Engine()
+    engine.gate.add(add(1, "g"))
+    compile_now(engine, "g")
+    engine.run()
+    engine.gate.add(add(2, "h"))
+    engine.compiler.full = True
+    engine.gate.open()
+    assert engine.compiler.cleared == 1
+    compile_now(engine, "h")
+    engine.gate.add(add(3, "g"))
+    compile_now(engine, "g")
+    engine.run()
+
+    assert engine.compiler.started == ["g", "h", "g"]
+    assert engine.finish == {1: "length", 2: "length", 3: "length"}
+
+
+def test_what_is_compiled_when_it_is_full_is_used_before_it_is_cleared() -> None:
+    engine = Engine()
+    engine.gate.add(add(1, "g"))
+    engine.gate.add(add(2, "h"))
+    engine.compiler.full = True
+    compile_now(engine, "g")
+    assert engine.compiler.cleared == 0
+    engine.step()
+    engine.gate.open()
+    assert [request.generation.grammar for request in engine.pipeline.added] == ["g"]
+    assert engine.compiler.cleared == 1
+
+
+def test_none_begins_while_it_is_full_and_those_that_began_look_their_grammars_up() -> None:
+    engine = Engine(wait=2)
+    engine.gate.add(add(1, "g"))
+    compile_now(engine, "g")
+    engine.step()
+    engine.compiler.full = True
+    engine.gate.open()
+    engine.gate.add(add(2, "g"))
+    for _ in range(2):
+        assert engine.compiler.cleared == 0
+        engine.step()
+        engine.gate.open()
+    assert engine.compiler.cleared == 1
+    assert [request.id for request in engine.pipeline.added] == [1]
+    engine.run()
+    compile_now(engine, "g")
+    engine.run()
+
+    assert engine.compiler.started == ["g", "g"]
+    assert engine.finish == {1: "length", 2: "length"}
+
+
+def test_who_repeats_what_it_said_waits_for_its_grammar_if_that_was_cleared_meanwhile() -> None:
+    engine = Engine(total=9)
+    engine.gate.add(add(1, prompt=30, answer=4))
+    engine.step()
+    # What the fake says first.
+    request = msgspec.structs.replace(returning(2), generated=(5,))
+    engine.gate.add(changed(request, resumptions=NOWHERE))
+    compile_now(engine, "now")
+    engine.step()
+    engine.compiler.full = True
+    engine.gate.open()
+    assert engine.compiler.cleared == 1
+    engine.run()
+    assert engine.finish == {1: "length"}
+    assert engine.compiler.started == ["now", "now"]
+    compile_now(engine, "now")
+    engine.run()
+
+    assert engine.finish == {1: "length", 2: "length"}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 9),
+            st.sampled_from(["", *"abcd"]),
+            st.sampled_from([(), MARKS, NOWHERE]),
+            st.integers(1, 20),
+        ),
+        min_size=1,
+        max_size=16,
+    ),
+    st.integers(9, 40),
+    st.integers(1, 3),
+    st.integers(0, 2),
+)
+def test_no_step_compiles_and_all_end_however_few_grammars_are_kept(
+    wanted: list[tuple[int, str, tuple[Resumption, ...], int]], total: int, room: int, wait: int
+) -> None:
+    compiler = SmallCompiler(room=room)
+    engine = Engine(total, compiler, wait)
+    coming = sorted(
+        (
+            (at, identifier, grammar, marks, answer)
+            for identifier, (at, grammar, marks, answer) in enumerate(wanted)
+        ),
+        key=lambda item: item[:2],
+    )
+    idle = 0
+    for turn in range(10_000):
+        while coming and coming[0][0] <= turn:
+            _, identifier, grammar, marks, answer = coming.pop(0)
+            request = add(identifier, grammar, answer=answer)
+            resumptions = marks if grammar else ()
+            engine.gate.add(changed(request, resumptions=resumptions))
+        compiler.run()
+        engine.gate.open()
+        if engine.scheduler.busy:
+            engine.step()
+        idle = 0 if coming or compiler.started or engine.scheduler.busy else idle + 1
+        if idle > 1:
+            break
+
+    assert engine.finish == dict.fromkeys(range(len(wanted)), "length")

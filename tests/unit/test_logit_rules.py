@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.engine.contract.generation import Sampling
-from ovchat_server.engine.genai.logits_processors import BANNED, LogitRules
+from ovchat_server.engine.genai.logits_processors import BANNED, LogitsProcessor
 from tests.reference_rules import ruled
 
 SIZE = 40
@@ -32,9 +32,9 @@ LOGITS = st.integers(0, 2**32 - 1).map(
 )
 
 
-def added(rules: LogitRules, logits: np.ndarray) -> np.ndarray:
+def added(rules: LogitsProcessor, logits: np.ndarray) -> np.ndarray:
     values = np.zeros(SIZE, np.float32)
-    rules.write(logits, values)
+    rules.write_offsets(logits, values)
     return logits + values
 
 
@@ -49,7 +49,7 @@ def same(got: np.ndarray, expected: np.ndarray) -> None:
 def test_the_rules_are_those_of_vllm(
     sampling: Sampling, prompt: list[int], answer: list[int], logits: np.ndarray
 ) -> None:
-    rules = LogitRules(sampling, prompt, answer, SIZE)
+    rules = LogitsProcessor(sampling, prompt, answer, SIZE)
     expected = ruled(logits, sampling, prompt, answer)
 
     same(added(rules, logits), expected)
@@ -71,11 +71,11 @@ def test_noting_tokens_is_beginning_behind_them(
     logits: np.ndarray,
 ) -> None:
     begun = data.draw(st.integers(0, len(answer)))
-    noting = LogitRules(sampling, prompt, answer[:begun], SIZE)
+    noting = LogitsProcessor(sampling, prompt, answer[:begun], SIZE)
     for token in answer[begun:]:
         added(noting, logits)
-        noting.note(token)
-    behind = LogitRules(sampling, prompt, answer, SIZE)
+        noting.append(token)
+    behind = LogitsProcessor(sampling, prompt, answer, SIZE)
 
     assert added(noting, logits).tolist() == added(behind, logits).tolist()
 
@@ -84,8 +84,8 @@ def test_noting_tokens_is_beginning_behind_them(
 @pytest.mark.parametrize("name", ["presence_penalty", "frequency_penalty"])
 def test_positive_penalties_lower_logits_of_any_sign(name: str, offset: int) -> None:
     logits = np.linspace(-3, 3, SIZE, dtype=np.float32) + offset
-    lowered = LogitRules(Sampling(**{name: 1.5}), (), (3, 30), SIZE)
-    raised = LogitRules(Sampling(**{name: -1.5}), (), (3, 30), SIZE)
+    lowered = LogitsProcessor(Sampling(**{name: 1.5}), (), (3, 30), SIZE)
+    raised = LogitsProcessor(Sampling(**{name: -1.5}), (), (3, 30), SIZE)
 
     down, up = added(lowered, logits) - logits, added(raised, logits) - logits
     assert (down[[3, 30]] < -1).all()
@@ -94,18 +94,18 @@ def test_positive_penalties_lower_logits_of_any_sign(name: str, offset: int) -> 
 
 
 def test_a_banned_sequence_does_not_begin_in_the_prompt() -> None:
-    rules = LogitRules(Sampling(banned=((1, 2, 3),)), (1, 2), (), SIZE)
+    rules = LogitsProcessor(Sampling(banned=((1, 2, 3),)), (1, 2), (), SIZE)
     assert not rules.bans(3)
 
     for token, banned in ((1, False), (2, True), (2, False), (1, False), (2, True)):
-        rules.note(token)
+        rules.append(token)
         assert rules.bans(3) == banned
 
 
 def test_what_is_banned_is_no_fault_where_nothing_else_is_left() -> None:
-    rules = LogitRules(Sampling(allowed=(5, 6), banned=((6,), (5, 5))), (), (), SIZE)
+    rules = LogitsProcessor(Sampling(allowed=(5, 6), banned=((6,), (5, 5))), (), (), SIZE)
     assert [rules.bans(token) for token in (5, 6, 7)] == [False, True, True]
-    rules.note(5)
+    rules.append(5)
     assert [rules.bans(token) for token in (5, 6, 7)] == [False, False, False]
 
 
@@ -113,7 +113,7 @@ def test_the_prompt_counts_for_repetition_only() -> None:
     sampling = Sampling(repetition_penalty=2, presence_penalty=1, frequency_penalty=1)
     logits = np.ones(SIZE, np.float32)
 
-    got = added(LogitRules(sampling, (5, 5), (6,), SIZE), logits)
+    got = added(LogitsProcessor(sampling, (5, 5), (6,), SIZE), logits)
 
     assert (got[5], got[6], got[7]) == (0.5, 0.5 - 2, 1)
 
@@ -129,4 +129,4 @@ def test_the_prompt_counts_for_repetition_only() -> None:
 )
 def test_a_token_of_no_vocabulary_is_told_at_once(sampling: Sampling) -> None:
     with pytest.raises(IndexError):
-        LogitRules(sampling, (), (SIZE,), SIZE)
+        LogitsProcessor(sampling, (), (SIZE,), SIZE)

@@ -12,10 +12,10 @@ from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai import logits_control
 from ovchat_server.engine.genai.logits_control import (
-    Control,
     LogitsControl,
-    Resident,
-    ResidentSearch,
+    RunningBeamSearch,
+    RunningSequence,
+    SequenceLogits,
 )
 from ovchat_server.engine.scheduling.steps import Output
 from tests.reference_rules import log_softmax
@@ -26,8 +26,8 @@ BIAS = Sampling(bias=((4, 20.0),))
 LOGITS = np.random.default_rng(5).normal(0, 1, (4, SIZE)).astype(np.float32)
 
 
-def control(answered: int = 0, **fields: Any) -> Control:
-    return Control(GenerationRequest(PROMPT, 20, **fields), answered, SIZE)
+def logits_of(answered: int = 0, **fields: Any) -> SequenceLogits:
+    return SequenceLogits(GenerationRequest(PROMPT, 20, **fields), answered, SIZE)
 
 
 @dataclass
@@ -37,11 +37,11 @@ class Steps:
     logits: LogitsControl = field(default_factory=LogitsControl)
     changed: int = 0
 
-    def enter(self, *residents: Resident) -> None:
+    def enter(self, *residents: RunningSequence) -> None:
         for resident in residents:
             self.logits.enter(resident)
 
-    def look(self, *read: tuple[int, int], rows: int | None = None) -> np.ndarray:
+    def observe(self, *read: tuple[int, int], rows: int | None = None) -> np.ndarray:
         """What was added in a step that read these tokens at these positions."""
         count = len(read) if rows is None else rows
         values = np.zeros((count, SIZE), np.float32)
@@ -51,7 +51,7 @@ class Steps:
             return values
 
         tokens, positions = np.array(read, np.int64).reshape(-1, 2).T
-        self.logits.look(LOGITS[:count], tokens, positions, added)
+        self.logits.observe(LOGITS[:count], tokens, positions, added)
         return values
 
 
@@ -61,10 +61,10 @@ def prompt_read() -> list[tuple[int, int]]:
 
 def test_only_the_row_of_who_asked_is_changed() -> None:
     steps = Steps()
-    plain, biased = Resident((8,)), Resident((9,), control(sampling=BIAS))
-    steps.enter(plain, biased, Resident((6,)))
+    plain, biased = RunningSequence((8,)), RunningSequence((9,), logits_of(sampling=BIAS))
+    steps.enter(plain, biased, RunningSequence((6,)))
 
-    values = steps.look((8, 0), (9, 0), (6, 0))
+    values = steps.observe((8, 0), (9, 0), (6, 0))
 
     assert values[:, 4].tolist() == [0, 20, 0]
     assert np.count_nonzero(values) == 1
@@ -75,25 +75,25 @@ def test_where_nobody_asks_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> N
     calls: list[object] = []
     monkeypatch.setattr(logits_control, "row_owners", lambda *told: calls.append(told) or [])
     steps = Steps()
-    steps.enter(Resident(PROMPT))
-    gone = Resident(PROMPT, control(sampling=BIAS))
+    steps.enter(RunningSequence(PROMPT))
+    gone = RunningSequence(PROMPT, logits_of(sampling=BIAS))
     steps.enter(gone)
     steps.logits.leave(gone)
     steps.logits.leave(gone)
 
-    steps.look((99, 99), rows=3)
+    steps.observe((99, 99), rows=3)
 
     assert (calls, steps.changed) == ([], 0)
 
 
 def test_who_only_wants_to_be_told_changes_nothing() -> None:
     steps = Steps()
-    asking = control(top_logprobs=3, logprobs=True)
-    steps.enter(Resident(PROMPT, asking))
-    steps.look(*prompt_read(), rows=1)
+    asking = logits_of(top_logprobs=3, logprobs=True)
+    steps.enter(RunningSequence(PROMPT, asking))
+    steps.observe(*prompt_read(), rows=1)
     best = int(LOGITS[0].argmax())
 
-    output = asking.told(Output([best], [], None))
+    output = asking.report(Output([best], [], None))
 
     own = log_softmax(LOGITS[0])
     order = np.argsort(-own)[:3].tolist()
@@ -118,15 +118,15 @@ def test_a_row_that_may_be_of_another_ends_the_sequence(
     read: list[tuple[int, int]], rows: int
 ) -> None:
     steps = Steps()
-    asking = control(sampling=BIAS)
-    steps.enter(Resident(PROMPT, asking))
+    asking = logits_of(sampling=BIAS)
+    steps.enter(RunningSequence(PROMPT, asking))
 
-    values = steps.look(*read, rows=rows)
+    values = steps.observe(*read, rows=rows)
 
     assert not values.any()
-    told = asking.told(Output([4], []))
+    told = asking.report(Output([4], []))
     assert told == Output([], [], MISATTRIBUTED, reason=told.reason)
-    assert told.reason.startswith("MixUpError: ")
+    assert told.reason.startswith("MisattributedError: ")
 
 
 @pytest.mark.parametrize(
@@ -142,45 +142,45 @@ def test_a_token_that_cannot_be_of_its_row_ends_the_sequence(
     tokens: list[int], sampling: Sampling, reason: str
 ) -> None:
     steps = Steps()
-    asking = control(sampling=sampling)
-    steps.enter(Resident(PROMPT, asking))
-    steps.look(*prompt_read(), rows=1)
+    asking = logits_of(sampling=sampling)
+    steps.enter(RunningSequence(PROMPT, asking))
+    steps.observe(*prompt_read(), rows=1)
 
-    assert asking.told(Output(tokens, [])) == Output([], [], MISATTRIBUTED, reason=reason)
+    assert asking.report(Output(tokens, [])) == Output([], [], MISATTRIBUTED, reason=reason)
 
 
 @pytest.mark.parametrize("fields", [{"grammar": "g"}, {"min_tokens": 3}])
 def test_where_something_else_left_only_what_is_banned_it_may_come(fields: dict[str, Any]) -> None:
     steps = Steps()
-    asking = control(sampling=Sampling(allowed=(4,)), **fields)
-    steps.enter(Resident(PROMPT, asking))
-    steps.look(*prompt_read(), rows=1)
+    asking = logits_of(sampling=Sampling(allowed=(4,)), **fields)
+    steps.enter(RunningSequence(PROMPT, asking))
+    steps.observe(*prompt_read(), rows=1)
 
-    assert asking.told(Output([5], [])).tokens == [5]
+    assert asking.report(Output([5], [])).tokens == [5]
 
 
 def test_a_token_without_a_row_ends_the_sequence() -> None:
     steps = Steps()
-    asking = control(sampling=BIAS)
-    steps.enter(Resident(PROMPT, asking))
-    steps.look(*prompt_read(), rows=1)
-    assert asking.told(Output([4], [])).finish is None
+    asking = logits_of(sampling=BIAS)
+    steps.enter(RunningSequence(PROMPT, asking))
+    steps.observe(*prompt_read(), rows=1)
+    assert asking.report(Output([4], [])).finish is None
 
     # Its row is not looked at twice.
-    told = asking.told(Output([4], []))
+    told = asking.report(Output([4], []))
     assert told == Output([], [], MISATTRIBUTED, reason="a token came without logits")
 
 
 def test_no_error_leaves_the_step() -> None:
     steps = Steps()
-    asking, other = control(), control(logprobs=True)
-    steps.enter(Resident((8,), asking), Resident((9,), other))
-    asking.look = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    asking, other = logits_of(), logits_of(logprobs=True)
+    steps.enter(RunningSequence((8,), asking), RunningSequence((9,), other))
+    asking.observe = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
 
-    steps.look((8, 0), (9, 0))
+    steps.observe((8, 0), (9, 0))
 
     for item in (asking, other):
-        told = item.told(Output([1], []))
+        told = item.report(Output([1], []))
         assert told.finish == MISATTRIBUTED
         assert told.reason.startswith("ZeroDivisionError: ")
 
@@ -190,42 +190,42 @@ def test_no_error_in_what_is_added_leaves_the_step() -> None:
         raise MemoryError
 
     logits = LogitsControl()
-    asking = control(sampling=BIAS)
-    logits.enter(Resident((8,), asking))
+    asking = logits_of(sampling=BIAS)
+    logits.enter(RunningSequence((8,), asking))
 
-    logits.look(LOGITS[:1], np.array([8]), np.array([0]), added)
+    logits.observe(LOGITS[:1], np.array([8]), np.array([0]), added)
 
-    assert asking.told(Output([4], [])).finish == MISATTRIBUTED
+    assert asking.report(Output([4], [])).finish == MISATTRIBUTED
 
 
 def test_penalties_count_what_came_before_it_lost_its_place() -> None:
     sampling = Sampling(presence_penalty=1.0)
     steps = Steps()
-    steps.enter(Resident(PROMPT, control(sampling=sampling, answered=1)))
+    steps.enter(RunningSequence(PROMPT, logits_of(sampling=sampling, answered=1)))
 
-    [values] = steps.look(*prompt_read(), rows=1)
+    [values] = steps.observe(*prompt_read(), rows=1)
 
     assert values.tolist() == [0, 0, 0, -1, *[0] * 6]
 
 
 def test_a_sequence_grows_by_what_came_of_it() -> None:
     steps = Steps()
-    asking = control(sampling=BIAS)
-    resident = Resident(PROMPT, asking)
+    asking = logits_of(sampling=BIAS)
+    resident = RunningSequence(PROMPT, asking)
     steps.enter(resident)
-    steps.look(*prompt_read(), rows=1)
+    steps.observe(*prompt_read(), rows=1)
     resident.grow([4])
-    assert asking.told(Output([4], [])).tokens == [4]
+    assert asking.report(Output([4], [])).tokens == [4]
 
-    assert steps.look((4, 3))[0, 4] == 20
-    assert asking.told(Output([4], [], "length")).finish == "length"
+    assert steps.observe((4, 3))[0, 4] == 20
+    assert asking.report(Output([4], [], "length")).finish == "length"
 
 
 def test_a_search_may_wait_for_its_first_step_and_read_its_prompt_in_several() -> None:
     steps = Steps()
-    asking = control(sampling=BIAS)
-    resident = Resident((8,), asking)
-    steps.enter(resident, ResidentSearch(PROMPT, 2))
+    asking = logits_of(sampling=BIAS)
+    resident = RunningSequence((8,), asking)
+    steps.enter(resident, RunningBeamSearch(PROMPT, 2))
     # Whatever else runs then: a search is followed also where nobody asks.
     for place, (read, rows) in enumerate(
         [
@@ -237,37 +237,37 @@ def test_a_search_may_wait_for_its_first_step_and_read_its_prompt_in_several() -
         ]
     ):
         own = (4, place) if place else (8, 0)
-        values = steps.look(own, *read, rows=rows)
+        values = steps.observe(own, *read, rows=rows)
         resident.grow([4])
-        assert asking.told(Output([4], [])).tokens == [4]
+        assert asking.report(Output([4], [])).tokens == [4]
         assert np.count_nonzero(values) == 1
 
 
 def test_a_search_is_followed_where_nobody_asks() -> None:
     steps = Steps()
-    steps.enter(ResidentSearch(PROMPT, 2))
-    steps.look(*prompt_read(), rows=1)
-    steps.look((5, 3), (6, 3))
-    asking = control(sampling=BIAS)
-    steps.enter(Resident((8,), asking))
+    steps.enter(RunningBeamSearch(PROMPT, 2))
+    steps.observe(*prompt_read(), rows=1)
+    steps.observe((5, 3), (6, 3))
+    asking = logits_of(sampling=BIAS)
+    steps.enter(RunningSequence((8,), asking))
 
-    values = steps.look((5, 4), (5, 4), (8, 0))
+    values = steps.observe((5, 4), (5, 4), (8, 0))
 
     assert values[:, 4].tolist() == [0, 0, 20]
 
 
 def test_a_search_is_followed_also_where_another_one_fails() -> None:
     steps = Steps()
-    failing = control()
+    failing = logits_of()
     failing.look = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
-    resident = Resident((8,), failing)
-    steps.enter(resident, ResidentSearch(PROMPT, 2))
-    steps.look((8, 0), *prompt_read(), rows=2)
+    resident = RunningSequence((8,), failing)
+    steps.enter(resident, RunningBeamSearch(PROMPT, 2))
+    steps.observe((8, 0), *prompt_read(), rows=2)
     steps.logits.leave(resident)
-    asking = control(sampling=BIAS)
-    steps.enter(Resident((9,), asking))
+    asking = logits_of(sampling=BIAS)
+    steps.enter(RunningSequence((9,), asking))
 
-    values = steps.look((5, 3), (6, 3), (9, 0))
+    values = steps.observe((5, 3), (6, 3), (9, 0))
 
     assert values[:, 4].tolist() == [0, 0, 20]
 
@@ -275,5 +275,5 @@ def test_a_search_is_followed_also_where_another_one_fails() -> None:
 def test_a_step_that_came_to_its_logits_is_known_whoever_runs() -> None:
     steps = Steps()
     assert not steps.logits.seen
-    steps.look((8, 0))
+    steps.observe((8, 0))
     assert steps.logits.seen

@@ -28,16 +28,19 @@ from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import GenerationParams
 from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.rest.body import PIECE_BYTES, json_pieces
-from ovchat_server.rest.body_reader import BodyReader
+from ovchat_server.rest.request_body import BodyReader
+from ovchat_server.rest.response_body import PIECE_BYTES, json_pieces
 from ovchat_server.serving import structured_output
 from ovchat_server.serving.codec_workers import (
     MAX_BYTES_IN_PLACE,
     MAX_TOKENS_IN_PLACE,
     CodecWorkers,
 )
-from ovchat_server.serving.generation import PromptTokens
-from ovchat_server.serving.prompt_logprobs import FEW, PromptTeller
+from ovchat_server.serving.prompt_logprobs import (
+    MAX_LOGPROBS_IN_PLACE,
+    PromptLogprobReporter,
+)
+from ovchat_server.serving.render import RenderedPrompt
 from ovchat_server.serving.structured_output import constrained
 from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.prompt_tools import scores
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
 
 CODECS = CodecWorkers(WorkerPool("read", 2), WORKERS)
-MAX_BYTES, MAX_TOKENS = MAX_BYTES_IN_PLACE, MAX_TOKENS_IN_PLACE
+MAX_BYTES, MAX_TOKENS, FEW = MAX_BYTES_IN_PLACE, MAX_TOKENS_IN_PLACE, MAX_LOGPROBS_IN_PLACE
 INFO = CompletionInfo("cmpl-1", 1, "demo", "fp_1")
 LOGPROB = TokenLogprob("a", -1, b"a", 0)
 LISTED = PromptToken(RankedToken(1, "a", b"a"))
@@ -83,8 +86,9 @@ async def test_many_tokens_of_a_prompt_are_told_of_in_a_thread(
 ) -> None:
     decoder = Watched()
     params = GenerationParams(prompt_logprobs=0, top_logprobs=alternatives, echo_logprobs=True)
-    prompt = PromptTokens(FieldPath(), (0,) * tokens, "a" * tokens)
-    told = await PromptTeller(decoder, params, WORKERS).tell(prompt, scores(tokens))
+    prompt = RenderedPrompt(FieldPath(), (0,) * tokens, "a" * tokens)
+    reporter = PromptLogprobReporter(decoder, params, WORKERS)
+    told = await reporter.report(prompt, scores(tokens))
 
     assert len(told.listed or ()) == len(told.echoed or ()) == tokens
     assert (threading.get_ident() not in decoder.threads) is in_thread

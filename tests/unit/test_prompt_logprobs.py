@@ -84,7 +84,7 @@ async def test_nothing_is_told_of_a_prompt_unasked(fields: dict[str, Any]) -> No
     for ask in (chat, text):
         engine = ScriptedEngine([piece(0, "x")])
         answer = await ask(engine, "Hi", **fields)
-        assert [request.prompt_logprobs for request in answer.requests] == [None]
+        assert [request.prompt_logprobs for request in answer.plan.requests] == [None]
         whole = await answer.whole()
         # vLLM's clients look at them without asking whether there are any.
         assert of_chat(whole)["prompt_logprobs"] is None
@@ -161,7 +161,7 @@ async def test_each_choice_of_a_text_tells_of_its_prompt() -> None:
     answer = await text(engine, ["Hi", "you"], n=2, prompt_logprobs=0)
     whole = await answer.whole()
 
-    assert [request.prompt_logprobs for request in answer.requests] == [0, None, 0, None]
+    assert [request.prompt_logprobs for request in answer.plan.requests] == [0, None, 0, None]
     first = [None, listed(("i", -1, 101))]
     second = [None, listed(("o", -1, 101)), listed(("u", -2, 102))]
     choices = of_texts(whole)
@@ -179,7 +179,7 @@ async def test_a_chats_choices_have_their_prompt_once() -> None:
     answer = await chat(engine, "Hi", n=2, prompt_logprobs=0)
     body = of_chat(await answer.whole())
 
-    assert [request.prompt_logprobs for request in answer.requests] == [0, None]
+    assert [request.prompt_logprobs for request in answer.plan.requests] == [0, None]
     assert [item["message"]["content"] for item in body["choices"]] == ["a", "b"]
     assert body["prompt_logprobs"] == [None, listed(("i", -1, 101))]
 
@@ -230,7 +230,7 @@ async def test_so_many_are_told_and_no_more(
     ask: Callable[..., Any], prompt: Any, fields: dict[str, Any], field: str, count: int
 ) -> None:
     engine = ScriptedEngine()
-    assert (await ask(engine, prompt, Limits(max_prompt_logprobs=count), **fields)).requests
+    assert (await ask(engine, prompt, Limits(max_prompt_logprobs=count), **fields)).plan.requests
     with pytest.raises(InvalidRequestError) as caught:
         await ask(engine, prompt, Limits(max_prompt_logprobs=count - 1), **fields)
     assert caught.value.param == field

@@ -9,8 +9,8 @@ import pytest
 
 from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.cache_salt import SALTS, Salts, unsalted
-from ovchat_server.engine.genai.logits_control import has_rules
+from ovchat_server.engine.genai.cache_salt import SALTS, CacheSalts, unsalted
+from ovchat_server.engine.genai.logits_control import needs_processor
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.sequence_requests import sequence_request
@@ -27,12 +27,12 @@ ROW = np.log(np.array([0.1, 0.4, 0.2, 0.3], np.float32))
 def scores_of(prompt: Sequence[int], top: int = 0, end: int | None = None) -> PromptScores:
     scores = PromptScores(prompt, top)
     for position in range(len(prompt) if end is None else end):
-        scores.look(position, ROW)
+        scores.observe(position, ROW)
     return scores
 
 
 def told(prompt: Sequence[int], top: int = 0) -> list[PromptScore]:
-    return scores_of(prompt, top).told
+    return scores_of(prompt, top).gathered
 
 
 def test_the_first_token_has_no_score_and_the_last_one_has() -> None:
@@ -43,8 +43,8 @@ def test_the_first_token_has_no_score_and_the_last_one_has() -> None:
 def test_the_rank_counts_those_that_are_as_likely() -> None:
     assert [score.rank for score in told((0, 0, 1, 2, 3))] == [4, 1, 3, 2]
     scores = PromptScores((0, 2), 0)
-    scores.look(0, np.zeros(4, np.float32))
-    assert scores.told[0].rank == 4
+    scores.observe(0, np.zeros(4, np.float32))
+    assert scores.gathered[0].rank == 4
 
 
 def test_alternatives_are_the_likeliest_whether_or_not_it_is_one_of_them() -> None:
@@ -64,23 +64,23 @@ def test_what_is_known_of_a_part_of_a_prompt_is_all_of_that_part() -> None:
 def test_what_is_read_once_more_is_told_once() -> None:
     scores = scores_of((0, 1, 2, 3), end=2)
     for position in range(4):
-        scores.look(position, ROW)
+        scores.observe(position, ROW)
 
-    assert scores.told == told((0, 1, 2, 3))
+    assert scores.gathered == told((0, 1, 2, 3))
     assert not scores.problem(4)
 
 
 def test_a_beginning_that_was_not_seen_is_a_problem() -> None:
     scores = PromptScores(range(4), 0)
-    scores.look(2, ROW)
+    scores.observe(2, ROW)
 
     assert scores.problem(4) == "position 2 was read after 0 others"
-    scores.look(0, ROW)
-    assert not scores.told
+    scores.observe(0, ROW)
+    assert not scores.gathered
 
 
 def test_no_two_prompts_have_the_same_salt() -> None:
-    salts = Salts()
+    salts = CacheSalts()
     prompts = [salts.salted((5, 6, 7)) for _ in range(100)]
 
     assert len({prompt[0] for prompt in prompts}) == 100
@@ -89,7 +89,7 @@ def test_no_two_prompts_have_the_same_salt() -> None:
 
 
 def test_salts_are_64_bit_numbers_and_never_none() -> None:
-    salts = Salts()
+    salts = CacheSalts()
     salts._given = SALTS - 2
     for _ in range(3):
         [token] = salts.salted((2**31 - 1,))
@@ -226,4 +226,4 @@ def test_rows_that_cannot_be_told_end_the_sequence() -> None:
 def test_salted_prompts_are_never_left_to_the_engines_own_penalty(
     fields: dict[str, Any], *, ruled: bool
 ) -> None:
-    assert has_rules(GenerationRequest((1, 2), 5, **fields)) is ruled
+    assert needs_processor(GenerationRequest((1, 2), 5, **fields)) is ruled

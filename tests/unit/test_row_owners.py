@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.genai.row_owners import MixUpError, row_owners
+from ovchat_server.engine.genai.row_owners import MisattributedError, row_owners
 
 
 @dataclass(eq=False)
@@ -189,12 +189,12 @@ ON_AND_NEW = [going_on("a"), read_whole("b")]
 def test_what_does_not_fit_is_noticed(
     tokens: list[int] | None, positions: list[int] | None, rows: int | None
 ) -> None:
-    with pytest.raises(MixUpError):
+    with pytest.raises(MisattributedError):
         owners_of(ON_AND_NEW, tokens, positions, rows)
 
 
 def test_a_prompt_that_came_before_a_sequence_that_goes_on_is_noticed() -> None:
-    with pytest.raises(MixUpError, match="order"):
+    with pytest.raises(MisattributedError, match="order"):
         owners_of([read_whole("a"), going_on("b")])
 
 
@@ -202,5 +202,5 @@ def test_two_sequences_that_change_places_are_noticed() -> None:
     running = [going_on("a"), Running("b", [1, 2], [7, 8])]
     tokens, positions = step(running)
 
-    with pytest.raises(MixUpError):
+    with pytest.raises(MisattributedError):
         owners_of(running, tokens[::-1], positions[::-1])

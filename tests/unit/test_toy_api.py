@@ -15,16 +15,18 @@ from ovchat.v1 import rest_service_pb2
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
-from ovchat_server.rest.body_reader import BodyReader
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
-from ovchat_server.rest.registry import RestServices, public_apis
+from ovchat_server.rest.registry import public_apis
+from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
-from ovchat_server.rpc.server import ServerOptions, Services, create_server
-from ovchat_server.serving.chat import ChatCompletions
+from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
+from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.text import TextCompletions
+from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.services import Services
+from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import (
@@ -62,14 +64,15 @@ def engine() -> ScriptedEngine:
     )
 
 
-def offered(engine: ScriptedEngine) -> RestServices:
+def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
-    return RestServices(
-        ChatCompletions(models, WORKERS),
-        TextCompletions(models, WORKERS),
+    return Services(
+        Completions(ChatEndpoint(), models, WORKERS, DEFAULT_LIMITS),
+        Completions(TextEndpoint(), models, WORKERS, DEFAULT_LIMITS),
         Tokenization(models, WORKERS),
         models,
         Versions("", "", ""),
+        CodecWorkers(WORKERS, WORKERS),
     )
 
 
@@ -77,23 +80,14 @@ def offered(engine: ScriptedEngine) -> RestServices:
 async def serving(engine: ScriptedEngine) -> AsyncIterator[grpc.aio.Channel]:
     """A server with the toy beside all other APIs."""
     services = offered(engine)
-    workers = CodecWorkers(WORKERS, WORKERS)
     rest = RestDoor(
         {**public_apis(services), TALK: toy_api(services.chat)},
-        BodyReader(strict=False, limits=DEFAULT_LIMITS, workers=workers),
+        BodyReader(strict=False, limits=DEFAULT_LIMITS, workers=services.workers),
         default_errors=encode_error,
     )
     server = create_server(
-        Services(
-            services.chat,
-            services.texts,
-            services.models,
-            services.tokenization,
-            services.versions,
-            workers,
-            rest,
-            rest.error,
-        ),
+        services,
+        RestRpcs(rest, rest.error),
         health.aio.HealthServicer(),
         Calls(),
         ServerOptions(1 << 20, 10, None, None, DEFAULT_LIMITS),

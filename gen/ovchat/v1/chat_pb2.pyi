@@ -29,39 +29,39 @@ class _FinishReason:
 class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishReason.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     FINISH_REASON_UNSPECIFIED: _FinishReason.ValueType  # 0
-    """It has not ended."""
+    """Generation has not ended."""
     FINISH_REASON_STOP: _FinishReason.ValueType  # 1
-    """The model ended its answer, or a stop text matched."""
+    """The model generated an end-of-sequence token, or a stop string or stop token matched."""
     FINISH_REASON_LENGTH: _FinishReason.ValueType  # 2
-    """max_completion_tokens, or the model's context, was reached."""
+    """The maximum number of tokens or the end of the model's context was reached."""
     FINISH_REASON_TOOL_CALLS: _FinishReason.ValueType  # 3
     """The model ended its answer and called at least one tool."""
     FINISH_REASON_CONTENT_FILTER: _FinishReason.ValueType  # 4
-    """The answer was withheld."""
+    """The answer was withheld by a content filter."""
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
-    """Why generation ended."""
+    """The reason why generation of a choice ended."""
 
 FINISH_REASON_UNSPECIFIED: FinishReason.ValueType  # 0
-"""It has not ended."""
+"""Generation has not ended."""
 FINISH_REASON_STOP: FinishReason.ValueType  # 1
-"""The model ended its answer, or a stop text matched."""
+"""The model generated an end-of-sequence token, or a stop string or stop token matched."""
 FINISH_REASON_LENGTH: FinishReason.ValueType  # 2
-"""max_completion_tokens, or the model's context, was reached."""
+"""The maximum number of tokens or the end of the model's context was reached."""
 FINISH_REASON_TOOL_CALLS: FinishReason.ValueType  # 3
 """The model ended its answer and called at least one tool."""
 FINISH_REASON_CONTENT_FILTER: FinishReason.ValueType  # 4
-"""The answer was withheld."""
+"""The answer was withheld by a content filter."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 @_typing.final
 class CreateChatCompletionRequest(_message.Message):
-    """What to answer, and how.
+    """The request of ChatService.CreateChatCompletion and ChatService.StreamChatCompletion.
 
-    Shared by the unary and the streaming RPC. An unset field takes the model's default
-    (generation_config.json), then the default given here. A field whose comment says
-    "not served yet" is refused with INVALID_ARGUMENT naming it, where it would change
-    the answer; it is never ignored in silence.
+    Fields not marked "Required" are optional. A sampling parameter that is unset takes the
+    model's default (generation_config.json), or else the default given here. A parameter that
+    would change the answer and is not supported is refused with INVALID_ARGUMENT and a field
+    violation that names it; no parameter is ignored silently.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -166,212 +166,271 @@ class CreateChatCompletionRequest(_message.Message):
     PROMPT_CACHE_RETENTION_FIELD_NUMBER: _builtins.int
     MODALITIES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The model's id, as ModelService.ListModels gives it. Required."""
+    """Required. The id of the model, as returned by ModelService.ListModels."""
     max_completion_tokens: _builtins.int
     """--- Length ---
 
-    The most tokens to generate, reasoning included; >= 1. Wins over max_tokens.
-    Default: until the model ends or its context is full.
+    The maximum number of tokens to generate for each choice, including reasoning tokens. Must
+    be at least 1, and must fit into the context together with the prompt. Takes precedence over
+    max_tokens. Defaults to what the context has left.
     """
     max_tokens: _builtins.int
-    """The older name of max_completion_tokens."""
+    """The maximum number of tokens to generate: the older name of max_completion_tokens, which
+    takes precedence.
+    """
     min_tokens: _builtins.int
-    """Nothing ends the answer before so many tokens; at most max_completion_tokens. Default 0."""
+    """The minimum number of tokens to generate before an end-of-sequence token, a stop string or a
+    stop token can end the choice. Must not exceed max_completion_tokens. Defaults to 0. Cannot
+    be combined with beam search, response_format or structured_outputs.
+    """
     ignore_eos: _builtins.bool
-    """Go on past the model's end token, to max_completion_tokens. Default false."""
+    """Whether to continue generating after an end-of-sequence token. Stop strings and stop tokens
+    still apply. Defaults to false. Cannot be combined with beam search, response_format or
+    structured_outputs.
+    """
     include_stop_str_in_output: _builtins.bool
-    """Keep the stop text or token that ended the answer in it. Default false."""
+    """Whether to return the stop string or stop token that ended generation as part of the text.
+    Defaults to false.
+    """
     skip_special_tokens: _builtins.bool
-    """Leave control tokens out of the text. Default true."""
+    """Whether to omit special tokens from the returned text. Defaults to true."""
     truncate_prompt_tokens: _builtins.int
-    """Keep only so many tokens of the prompt; -1: as many as leave room for max_tokens.
-    Default: a prompt that is too long is refused.
+    """The number of prompt tokens to keep; the other ones are removed from the end that
+    truncation_side names. -1 keeps as many as leave room for the maximum number of tokens to
+    generate. If unset, a prompt that does not fit into the context is refused.
     """
     truncation_side: _builtins.str
-    """Which end truncate_prompt_tokens cuts off: "left" or "right". Default "left"."""
+    """The end of the prompt from which tokens are removed: "left" or "right". Defaults to "left".
+    Has no effect without truncate_prompt_tokens.
+    """
     temperature: _builtins.float
     """--- Sampling ---
 
-    0 to 2; below 1e-5 the most likely token is always taken (greedy). Default 1.
+    The sampling temperature, from 0 to 2. Below 1e-5 the most likely token is always chosen
+    (greedy decoding). Defaults to 1.
     """
     top_p: _builtins.float
-    """Sample from the most likely tokens whose probabilities add up to this; (0, 1]. Default 1."""
+    """The nucleus sampling threshold, above 0 and up to 1: tokens are sampled from the smallest set
+    of most likely tokens whose probabilities add up to at least this value. Defaults to 1.
+    """
     top_k: _builtins.int
-    """Sample from so many most likely tokens; -1 and 0 turn it off. Default 40 (as OVMS)."""
+    """The number of most likely tokens to sample from. -1 and 0 disable the limit. Defaults to 40,
+    as in OVMS.
+    """
     min_p: _builtins.float
-    """Drop tokens less likely than this share of the most likely one; [0, 1). Default 0."""
+    """The minimum probability of a token to be sampled, as a fraction of the most likely token's
+    probability. From 0 to below 1. Defaults to 0.
+    """
     seed: _builtins.int
-    """Makes sampling repeatable. Default: a random one for every request. Choice i takes
-    seed + i, so the choices differ and are the same again for the same request.
+    """The seed of the random number generator. Choice i uses seed + i, so choices differ from each
+    other and repeat for the same request. Defaults to a random seed for each request.
     """
     repetition_penalty: _builtins.float
-    """Above 1 makes tokens that were already seen less likely, below 1 more; [0.01, 100]. Default 1."""
+    """The penalty for tokens that occur in the prompt or in the generated text, from 0.01 to 100.
+    Values above 1 make them less likely, values below 1 more likely. Defaults to 1. Cannot be
+    combined with beam search.
+    """
     presence_penalty: _builtins.float
-    """Taken off the logits of tokens that the answer has already; -2 to 2. Default 0. This and the
-    four that follow need Model.sampling_control, and are not for a beam search.
+    """The value subtracted from the logit of each token that was already generated, from -2 to 2.
+    Defaults to 0. Requires Model.sampling_control; cannot be combined with beam search.
     """
     frequency_penalty: _builtins.float
-    """The same, as many times as the answer has the token; -2 to 2. Default 0."""
+    """The value subtracted from a token's logit for each time that the token was already
+    generated, from -2 to 2. Defaults to 0. Requires Model.sampling_control; cannot be combined
+    with beam search.
+    """
     n: _builtins.int
     """--- Choices ---
 
-    How many answers to give; 1 to 128. Default 1. Sampled, each with a seed of its own.
+    The number of choices to generate, from 1 to 128. Defaults to 1.
     """
     best_of: _builtins.int
-    """Search with so many beams and return the n best; n to 20. Default: no search.
-    A search takes no samples: temperature, top_p, top_k, min_p and seed have no effect.
+    """The beam width, from n to 20. A value of 2 or more enables beam search, of which the n best
+    sequences are returned. Beam search does not sample: temperature, top_p, top_k, min_p and
+    seed have no effect. If unset, beam search is used only with use_beam_search.
     """
     use_beam_search: _builtins.bool
-    """Search by beams instead of sampling, with best_of, or else n, beams. Default false."""
+    """Whether to use beam search. The beam width is best_of or, if that is unset, n. Defaults to
+    false.
+    """
     length_penalty: _builtins.float
-    """Beam search: above 0 favours longer answers, below 0 shorter ones; -7 to 7. Default 1."""
+    """The exponent of a sequence's length by which its beam search score is divided, from -7 to 7.
+    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1.
+    """
     logprobs: _builtins.bool
     """--- Log probabilities ---
 
-    Report the log probability of every token of the answer. Default false.
+    Whether to return the log probabilities of the generated tokens. Defaults to false.
     """
     top_logprobs: _builtins.int
-    """Report so many of the most likely tokens with every token; 0 to 20. Needs logprobs, and
-    Model.sampling_control. Default 0.
+    """The number of most likely tokens to return for each generated token, from 0 to 20. Defaults
+    to 0. Requires logprobs. A value above 0 requires Model.sampling_control and cannot be
+    combined with beam search.
     """
     prompt_logprobs: _builtins.int
-    """Report how likely each of the prompt's tokens was, and so many of the most likely tokens in its
-    place; 0 to 20. Needs Model.sampling_control; not for a beam search, nor StreamChatCompletion.
-    Default: nothing is reported.
+    """The number of most likely tokens to return for each token of the prompt, from 0 to 20. If
+    set, the log probabilities of the prompt's tokens are returned, too. Requires
+    Model.sampling_control; cannot be combined with beam search or StreamChatCompletion.
     """
     parallel_tool_calls: _builtins.bool
-    """Allow several calls in one answer. Default true; otherwise it ends with its first call."""
+    """Whether the model may call several tools in one answer. If false, generation ends after the
+    first call. Defaults to true.
+    """
     agent_format: _builtins.str
-    """The syntax tool calls are handed out in (AbstractCore): "openai", "codex", "passthrough",
-    "qwen3", "llama3" or "auto". Default "openai".
+    """The syntax in which tool calls are returned, as in AbstractCore: "openai", "codex",
+    "passthrough", "qwen3", "llama3" or "auto". "qwen3" and "llama3" write the calls into the
+    text, "auto" chooses by the model's name. Defaults to "openai".
     """
     reasoning_effort: _builtins.str
-    """"none", "minimal", "low", "medium", "high", "xhigh" or "max". Handed to the chat
-    template; "none" turns thinking off where the template can.
+    """The reasoning effort: "none", "minimal", "low", "medium", "high", "xhigh" or "max". Passed to
+    the chat template, with enable_thinking false for "none" and true otherwise;
+    chat_template_kwargs takes precedence.
     """
     include_reasoning: _builtins.bool
-    """Return the reasoning. Default true. Its tokens are counted in any case."""
+    """Whether to return the reasoning. Its tokens are counted in Usage in any case. Defaults to
+    true.
+    """
     thinking_token_budget: _builtins.int
-    """The most tokens of reasoning. Not served yet."""
+    """The maximum number of reasoning tokens. Not supported yet: refused."""
     chat_template_kwargs: _builtins.str
     """--- Prompt ---
 
-    Variables for the chat template, a JSON object as text, such as
-    {"enable_thinking": false}. The names that ovchat sets itself are refused.
+    The variables of the chat template, as the text of a JSON object, such as
+    {"enable_thinking": false}. Variables that the server sets itself are refused.
     """
     add_generation_prompt: _builtins.bool
-    """End the prompt with the opening of an assistant turn. Default true, but with
-    continue_final_message.
+    """Whether the prompt ends with the opening of an assistant message. Defaults to true, or to
+    false if continue_final_message is true.
     """
     continue_final_message: _builtins.bool
-    """Go on with the last message instead of opening a turn. Default false."""
+    """Whether the answer continues the last message instead of opening a new one. Defaults to
+    false. Cannot be combined with add_generation_prompt set to true.
+    """
     echo: _builtins.bool
-    """Return the last message's text before the answer that goes on with it (vLLM): an
-    assistant's, or any where no turn was opened. Default false.
+    """Whether to return the text of the last message before the answer that continues it, as in
+    vLLM. Applies to an assistant message, or to any if no new message is opened. Defaults to
+    false.
     """
     num_assistant_tokens: _builtins.int
-    """--- Speculation (OVMS) ---
+    """--- Speculative decoding (OVMS) ---
 
-    Tokens proposed per step by a draft model. Not served yet.
+    The number of tokens that the draft model proposes in each step. Not supported yet: refused.
     """
     assistant_confidence_threshold: _builtins.float
-    """Propose until the draft model is less sure than this. Not served yet."""
+    """The confidence threshold below which the draft model stops proposing. Not supported yet:
+    refused.
+    """
     max_ngram_size: _builtins.int
-    """The longest n-gram of prompt lookup. Not served yet."""
+    """The maximum n-gram size of prompt lookup. Not supported yet: refused."""
     priority: _builtins.int
     """--- Scheduling ---
 
-    Lower goes first where requests wait for the engine (vLLM). Default 0.
+    The priority of the request while it waits for the engine, as in vLLM: requests with lower
+    values are served first. Defaults to 0.
     """
     user: _builtins.str
-    """--- Accepted, with no effect on the answer (OpenAI) ---
+    """--- Accepted without effect on the answer (OpenAI) ---
 
-    The end user, for the caller's own bookkeeping.
+    The id of the end user, for the caller's bookkeeping. Has no effect.
     """
     store: _builtins.bool
-    """Keep the answer for later. Nothing is kept."""
+    """Whether to store the answer. Has no effect: nothing is stored."""
     service_tier: _builtins.str
-    """"auto", "default", "flex", "scale", "priority" or "fast"."""
+    """The service tier, such as "auto" or "default". Has no effect."""
     safety_identifier: _builtins.str
-    """The end user, for abuse monitoring."""
+    """The id of the end user, for abuse monitoring. Has no effect."""
     prompt_cache_key: _builtins.str
-    """Groups requests that share a prefix. Prefixes are shared without it."""
+    """The key that groups requests with a common prefix. Has no effect: the prefix cache is shared
+    without it.
+    """
     verbosity: _builtins.str
-    """"low", "medium" or "high"."""
+    """The verbosity: "low", "medium" or "high". Has no effect."""
     prediction: _builtins.str
-    """What the answer will likely be. Speeds nothing up here."""
+    """The expected answer. Has no effect."""
     prompt_cache_retention: _builtins.str
-    """"in_memory" or "24h"."""
+    """The retention of the prefix cache: "in_memory" or "24h". Has no effect."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
-        """The conversation so far, oldest first. At least one."""
+        """Required. The messages of the conversation, oldest first. Must contain 1 to 2,048 messages."""
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """End the answer before any of these texts appears; 1 to 16, none empty.
-        Matched on text, across token borders; the text itself is not part of the answer.
+        """The stop strings: generation ends as soon as the text contains one of them. At most 16, none
+        of them empty. They are matched against the text regardless of token boundaries, and are not
+        returned unless include_stop_str_in_output is set.
         """
 
     @_builtins.property
     def stop_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """End the answer at any of these tokens; each in the model's vocabulary, at most 1,024."""
+        """The ids of the tokens that end generation. At most 1,024, each in the model's vocabulary."""
 
     @_builtins.property
     def logit_bias(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
-        """What is added to tokens' logits, by their ids: -100 to 100. At most 1,024."""
+        """The values added to the logits of tokens, by token id. At most 1,024 entries, each from -100
+        to 100. Requires Model.sampling_control; cannot be combined with beam search.
+        """
 
     @_builtins.property
     def allowed_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Choose from these tokens only; each in the model's vocabulary, at most 4,096. Default: all."""
+        """The ids of the only tokens that may be generated. At most 4,096, each in the model's
+        vocabulary. If empty, all tokens may be generated. Requires Model.sampling_control; cannot be
+        combined with beam search.
+        """
 
     @_builtins.property
     def bad_words(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Never generate these words; at most 128 of 256 characters, none empty."""
+        """The words that must not be generated. At most 128, of 1 to 256 characters each. Requires
+        Model.sampling_control; cannot be combined with beam search.
+        """
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.Tool]:
-        """--- Tools and form of the answer ---
+        """--- Tools and format of the answer ---
 
-        What the model may call.
+        The tools that the model may call. At most 1,024.
         """
 
     @_builtins.property
     def tool_choice(self) -> _tool_pb2.ToolChoice:
-        """Whether it calls, and which. Default: auto where there are tools.
-        Calls follow the tools' schemas; a model whose calls cannot be held to a grammar refuses
-        to be forced, or to be limited to some of the tools.
+        """Whether the model calls tools, and which. Defaults to TOOL_CHOICE_MODE_AUTO if there are
+        tools. Arguments follow the schemas of the tools. A choice that forces a call, or allows
+        only some of the tools, is refused for models whose calls no grammar can enforce.
         """
 
     @_builtins.property
     def response_format(self) -> _format_pb2.ResponseFormat:
-        """The form of the answer, after the reasoning. Default: text. Not with ignore_eos, min_tokens
-        or beam search.
+        """The format of the answer, enforced after the reasoning. Defaults to text. Cannot be combined
+        with structured_outputs, ignore_eos, min_tokens or beam search.
         """
 
     @_builtins.property
     def structured_outputs(self) -> _format_pb2.StructuredOutputs:
-        """The form of the answer beyond response_format; not both."""
+        """The constraint on the answer, as in vLLM. Cannot be combined with response_format,
+        ignore_eos, min_tokens or beam search.
+        """
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Documents for templates that know retrieval, each a JSON object as text."""
+        """The documents for chat templates that support retrieval, each the text of a JSON object. At
+        most 1,024.
+        """
 
     @_builtins.property
     def stream_options(self) -> Global___StreamOptions:
         """--- Stream ---
 
-        What a stream carries besides deltas. StreamChatCompletion only.
+        The options of a stream. Only valid in StreamChatCompletion.
         """
 
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """At most 16 pairs, for the caller's own bookkeeping."""
+        """The caller's metadata. Has no effect."""
 
     @_builtins.property
     def modalities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """--- Other modalities ---
 
-        "text", "audio". Anything but text is not served.
+        The modalities of the answer. Only "text" is supported.
         """
 
     def __init__(
@@ -638,7 +697,7 @@ Global___CreateChatCompletionRequest: _TypeAlias = CreateChatCompletionRequest  
 
 @_typing.final
 class StreamOptions(_message.Message):
-    """What a stream carries besides deltas."""
+    """The options of a stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -646,11 +705,13 @@ class StreamOptions(_message.Message):
     CONTINUOUS_USAGE_STATS_FIELD_NUMBER: _builtins.int
     INCLUDE_OBFUSCATION_FIELD_NUMBER: _builtins.int
     include_usage: _builtins.bool
-    """Send one more chunk before the end, with no choices and the whole usage. Default false."""
+    """Whether to send one more chunk at the end, with the usage of the whole request and without
+    choices. Defaults to false.
+    """
     continuous_usage_stats: _builtins.bool
-    """Put the usage so far on every chunk (vLLM). Default false."""
+    """Whether each chunk contains the usage up to that chunk, as in vLLM. Defaults to false."""
     include_obfuscation: _builtins.bool
-    """OpenAI's padding against traffic analysis. No effect."""
+    """Whether to pad chunks against traffic analysis, as OpenAI does. Has no effect."""
     def __init__(
         self,
         *,
@@ -679,7 +740,7 @@ Global___StreamOptions: _TypeAlias = StreamOptions  # noqa: Y015
 
 @_typing.final
 class ChatCompletion(_message.Message):
-    """A whole answer."""
+    """The response of ChatService.CreateChatCompletion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -691,25 +752,25 @@ class ChatCompletion(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     PROMPT_LOGPROBS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Unique to the request: "chatcmpl-" and 32 hex digits."""
+    """The unique id of the response: "chatcmpl-" followed by 32 hexadecimal digits."""
     created: _builtins.int
-    """When the request was accepted, in seconds since 1970 (UTC)."""
+    """The time at which the request was accepted, in seconds since the Unix epoch."""
     model: _builtins.str
-    """The model's id, as requested."""
+    """The id of the model, as in the request."""
     system_fingerprint: _builtins.str
-    """Changes when something changes that may change answers: model files, engine, settings."""
+    """The fingerprint of everything that may change answers: model files, engine and settings."""
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Choice]:
-        """The answers, by index."""
+        """The choices, ordered by index."""
 
     @_builtins.property
     def usage(self) -> Global___Usage:
-        """What it took."""
+        """The token usage of the request."""
 
     @_builtins.property
     def prompt_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprob]:
-        """The prompt's tokens, each with its log probability, where prompt_logprobs asked for them; the
-        first has none.
+        """The tokens of the prompt with their log probabilities, if the request sets prompt_logprobs.
+        The first token has no log probability.
         """
 
     def __init__(
@@ -733,7 +794,7 @@ Global___ChatCompletion: _TypeAlias = ChatCompletion  # noqa: Y015
 
 @_typing.final
 class Choice(_message.Message):
-    """One answer."""
+    """One of the answers to a request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -744,20 +805,22 @@ class Choice(_message.Message):
     STOP_REASON_FIELD_NUMBER: _builtins.int
     STOP_TOKEN_ID_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """0 to n - 1."""
+    """The index of the choice, from 0 to n - 1."""
     finish_reason: Global___FinishReason.ValueType
-    """Why it ended."""
+    """The reason why generation ended."""
     stop_reason: _builtins.str
-    """The stop text that matched, where one did (vLLM)."""
+    """The stop string that ended generation, if one did (vLLM)."""
     stop_token_id: _builtins.int
-    """The one of stop_token_ids that ended it, where one did (vLLM)."""
+    """The token of stop_token_ids that ended generation, if one did (vLLM)."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
-        """The answer, of role ROLE_ASSISTANT. Its content is empty when only tools were called."""
+        """The generated message, with the role ROLE_ASSISTANT. Its content is empty if the model only
+        called tools.
+        """
 
     @_builtins.property
     def logprobs(self) -> Global___Logprobs:
-        """Where asked for."""
+        """The log probabilities of the tokens, if the request sets logprobs."""
 
     def __init__(
         self,
@@ -794,7 +857,7 @@ Global___Choice: _TypeAlias = Choice  # noqa: Y015
 
 @_typing.final
 class ChatCompletionChunk(_message.Message):
-    """A part of an answer."""
+    """A message of the stream that ChatService.StreamChatCompletion returns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -805,21 +868,24 @@ class ChatCompletionChunk(_message.Message):
     CHOICES_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """The same on every chunk: ChatCompletion.id."""
+    """The unique id of the response, the same in all chunks; see ChatCompletion.id."""
     created: _builtins.int
-    """The same on every chunk: ChatCompletion.created."""
+    """The time at which the request was accepted, in seconds since the Unix epoch, the same in all
+    chunks.
+    """
     model: _builtins.str
-    """The model's id, as requested."""
+    """The id of the model, as in the request."""
     system_fingerprint: _builtins.str
-    """ChatCompletion.system_fingerprint."""
+    """The fingerprint of the model and the server; see ChatCompletion.system_fingerprint."""
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkChoice]:
-        """What is new. Empty on the chunk that carries the usage."""
+        """The choices with their deltas. Empty in the chunk that contains the usage."""
 
     @_builtins.property
     def usage(self) -> Global___Usage:
-        """On the last chunk, where stream_options.include_usage asked for it; on every chunk the
-        usage so far, where continuous_usage_stats did.
+        """The token usage: of the whole request in the last chunk if the request sets
+        stream_options.include_usage, and up to the chunk in all chunks if it sets
+        stream_options.continuous_usage_stats.
         """
 
     def __init__(
@@ -844,7 +910,7 @@ Global___ChatCompletionChunk: _TypeAlias = ChatCompletionChunk  # noqa: Y015
 
 @_typing.final
 class ChunkChoice(_message.Message):
-    """What is new in one answer."""
+    """The part of a choice that a chunk contains."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -855,20 +921,24 @@ class ChunkChoice(_message.Message):
     STOP_REASON_FIELD_NUMBER: _builtins.int
     STOP_TOKEN_ID_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """0 to n - 1."""
+    """The index of the choice, from 0 to n - 1."""
     finish_reason: Global___FinishReason.ValueType
-    """Set on the answer's last chunk only."""
+    """The reason why generation ended. Only set in the last chunk of the choice."""
     stop_reason: _builtins.str
-    """Choice.stop_reason, on the last chunk."""
+    """The stop string that ended generation, if one did. Only set in the last chunk of the choice."""
     stop_token_id: _builtins.int
-    """Choice.stop_token_id, on the last chunk."""
+    """The token of stop_token_ids that ended generation, if one did. Only set in the last chunk of
+    the choice.
+    """
     @_builtins.property
     def delta(self) -> Global___Delta:
-        """What is new."""
+        """The part of the message generated since the previous chunk."""
 
     @_builtins.property
     def logprobs(self) -> Global___Logprobs:
-        """Of the tokens that are new, where asked for."""
+        """The log probabilities of the tokens generated since the previous chunk, if the request sets
+        logprobs.
+        """
 
     def __init__(
         self,
@@ -905,7 +975,9 @@ Global___ChunkChoice: _TypeAlias = ChunkChoice  # noqa: Y015
 
 @_typing.final
 class Delta(_message.Message):
-    """The new part of an answer. Appending every field in order gives the whole message."""
+    """The part of a message generated since the previous chunk. The deltas of a choice, joined field
+    by field, are the message that CreateChatCompletion returns.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -915,16 +987,16 @@ class Delta(_message.Message):
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     role: _message_pb2.Role.ValueType
-    """ROLE_ASSISTANT on the first chunk, unset on the others."""
+    """The role of the message: ROLE_ASSISTANT in the first chunk of a choice, unset in all others."""
     content: _builtins.str
-    """New text of the answer."""
+    """The text to append to the content."""
     reasoning_content: _builtins.str
-    """New text of the reasoning."""
+    """The text to append to the reasoning."""
     refusal: _builtins.str
-    """New text of a refusal."""
+    """The text to append to the refusal."""
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCallDelta]:
-        """New calls, or new parts of a call."""
+        """The tool calls that begin or continue in this chunk."""
 
     def __init__(
         self,
@@ -956,7 +1028,7 @@ Global___Delta: _TypeAlias = Delta  # noqa: Y015
 
 @_typing.final
 class ToolCallDelta(_message.Message):
-    """The new part of a tool call."""
+    """The part of a tool call generated since the previous chunk."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -965,13 +1037,13 @@ class ToolCallDelta(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     ARGUMENTS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Which call of the answer, from 0."""
+    """The index of the tool call within its message, from 0."""
     id: _builtins.str
-    """ToolCall.id, on the first delta of the call only."""
+    """The id of the tool call. Only set in the first delta of the call."""
     name: _builtins.str
-    """The function's name, on the first delta of the call only."""
+    """The name of the function. Only set in the first delta of the call."""
     arguments: _builtins.str
-    """New text of the arguments' JSON."""
+    """The text to append to the JSON of the arguments."""
     def __init__(
         self,
         *,
@@ -1005,7 +1077,9 @@ Global___ToolCallDelta: _TypeAlias = ToolCallDelta  # noqa: Y015
 
 @_typing.final
 class Logprobs(_message.Message):
-    """Log probabilities of an answer's tokens, behind those of its prompt where echo returns it."""
+    """The log probabilities of a choice's tokens. If the request sets echo, those of the prompt come
+    first.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1013,11 +1087,11 @@ class Logprobs(_message.Message):
     REFUSAL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprob]:
-        """Of the content, a token each."""
+        """The log probabilities of the content, one item for each token."""
 
     @_builtins.property
     def refusal(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprob]:
-        """Of the refusal, a token each."""
+        """The log probabilities of the refusal, one item for each token."""
 
     def __init__(
         self,
@@ -1035,7 +1109,7 @@ Global___Logprobs: _TypeAlias = Logprobs  # noqa: Y015
 
 @_typing.final
 class TokenLogprob(_message.Message):
-    """The log probability of one token."""
+    """A token with its log probability."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1046,24 +1120,24 @@ class TokenLogprob(_message.Message):
     TOKEN_ID_FIELD_NUMBER: _builtins.int
     RANK_FIELD_NUMBER: _builtins.int
     token: _builtins.str
-    """Its text; U+FFFD where its bytes alone are not text."""
+    """The text of the token. Bytes that are not valid UTF-8 by themselves are replaced by U+FFFD."""
     logprob: _builtins.float
-    """Natural logarithm of the model's own probability, before temperature, filters, penalties
-    and bias. Unset for the first token of a prompt, which follows nothing.
+    """The natural logarithm of the token's probability, as computed by the model before
+    temperature, filters, penalties and biases are applied. Unset for the first token of a
+    prompt.
     """
     bytes: _builtins.bytes
-    """Its bytes."""
+    """The bytes of the token."""
     token_id: _builtins.int
-    """Its id. Set in prompt_logprobs only."""
+    """The id of the token. Only set in prompt_logprobs."""
     rank: _builtins.int
-    """Its place among all tokens, of which 1 is the most likely. Set in prompt_logprobs only, but
-    for the first token.
+    """The rank of the token among all tokens, where 1 is the most likely. Only set in
+    prompt_logprobs, and not for the first token.
     """
     @_builtins.property
     def top_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopLogprob]:
-        """The most likely tokens in its place, the most likely first: as many as top_logprobs asked
-        for, or prompt_logprobs. It need not be one of them; in the Logprobs of a text completion it
-        comes last then.
+        """The most likely tokens at the position, the most likely first. The token itself need not be
+        among them; in a text completion it is then added at the end.
         """
 
     def __init__(
@@ -1097,7 +1171,7 @@ Global___TokenLogprob: _TypeAlias = TokenLogprob  # noqa: Y015
 
 @_typing.final
 class TopLogprob(_message.Message):
-    """An alternative to a token."""
+    """One of the most likely tokens at a position."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1107,15 +1181,17 @@ class TopLogprob(_message.Message):
     TOKEN_ID_FIELD_NUMBER: _builtins.int
     RANK_FIELD_NUMBER: _builtins.int
     token: _builtins.str
-    """Its text."""
+    """The text of the token. Bytes that are not valid UTF-8 by themselves are replaced by U+FFFD."""
     logprob: _builtins.float
-    """Natural logarithm of its probability."""
+    """The natural logarithm of the token's probability; see TokenLogprob.logprob."""
     bytes: _builtins.bytes
-    """Its bytes."""
+    """The bytes of the token."""
     token_id: _builtins.int
-    """Its id. Set in prompt_logprobs only."""
+    """The id of the token. Only set in prompt_logprobs."""
     rank: _builtins.int
-    """Its place among all tokens, of which 1 is the most likely. Set in prompt_logprobs only."""
+    """The rank of the token among all tokens, where 1 is the most likely. Only set in
+    prompt_logprobs.
+    """
     def __init__(
         self,
         *,
@@ -1146,7 +1222,7 @@ Global___TopLogprob: _TypeAlias = TopLogprob  # noqa: Y015
 
 @_typing.final
 class Usage(_message.Message):
-    """How many tokens a request took."""
+    """The token usage of a request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1156,18 +1232,18 @@ class Usage(_message.Message):
     PROMPT_TOKENS_DETAILS_FIELD_NUMBER: _builtins.int
     COMPLETION_TOKENS_DETAILS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
-    """Of the rendered prompt."""
+    """The number of tokens in the prompt, after the chat template was applied."""
     completion_tokens: _builtins.int
-    """Generated, over all choices, the end token included."""
+    """The number of generated tokens of all choices, including end-of-sequence tokens."""
     total_tokens: _builtins.int
-    """The sum of both."""
+    """The sum of prompt_tokens and completion_tokens."""
     @_builtins.property
     def prompt_tokens_details(self) -> Global___PromptTokensDetails:
-        """More about the prompt, where known."""
+        """The breakdown of prompt_tokens, if known."""
 
     @_builtins.property
     def completion_tokens_details(self) -> Global___CompletionTokensDetails:
-        """More about the answer, where known."""
+        """The breakdown of completion_tokens, if known."""
 
     def __init__(
         self,
@@ -1207,7 +1283,7 @@ Global___Usage: _TypeAlias = Usage  # noqa: Y015
 
 @_typing.final
 class PromptTokensDetails(_message.Message):
-    """More about the prompt's tokens."""
+    """The breakdown of a prompt's tokens."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1216,13 +1292,13 @@ class PromptTokensDetails(_message.Message):
     IMAGE_TOKENS_FIELD_NUMBER: _builtins.int
     TEXT_TOKENS_FIELD_NUMBER: _builtins.int
     cached_tokens: _builtins.int
-    """Found in the prefix cache."""
+    """The number of tokens found in the prefix cache."""
     audio_tokens: _builtins.int
-    """Of sound."""
+    """The number of audio tokens."""
     image_tokens: _builtins.int
-    """Of pictures."""
+    """The number of image tokens."""
     text_tokens: _builtins.int
-    """Of text."""
+    """The number of text tokens."""
     def __init__(
         self,
         *,
@@ -1256,7 +1332,7 @@ Global___PromptTokensDetails: _TypeAlias = PromptTokensDetails  # noqa: Y015
 
 @_typing.final
 class CompletionTokensDetails(_message.Message):
-    """More about the answer's tokens."""
+    """The breakdown of the generated tokens."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1266,15 +1342,15 @@ class CompletionTokensDetails(_message.Message):
     REJECTED_PREDICTION_TOKENS_FIELD_NUMBER: _builtins.int
     TEXT_TOKENS_FIELD_NUMBER: _builtins.int
     reasoning_tokens: _builtins.int
-    """Inside the reasoning, its tags included."""
+    """The number of reasoning tokens, including those of the tags around the reasoning."""
     audio_tokens: _builtins.int
-    """Of sound."""
+    """The number of audio tokens."""
     accepted_prediction_tokens: _builtins.int
-    """Proposed and accepted by speculation."""
+    """The number of tokens proposed by speculative decoding and accepted."""
     rejected_prediction_tokens: _builtins.int
-    """Proposed and rejected by speculation."""
+    """The number of tokens proposed by speculative decoding and rejected."""
     text_tokens: _builtins.int
-    """Of text."""
+    """The number of text tokens."""
     def __init__(
         self,
         *,

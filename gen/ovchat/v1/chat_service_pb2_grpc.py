@@ -26,12 +26,12 @@ if _version_not_supported:
 
 
 class ChatServiceStub:
-    """Chat completions, typed.
+    """Generates chat completions.
 
-    Both RPCs take the same request: whether an answer is wanted whole or as it is
-    generated does not change what is asked. Cancelling a call, or its deadline, frees the
-    model within one step. Errors are gRPC statuses with google.rpc details: BadRequest with
-    the field paths of this contract, ErrorInfo with a stable reason (domain "ovchat").
+    When a call is cancelled or its deadline expires, the engine stops generating for it within one
+    step. Errors are gRPC statuses with google.rpc details: BadRequest with the paths of the fields
+    that are invalid, ErrorInfo with a stable reason in the domain "ovchat", and RetryInfo where a
+    retry may succeed.
     """
 
     def __init__(self, channel):
@@ -53,16 +53,16 @@ class ChatServiceStub:
 
 
 class ChatServiceServicer:
-    """Chat completions, typed.
+    """Generates chat completions.
 
-    Both RPCs take the same request: whether an answer is wanted whole or as it is
-    generated does not change what is asked. Cancelling a call, or its deadline, frees the
-    model within one step. Errors are gRPC statuses with google.rpc details: BadRequest with
-    the field paths of this contract, ErrorInfo with a stable reason (domain "ovchat").
+    When a call is cancelled or its deadline expires, the engine stops generating for it within one
+    step. Errors are gRPC statuses with google.rpc details: BadRequest with the paths of the fields
+    that are invalid, ErrorInfo with a stable reason in the domain "ovchat", and RetryInfo where a
+    retry may succeed.
     """
 
     def CreateChatCompletion(self, request, context):
-        """The whole answer at once.
+        """Creates a chat completion and returns it once it is complete.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -71,7 +71,8 @@ class ChatServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StreamChatCompletion(self, request, context):
-        """The answer as it is generated. The first chunk comes with the first token.
+        """Creates a chat completion and streams it while it is generated. The first chunk is sent when
+        the first token was generated.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -102,12 +103,12 @@ def add_ChatServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ChatService:
-    """Chat completions, typed.
+    """Generates chat completions.
 
-    Both RPCs take the same request: whether an answer is wanted whole or as it is
-    generated does not change what is asked. Cancelling a call, or its deadline, frees the
-    model within one step. Errors are gRPC statuses with google.rpc details: BadRequest with
-    the field paths of this contract, ErrorInfo with a stable reason (domain "ovchat").
+    When a call is cancelled or its deadline expires, the engine stops generating for it within one
+    step. Errors are gRPC statuses with google.rpc details: BadRequest with the paths of the fields
+    that are invalid, ErrorInfo with a stable reason in the domain "ovchat", and RetryInfo where a
+    retry may succeed.
     """
 
     @staticmethod

@@ -27,12 +27,12 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ChatServiceStub:
-    """Chat completions, typed.
+    """Generates chat completions.
 
-    Both RPCs take the same request: whether an answer is wanted whole or as it is
-    generated does not change what is asked. Cancelling a call, or its deadline, frees the
-    model within one step. Errors are gRPC statuses with google.rpc details: BadRequest with
-    the field paths of this contract, ErrorInfo with a stable reason (domain "ovchat").
+    When a call is cancelled or its deadline expires, the engine stops generating for it within one
+    step. Errors are gRPC statuses with google.rpc details: BadRequest with the paths of the fields
+    that are invalid, ErrorInfo with a stable reason in the domain "ovchat", and RetryInfo where a
+    retry may succeed.
     """
 
     @_typing.overload
@@ -40,12 +40,13 @@ class ChatServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ChatServiceAsyncStub: ...
     CreateChatCompletion: _grpc.UnaryUnaryMultiCallable[_chat_pb2.CreateChatCompletionRequest, _chat_pb2.ChatCompletion]
-    """The whole answer at once.
+    """Creates a chat completion and returns it once it is complete.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     StreamChatCompletion: _grpc.UnaryStreamMultiCallable[_chat_pb2.CreateChatCompletionRequest, _chat_pb2.ChatCompletionChunk]
-    """The answer as it is generated. The first chunk comes with the first token.
+    """Creates a chat completion and streams it while it is generated. The first chunk is sent when
+    the first token was generated.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -53,34 +54,35 @@ class ChatServiceStub:
 
 @_typing.type_check_only
 class ChatServiceAsyncStub(ChatServiceStub):
-    """Chat completions, typed.
+    """Generates chat completions.
 
-    Both RPCs take the same request: whether an answer is wanted whole or as it is
-    generated does not change what is asked. Cancelling a call, or its deadline, frees the
-    model within one step. Errors are gRPC statuses with google.rpc details: BadRequest with
-    the field paths of this contract, ErrorInfo with a stable reason (domain "ovchat").
+    When a call is cancelled or its deadline expires, the engine stops generating for it within one
+    step. Errors are gRPC statuses with google.rpc details: BadRequest with the paths of the fields
+    that are invalid, ErrorInfo with a stable reason in the domain "ovchat", and RetryInfo where a
+    retry may succeed.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateChatCompletion: _aio.UnaryUnaryMultiCallable[_chat_pb2.CreateChatCompletionRequest, _chat_pb2.ChatCompletion]  # type: ignore[assignment]
-    """The whole answer at once.
+    """Creates a chat completion and returns it once it is complete.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     StreamChatCompletion: _aio.UnaryStreamMultiCallable[_chat_pb2.CreateChatCompletionRequest, _chat_pb2.ChatCompletionChunk]  # type: ignore[assignment]
-    """The answer as it is generated. The first chunk comes with the first token.
+    """Creates a chat completion and streams it while it is generated. The first chunk is sent when
+    the first token was generated.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
 
 class ChatServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Chat completions, typed.
+    """Generates chat completions.
 
-    Both RPCs take the same request: whether an answer is wanted whole or as it is
-    generated does not change what is asked. Cancelling a call, or its deadline, frees the
-    model within one step. Errors are gRPC statuses with google.rpc details: BadRequest with
-    the field paths of this contract, ErrorInfo with a stable reason (domain "ovchat").
+    When a call is cancelled or its deadline expires, the engine stops generating for it within one
+    step. Errors are gRPC statuses with google.rpc details: BadRequest with the paths of the fields
+    that are invalid, ErrorInfo with a stable reason in the domain "ovchat", and RetryInfo where a
+    retry may succeed.
     """
 
     @_abc_1.abstractmethod
@@ -89,7 +91,7 @@ class ChatServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _chat_pb2.CreateChatCompletionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_chat_pb2.ChatCompletion, _abc.Awaitable[_chat_pb2.ChatCompletion]]:
-        """The whole answer at once.
+        """Creates a chat completion and returns it once it is complete.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -100,7 +102,8 @@ class ChatServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _chat_pb2.CreateChatCompletionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_chat_pb2.ChatCompletionChunk], _abc.AsyncIterator[_chat_pb2.ChatCompletionChunk]]:
-        """The answer as it is generated. The first chunk comes with the first token.
+        """Creates a chat completion and streams it while it is generated. The first chunk is sent when
+        the first token was generated.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE

@@ -22,10 +22,10 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class CreateCompletionRequest(_message.Message):
-    """A text to go on with, and how. No chat template is involved.
+    """The request of CompletionService.CreateCompletion and CompletionService.StreamCompletion.
 
-    Shared by the unary and the streaming RPC. Fields that CreateChatCompletionRequest has, too,
-    mean the same here, and have the same ranges and defaults but for max_tokens.
+    Fields not marked "Required" are optional. Unset and unsupported parameters are handled as in
+    CreateChatCompletionRequest.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -88,124 +88,184 @@ class CreateCompletionRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The model's id, as ModelService.ListModels gives it. Required."""
+    """Required. The id of the model, as returned by ModelService.ListModels."""
     suffix: _builtins.str
-    """Text to come after the answer (OpenAI). Not served."""
+    """The text that follows the completion (OpenAI). Not supported: refused."""
     add_special_tokens: _builtins.bool
-    """The tokenizer may add its own tokens, such as a beginning of text. Default true."""
+    """Whether the tokenizer adds special tokens, such as a beginning-of-sequence token, to a
+    prompt that is given as text. Defaults to true.
+    """
     echo: _builtins.bool
-    """Return the prompt before the answer. Default false."""
+    """Whether to return the prompt before the generated text. Defaults to false."""
     return_token_ids: _builtins.bool
-    """Return the tokens of prompt and answer (vLLM). Default false."""
+    """Whether to return the ids of the prompt's and the generated tokens, as in vLLM. Defaults to
+    false.
+    """
     max_tokens: _builtins.int
     """--- Length ---
 
-    The most tokens to generate; >= 1, or 0 with echo, also to report log probabilities of
-    the prompt alone. Default 16.
+    The maximum number of tokens to generate for each choice. Must be at least 1, or 0 with echo,
+    and must fit into the context together with the prompt. Defaults to 16.
     """
     min_tokens: _builtins.int
-    """Nothing ends the answer before so many tokens. Default 0."""
+    """The minimum number of tokens to generate before an end-of-sequence token, a stop string or a
+    stop token can end the choice. Must not exceed max_tokens. Defaults to 0. Cannot be combined
+    with beam search, response_format or structured_outputs.
+    """
     ignore_eos: _builtins.bool
-    """Go on past the model's end token. Default false."""
+    """Whether to continue generating after an end-of-sequence token. Stop strings and stop tokens
+    still apply. Defaults to false. Cannot be combined with beam search, response_format or
+    structured_outputs.
+    """
     include_stop_str_in_output: _builtins.bool
-    """Keep the stop text or token that ended the answer in it. Default false."""
+    """Whether to return the stop string or stop token that ended generation as part of the text.
+    Defaults to false.
+    """
     skip_special_tokens: _builtins.bool
-    """Leave control tokens out of the text. Default true."""
+    """Whether to omit special tokens from the returned text. Defaults to true."""
     truncate_prompt_tokens: _builtins.int
-    """Keep only so many tokens of each prompt; -1: as many as leave room for max_tokens."""
+    """The number of tokens to keep of each prompt; the other ones are removed from the end that
+    truncation_side names. -1 keeps as many as leave room for max_tokens. If unset, a prompt that
+    does not fit into the context is refused.
+    """
     truncation_side: _builtins.str
-    """Which end truncate_prompt_tokens cuts off: "left" or "right". Default "left"."""
+    """The end of the prompt from which tokens are removed: "left" or "right". Defaults to "left".
+    Has no effect without truncate_prompt_tokens.
+    """
     temperature: _builtins.float
     """--- Sampling ---
 
-    0 to 2; below 1e-5 the most likely token is always taken. Default 1.
+    The sampling temperature, from 0 to 2. Below 1e-5 the most likely token is always chosen
+    (greedy decoding). Defaults to 1.
     """
     top_p: _builtins.float
-    """(0, 1]. Default 1."""
+    """The nucleus sampling threshold, above 0 and up to 1: tokens are sampled from the smallest set
+    of most likely tokens whose probabilities add up to at least this value. Defaults to 1.
+    """
     top_k: _builtins.int
-    """-1 and 0 turn it off. Default 40."""
+    """The number of most likely tokens to sample from. -1 and 0 disable the limit. Defaults to 40,
+    as in OVMS.
+    """
     min_p: _builtins.float
-    """[0, 1). Default 0."""
+    """The minimum probability of a token to be sampled, as a fraction of the most likely token's
+    probability. From 0 to below 1. Defaults to 0.
+    """
     seed: _builtins.int
-    """Default: a random one for every request."""
+    """The seed of the random number generator. Choice i of all prompts uses seed + i. Defaults to a
+    random seed for each request.
+    """
     repetition_penalty: _builtins.float
-    """[0.01, 100]. Default 1."""
+    """The penalty for tokens that occur in the prompt or in the generated text, from 0.01 to 100.
+    Values above 1 make them less likely, values below 1 more likely. Defaults to 1. Cannot be
+    combined with beam search.
+    """
     presence_penalty: _builtins.float
-    """Taken off the logits of tokens that the answer has already; -2 to 2. Default 0. This and the
-    four that follow need Model.sampling_control, and are not for a beam search.
+    """The value subtracted from the logit of each token that was already generated, from -2 to 2.
+    Defaults to 0. Requires Model.sampling_control; cannot be combined with beam search.
     """
     frequency_penalty: _builtins.float
-    """The same, as many times as the answer has the token; -2 to 2. Default 0."""
+    """The value subtracted from a token's logit for each time that the token was already
+    generated, from -2 to 2. Defaults to 0. Requires Model.sampling_control; cannot be combined
+    with beam search.
+    """
     n: _builtins.int
     """--- Choices ---
 
-    How many answers to give for each prompt; 1 to 128, all prompts together 1,024. Default 1.
+    The number of choices to generate for each prompt, from 1 to 128; at most 1,024 for all
+    prompts together. Defaults to 1.
     """
     best_of: _builtins.int
-    """Search with so many beams and return the n best; n to 20. Default: no search."""
+    """The beam width, from n to 20. A value of 2 or more enables beam search, of which the n best
+    sequences are returned. Beam search does not sample: temperature, top_p, top_k, min_p and
+    seed have no effect. If unset, beam search is used only with use_beam_search.
+    """
     use_beam_search: _builtins.bool
-    """Search by beams instead of sampling. Default false."""
+    """Whether to use beam search. The beam width is best_of or, if that is unset, n. Defaults to
+    false.
+    """
     length_penalty: _builtins.float
-    """Beam search: above 0 favours longer answers; -7 to 7. Default 1."""
+    """The exponent of a sequence's length by which its beam search score is divided, from -7 to 7.
+    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1.
+    """
     logprobs: _builtins.int
     """--- Log probabilities ---
 
-    Report the log probability of every token, and so many of the most likely tokens with it,
-    besides the token itself; 0 to 20. With echo the prompt's tokens are among them. That, and
-    more than 0, need Model.sampling_control and are not for a beam search.
+    The number of most likely tokens to return for each generated token, from 0 to 20. If set,
+    the log probabilities of the generated tokens are returned, too, and with echo those of the
+    prompt's tokens. A value above 0, and echo, require Model.sampling_control and cannot be
+    combined with beam search.
     """
     prompt_logprobs: _builtins.int
-    """As in CreateChatCompletionRequest; not for StreamCompletion."""
+    """The number of most likely tokens to return for each token of the prompt, from 0 to 20. If
+    set, the log probabilities of the prompt's tokens are returned, too. Requires
+    Model.sampling_control; cannot be combined with beam search or StreamCompletion.
+    """
     priority: _builtins.int
     """--- Scheduling ---
 
-    Lower goes first where requests wait for the engine (vLLM). Default 0.
+    The priority of the request while it waits for the engine, as in vLLM: requests with lower
+    values are served first. Defaults to 0.
     """
     user: _builtins.str
-    """--- Accepted, with no effect on the answer ---
+    """--- Accepted without effect on the answer (OpenAI) ---
 
-    The end user, for the caller's own bookkeeping.
+    The id of the end user, for the caller's bookkeeping. Has no effect.
     """
     @_builtins.property
     def prompt(self) -> _containers.RepeatedCompositeFieldContainer[Global___Prompt]:
-        """What to go on with; 1 to 128 of them. Each is answered by itself, n times."""
+        """Required. The prompts to continue. Must contain 1 to 128 prompts. Each is answered with n
+        choices.
+        """
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """End the answer before any of these texts appears; 1 to 16, none empty."""
+        """The stop strings: generation ends as soon as the text contains one of them. At most 16, none
+        of them empty. They are matched against the text regardless of token boundaries, and are not
+        returned unless include_stop_str_in_output is set.
+        """
 
     @_builtins.property
     def stop_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """End the answer at any of these tokens."""
+        """The ids of the tokens that end generation. At most 1,024, each in the model's vocabulary."""
 
     @_builtins.property
     def logit_bias(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
-        """What is added to tokens' logits, by their ids: -100 to 100. At most 1,024."""
+        """The values added to the logits of tokens, by token id. At most 1,024 entries, each from -100
+        to 100. Requires Model.sampling_control; cannot be combined with beam search.
+        """
 
     @_builtins.property
     def allowed_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Choose from these tokens only; each in the model's vocabulary, at most 4,096. Default: all."""
+        """The ids of the only tokens that may be generated. At most 4,096, each in the model's
+        vocabulary. If empty, all tokens may be generated. Requires Model.sampling_control; cannot be
+        combined with beam search.
+        """
 
     @_builtins.property
     def bad_words(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Never generate these words; at most 128 of 256 characters, none empty."""
+        """The words that must not be generated. At most 128, of 1 to 256 characters each. Requires
+        Model.sampling_control; cannot be combined with beam search.
+        """
 
     @_builtins.property
     def response_format(self) -> _format_pb2.ResponseFormat:
-        """--- Form of the answer ---
+        """--- Format of the answer ---
 
-        As in CreateChatCompletionRequest.
+        The format of the generated text. Defaults to text. Cannot be combined with
+        structured_outputs, ignore_eos, min_tokens or beam search.
         """
 
     @_builtins.property
     def structured_outputs(self) -> _format_pb2.StructuredOutputs:
-        """The form of the answer beyond response_format; not both."""
+        """The constraint on the generated text, as in vLLM. Cannot be combined with response_format,
+        ignore_eos, min_tokens or beam search.
+        """
 
     @_builtins.property
     def stream_options(self) -> _chat_pb2.StreamOptions:
         """--- Stream ---
 
-        What a stream carries besides text. StreamCompletion only.
+        The options of a stream. Only valid in StreamCompletion.
         """
 
     def __init__(
@@ -378,17 +438,17 @@ Global___CreateCompletionRequest: _TypeAlias = CreateCompletionRequest  # noqa: 
 
 @_typing.final
 class Prompt(_message.Message):
-    """A text to go on with."""
+    """A prompt to continue."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TEXT_FIELD_NUMBER: _builtins.int
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """As text. Control tokens written in it are control tokens."""
+    """The text of the prompt. The text of a special token is read as that token."""
     @_builtins.property
     def token_ids(self) -> Global___TokenIds:
-        """As tokens of the model's vocabulary."""
+        """The ids of the prompt's tokens, each in the model's vocabulary."""
 
     def __init__(
         self,
@@ -408,14 +468,14 @@ Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
 
 @_typing.final
 class TokenIds(_message.Message):
-    """Tokens, for use in a oneof."""
+    """A list of token ids, for use in a oneof."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     VALUES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The tokens."""
+        """The token ids."""
 
     def __init__(
         self,
@@ -432,7 +492,7 @@ Global___TokenIds: _TypeAlias = TokenIds  # noqa: Y015
 
 @_typing.final
 class Completion(_message.Message):
-    """A whole answer."""
+    """The response of CompletionService.CreateCompletion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -443,20 +503,20 @@ class Completion(_message.Message):
     CHOICES_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Unique to the request: "cmpl-" and 32 hex digits."""
+    """The unique id of the response: "cmpl-" followed by 32 hexadecimal digits."""
     created: _builtins.int
-    """When the request was accepted, in seconds since 1970 (UTC)."""
+    """The time at which the request was accepted, in seconds since the Unix epoch."""
     model: _builtins.str
-    """The model's id, as requested."""
+    """The id of the model, as in the request."""
     system_fingerprint: _builtins.str
-    """Changes when something changes that may change answers: model files, engine, settings."""
+    """The fingerprint of everything that may change answers: model files, engine and settings."""
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextChoice]:
-        """The answers: n of the first prompt, n of the second and so on."""
+        """The choices, ordered by index: n of the first prompt, then n of the second, and so on."""
 
     @_builtins.property
     def usage(self) -> _chat_pb2.Usage:
-        """What it took."""
+        """The token usage of the request."""
 
     def __init__(
         self,
@@ -478,7 +538,7 @@ Global___Completion: _TypeAlias = Completion  # noqa: Y015
 
 @_typing.final
 class TextChoice(_message.Message):
-    """One answer."""
+    """One of the answers to a prompt. In a stream, the part of it that a chunk contains."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -492,31 +552,33 @@ class TextChoice(_message.Message):
     PROMPT_TOKEN_IDS_FIELD_NUMBER: _builtins.int
     PROMPT_LOGPROBS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Its place among the choices, from 0."""
+    """The index of the choice among those of all prompts, from 0."""
     text: _builtins.str
-    """What was generated, after the prompt where echo asked for it."""
+    """The generated text, after the prompt if the request sets echo. In a stream, the text to
+    append.
+    """
     finish_reason: _chat_pb2.FinishReason.ValueType
-    """Why it ended."""
+    """The reason why generation ended. In a stream, only set in the last chunk of the choice."""
     stop_reason: _builtins.str
-    """The stop text that matched, where one did (vLLM)."""
+    """The stop string that ended generation, if one did (vLLM)."""
     stop_token_id: _builtins.int
-    """The one of stop_token_ids that ended it, where one did (vLLM)."""
+    """The token of stop_token_ids that ended generation, if one did (vLLM)."""
     @_builtins.property
     def logprobs(self) -> _chat_pb2.Logprobs:
-        """Where asked for."""
+        """The log probabilities of the tokens, if the request sets logprobs."""
 
     @_builtins.property
     def token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The tokens of the answer, where asked for."""
+        """The ids of the generated tokens, if the request sets return_token_ids."""
 
     @_builtins.property
     def prompt_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The tokens of the prompt, where asked for."""
+        """The ids of the prompt's tokens, if the request sets return_token_ids."""
 
     @_builtins.property
     def prompt_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.TokenLogprob]:
-        """The same, each with its log probability, where prompt_logprobs asked for them; the first has
-        none.
+        """The tokens of the prompt with their log probabilities, if the request sets prompt_logprobs.
+        The first token has no log probability.
         """
 
     def __init__(
@@ -557,7 +619,7 @@ Global___TextChoice: _TypeAlias = TextChoice  # noqa: Y015
 
 @_typing.final
 class CompletionChunk(_message.Message):
-    """A part of an answer."""
+    """A message of the stream that CompletionService.StreamCompletion returns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -568,20 +630,22 @@ class CompletionChunk(_message.Message):
     CHOICES_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """The same on every chunk: Completion.id."""
+    """The unique id of the response, the same in all chunks; see Completion.id."""
     created: _builtins.int
-    """The same on every chunk: Completion.created."""
+    """The time at which the request was accepted, in seconds since the Unix epoch, the same in all
+    chunks.
+    """
     model: _builtins.str
-    """The model's id, as requested."""
+    """The id of the model, as in the request."""
     system_fingerprint: _builtins.str
-    """Completion.system_fingerprint."""
+    """The fingerprint of the model and the server; see Completion.system_fingerprint."""
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextChoice]:
-        """What is new: the text of each is to be appended. Empty on the chunk that carries the usage."""
+        """The choices with the text to append. Empty in the chunk that contains the usage."""
 
     @_builtins.property
     def usage(self) -> _chat_pb2.Usage:
-        """As ChatCompletionChunk.usage."""
+        """The token usage; see ChatCompletionChunk.usage."""
 
     def __init__(
         self,

@@ -26,9 +26,9 @@ if _version_not_supported:
 
 
 class CompletionServiceStub:
-    """Text completions, typed: what a model makes of a text without a chat template around it.
+    """Generates text completions: continues prompts without applying a chat template.
 
-    Both RPCs take the same request; see ChatService for cancellation and errors.
+    Cancellation and errors are as in ChatService.
     """
 
     def __init__(self, channel):
@@ -50,13 +50,13 @@ class CompletionServiceStub:
 
 
 class CompletionServiceServicer:
-    """Text completions, typed: what a model makes of a text without a chat template around it.
+    """Generates text completions: continues prompts without applying a chat template.
 
-    Both RPCs take the same request; see ChatService for cancellation and errors.
+    Cancellation and errors are as in ChatService.
     """
 
     def CreateCompletion(self, request, context):
-        """The whole answer at once.
+        """Creates a text completion and returns it once it is complete.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -65,7 +65,7 @@ class CompletionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StreamCompletion(self, request, context):
-        """The answer as it is generated.
+        """Creates a text completion and streams it while it is generated.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -96,9 +96,9 @@ def add_CompletionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class CompletionService:
-    """Text completions, typed: what a model makes of a text without a chat template around it.
+    """Generates text completions: continues prompts without applying a chat template.
 
-    Both RPCs take the same request; see ChatService for cancellation and errors.
+    Cancellation and errors are as in ChatService.
     """
 
     @staticmethod

@@ -27,9 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class CompletionServiceStub:
-    """Text completions, typed: what a model makes of a text without a chat template around it.
+    """Generates text completions: continues prompts without applying a chat template.
 
-    Both RPCs take the same request; see ChatService for cancellation and errors.
+    Cancellation and errors are as in ChatService.
     """
 
     @_typing.overload
@@ -37,12 +37,12 @@ class CompletionServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> CompletionServiceAsyncStub: ...
     CreateCompletion: _grpc.UnaryUnaryMultiCallable[_completion_pb2.CreateCompletionRequest, _completion_pb2.Completion]
-    """The whole answer at once.
+    """Creates a text completion and returns it once it is complete.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     StreamCompletion: _grpc.UnaryStreamMultiCallable[_completion_pb2.CreateCompletionRequest, _completion_pb2.CompletionChunk]
-    """The answer as it is generated.
+    """Creates a text completion and streams it while it is generated.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -50,28 +50,28 @@ class CompletionServiceStub:
 
 @_typing.type_check_only
 class CompletionServiceAsyncStub(CompletionServiceStub):
-    """Text completions, typed: what a model makes of a text without a chat template around it.
+    """Generates text completions: continues prompts without applying a chat template.
 
-    Both RPCs take the same request; see ChatService for cancellation and errors.
+    Cancellation and errors are as in ChatService.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateCompletion: _aio.UnaryUnaryMultiCallable[_completion_pb2.CreateCompletionRequest, _completion_pb2.Completion]  # type: ignore[assignment]
-    """The whole answer at once.
+    """Creates a text completion and returns it once it is complete.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     StreamCompletion: _aio.UnaryStreamMultiCallable[_completion_pb2.CreateCompletionRequest, _completion_pb2.CompletionChunk]  # type: ignore[assignment]
-    """The answer as it is generated.
+    """Creates a text completion and streams it while it is generated.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
 
 class CompletionServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Text completions, typed: what a model makes of a text without a chat template around it.
+    """Generates text completions: continues prompts without applying a chat template.
 
-    Both RPCs take the same request; see ChatService for cancellation and errors.
+    Cancellation and errors are as in ChatService.
     """
 
     @_abc_1.abstractmethod
@@ -80,7 +80,7 @@ class CompletionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _completion_pb2.CreateCompletionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_completion_pb2.Completion, _abc.Awaitable[_completion_pb2.Completion]]:
-        """The whole answer at once.
+        """Creates a text completion and returns it once it is complete.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -91,7 +91,7 @@ class CompletionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _completion_pb2.CreateCompletionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_completion_pb2.CompletionChunk], _abc.AsyncIterator[_completion_pb2.CompletionChunk]]:
-        """The answer as it is generated.
+        """Creates a text completion and streams it while it is generated.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE

@@ -20,7 +20,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class ResponseFormat(_message.Message):
-    """The form the answer must have."""
+    """The format of an answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -29,10 +29,12 @@ class ResponseFormat(_message.Message):
     JSON_SCHEMA_FIELD_NUMBER: _builtins.int
     STRUCTURAL_TAG_FIELD_NUMBER: _builtins.int
     structural_tag: _builtins.str
-    """A structural tag of OVMS or vLLM, as JSON text."""
+    """The structural tag that the answer follows, as in OVMS and vLLM, as the text of a JSON
+    object.
+    """
     @_builtins.property
     def text(self) -> Global___TextFormat:
-        """Free text: the default."""
+        """Free text, the default."""
 
     @_builtins.property
     def json_object(self) -> Global___JsonObjectFormat:
@@ -40,7 +42,7 @@ class ResponseFormat(_message.Message):
 
     @_builtins.property
     def json_schema(self) -> Global___JsonSchemaFormat:
-        """JSON that a schema describes."""
+        """JSON that is valid against a schema."""
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ Global___JsonObjectFormat: _TypeAlias = JsonObjectFormat  # noqa: Y015
 
 @_typing.final
 class JsonSchemaFormat(_message.Message):
-    """JSON that a schema describes."""
+    """JSON that is valid against a schema."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -105,13 +107,15 @@ class JsonSchemaFormat(_message.Message):
     SCHEMA_FIELD_NUMBER: _builtins.int
     STRICT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """A name for the schema. No effect."""
+    """The name of the schema. Has no effect."""
     description: _builtins.str
-    """What the answer is for. No effect."""
+    """The description of the answer. Has no effect."""
     schema: _builtins.str
-    """The JSON Schema as JSON text, so that the order of its properties is kept. Required."""
+    """Required. The JSON Schema, as JSON text: answers have the properties in this order, which a
+    google.protobuf.Struct would lose.
+    """
     strict: _builtins.bool
-    """The answer always holds to the schema. No effect."""
+    """Whether the answer must follow the schema. Has no effect: it always does."""
     def __init__(
         self,
         *,
@@ -137,7 +141,7 @@ Global___JsonSchemaFormat: _TypeAlias = JsonSchemaFormat  # noqa: Y015
 
 @_typing.final
 class StructuredOutputs(_message.Message):
-    """Constraints on the answer beyond OpenAI's response_format (vLLM's structured_outputs)."""
+    """A constraint on an answer, as in vLLM."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -148,18 +152,18 @@ class StructuredOutputs(_message.Message):
     JSON_OBJECT_FIELD_NUMBER: _builtins.int
     STRUCTURAL_TAG_FIELD_NUMBER: _builtins.int
     json: _builtins.str
-    """A JSON Schema as JSON text."""
+    """The JSON Schema that the answer is valid against, as JSON text."""
     regex: _builtins.str
-    """A regular expression that the whole answer matches."""
+    """The regular expression that the whole answer matches."""
     grammar: _builtins.str
-    """An EBNF grammar whose root rule is "root"."""
+    """The EBNF grammar that the whole answer follows. Its start rule is "root"."""
     json_object: _builtins.bool
-    """Any JSON object. Only true means something."""
+    """Whether the answer is a JSON object. Must be true."""
     structural_tag: _builtins.str
-    """A structural tag, as JSON text."""
+    """The structural tag that the answer follows, as the text of a JSON object."""
     @_builtins.property
     def choice(self) -> Global___StringList:
-        """The answer is one of these strings."""
+        """The strings one of which is the answer. 1 to 1,000, none of them empty."""
 
     def __init__(
         self,

@@ -26,38 +26,42 @@ class _Role:
 class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ROLE_UNSPECIFIED: _Role.ValueType  # 0
-    """Not set. Refused in requests."""
+    """Unspecified. Refused in requests."""
     ROLE_SYSTEM: _Role.ValueType  # 1
     """Instructions that hold for the whole conversation."""
     ROLE_DEVELOPER: _Role.ValueType  # 2
-    """OpenAI's newer name for system. Given to templates that do not know it as system."""
+    """OpenAI's newer name for ROLE_SYSTEM. Passed as "system" to chat templates that do not support
+    it.
+    """
     ROLE_USER: _Role.ValueType  # 3
-    """What a person, or a program in a person's place, says."""
+    """The user: a person, or a program on behalf of one."""
     ROLE_ASSISTANT: _Role.ValueType  # 4
-    """What the model said in an earlier turn."""
+    """The model."""
     ROLE_TOOL: _Role.ValueType  # 5
-    """The result of a tool call. Needs Message.tool_call_id."""
+    """A tool: the message contains the result of a call. Requires Message.tool_call_id."""
 
 class Role(_Role, metaclass=_RoleEnumTypeWrapper):
-    """The author of a message. OpenAI's roles, without the deprecated "function"."""
+    """The author of a message: the roles of OpenAI, without the deprecated "function"."""
 
 ROLE_UNSPECIFIED: Role.ValueType  # 0
-"""Not set. Refused in requests."""
+"""Unspecified. Refused in requests."""
 ROLE_SYSTEM: Role.ValueType  # 1
 """Instructions that hold for the whole conversation."""
 ROLE_DEVELOPER: Role.ValueType  # 2
-"""OpenAI's newer name for system. Given to templates that do not know it as system."""
+"""OpenAI's newer name for ROLE_SYSTEM. Passed as "system" to chat templates that do not support
+it.
+"""
 ROLE_USER: Role.ValueType  # 3
-"""What a person, or a program in a person's place, says."""
+"""The user: a person, or a program on behalf of one."""
 ROLE_ASSISTANT: Role.ValueType  # 4
-"""What the model said in an earlier turn."""
+"""The model."""
 ROLE_TOOL: Role.ValueType  # 5
-"""The result of a tool call. Needs Message.tool_call_id."""
+"""A tool: the message contains the result of a call. Requires Message.tool_call_id."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
 @_typing.final
 class Message(_message.Message):
-    """One turn of a conversation."""
+    """A message of a conversation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -69,26 +73,30 @@ class Message(_message.Message):
     REASONING_CONTENT_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
-    """Who speaks. Required."""
+    """Required. The author of the message."""
     name: _builtins.str
-    """A name that tells speakers of the same role apart. Passed to the chat template."""
+    """The name of the author, which distinguishes authors of the same role. Passed to the chat
+    template.
+    """
     tool_call_id: _builtins.str
-    """The call that this message answers (ToolCall.id). ROLE_TOOL only, required there."""
+    """The id of the tool call whose result the message contains (ToolCall.id). Required in messages
+    of ROLE_TOOL, and only valid there.
+    """
     reasoning_content: _builtins.str
-    """The assistant's reasoning in this turn, without its tags. ROLE_ASSISTANT only.
-    Whether it is shown to the model again is the chat template's decision.
+    """The reasoning of the assistant, without the tags around it. Only valid in messages of
+    ROLE_ASSISTANT. The chat template decides whether it becomes part of the prompt.
     """
     refusal: _builtins.str
-    """The assistant's refusal to answer. ROLE_ASSISTANT only."""
+    """The text with which the assistant refused to answer. Only valid in messages of ROLE_ASSISTANT."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
-        """What is said, in order. Several text parts are joined with a line break.
-        May be empty only for an assistant turn: one that only calls tools, or was cut off.
+        """The parts of the content, in order; at most 1,024. Text parts are joined with line breaks. May
+        only be empty in messages of ROLE_ASSISTANT.
         """
 
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
-        """Calls the assistant made in this turn. ROLE_ASSISTANT only."""
+        """The tool calls made by the assistant; at most 1,024. Only valid in messages of ROLE_ASSISTANT."""
 
     def __init__(
         self,
@@ -126,7 +134,7 @@ Global___Message: _TypeAlias = Message  # noqa: Y015
 
 @_typing.final
 class ContentPart(_message.Message):
-    """A piece of a message's content."""
+    """A part of a message's content."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -137,24 +145,26 @@ class ContentPart(_message.Message):
     REFUSAL_FIELD_NUMBER: _builtins.int
     VIDEO_URL_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Plain text, UTF-8. Control tokens written in it stay text."""
+    """A text. The text of a special token is not read as that token."""
     refusal: _builtins.str
-    """A refusal by the assistant, in an assistant turn."""
+    """The text with which the assistant refused to answer. Only valid in messages of
+    ROLE_ASSISTANT.
+    """
     @_builtins.property
     def image_url(self) -> Global___ImageUrl:
-        """A picture. Needs a model that sees."""
+        """An image. Requires a model with CAPABILITY_VISION."""
 
     @_builtins.property
     def input_audio(self) -> Global___InputAudio:
-        """Recorded speech or sound. Needs a model that hears."""
+        """An audio recording. Requires a model that supports audio."""
 
     @_builtins.property
     def file(self) -> Global___File:
-        """A document."""
+        """A file."""
 
     @_builtins.property
     def video_url(self) -> Global___VideoUrl:
-        """A moving picture. Needs a model that sees."""
+        """A video. Requires a model with CAPABILITY_VISION."""
 
     def __init__(
         self,
@@ -178,16 +188,18 @@ Global___ContentPart: _TypeAlias = ContentPart  # noqa: Y015
 
 @_typing.final
 class ImageUrl(_message.Message):
-    """A picture by reference or value."""
+    """An image, by value or by reference."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     URL_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     url: _builtins.str
-    """"data:image/png;base64,..." or an address that the server is allowed to fetch."""
+    """Required. A URL that the server is allowed to fetch, or a data URL such as
+    "data:image/png;base64,...".
+    """
     detail: _builtins.str
-    """"auto", "low", "high" or "original". No effect."""
+    """The level of detail: "auto", "low", "high" or "original". Has no effect."""
     def __init__(
         self,
         *,
@@ -206,13 +218,15 @@ Global___ImageUrl: _TypeAlias = ImageUrl  # noqa: Y015
 
 @_typing.final
 class VideoUrl(_message.Message):
-    """A moving picture by reference or value."""
+    """A video, by value or by reference."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     URL_FIELD_NUMBER: _builtins.int
     url: _builtins.str
-    """"data:video/mp4;base64,..." or an address that the server is allowed to fetch."""
+    """Required. A URL that the server is allowed to fetch, or a data URL such as
+    "data:video/mp4;base64,...".
+    """
     def __init__(
         self,
         *,
@@ -228,16 +242,16 @@ Global___VideoUrl: _TypeAlias = VideoUrl  # noqa: Y015
 
 @_typing.final
 class InputAudio(_message.Message):
-    """Sound by value."""
+    """An audio recording, by value."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     DATA_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
-    """The bytes of the sound file. As base64 in proto-JSON."""
+    """Required. The bytes of the audio file."""
     format: _builtins.str
-    """"wav" or "mp3"."""
+    """Required. The format of the audio file: "wav" or "mp3"."""
     def __init__(
         self,
         *,
@@ -254,7 +268,7 @@ Global___InputAudio: _TypeAlias = InputAudio  # noqa: Y015
 
 @_typing.final
 class File(_message.Message):
-    """A document by value or reference."""
+    """A file, by value or by reference."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -262,11 +276,11 @@ class File(_message.Message):
     FILE_ID_FIELD_NUMBER: _builtins.int
     FILENAME_FIELD_NUMBER: _builtins.int
     file_data: _builtins.bytes
-    """The bytes of the file. As base64 in proto-JSON."""
+    """The bytes of the file."""
     file_id: _builtins.str
     """The id of an uploaded file."""
     filename: _builtins.str
-    """The file's name."""
+    """The name of the file."""
     def __init__(
         self,
         *,
@@ -295,17 +309,17 @@ Global___File: _TypeAlias = File  # noqa: Y015
 
 @_typing.final
 class ToolCall(_message.Message):
-    """A finished call of a tool by the assistant."""
+    """A tool call made by the assistant."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     FUNCTION_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Ties the call to the tool message that answers it."""
+    """The id of the call, which Message.tool_call_id refers to."""
     @_builtins.property
     def function(self) -> Global___FunctionCall:
-        """The function and its arguments."""
+        """The function that is called, with its arguments."""
 
     def __init__(
         self,
@@ -323,16 +337,18 @@ Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 
 @_typing.final
 class FunctionCall(_message.Message):
-    """A function's name and arguments."""
+    """The call of a function."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
     ARGUMENTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """One of the names in the request's tools."""
+    """The name of the function; see FunctionDefinition.name."""
     arguments: _builtins.str
-    """A JSON object as text, its keys in the order the model wrote them."""
+    """The arguments, as the text of a JSON object whose keys are in the order in which the model
+    wrote them.
+    """
     def __init__(
         self,
         *,

@@ -26,25 +26,29 @@ class _ModelState:
 class _ModelStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ModelState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MODEL_STATE_UNSPECIFIED: _ModelState.ValueType  # 0
-    """Not set."""
+    """Unspecified."""
     MODEL_STATE_LOADING: _ModelState.ValueType  # 1
-    """Its engine is starting."""
+    """The model is being loaded."""
     MODEL_STATE_READY: _ModelState.ValueType  # 2
-    """It answers."""
+    """The model answers requests."""
     MODEL_STATE_UNAVAILABLE: _ModelState.ValueType  # 3
-    """Its engine died and is being restarted, or cannot be started: see state_reason."""
+    """The model's engine ended and is being restarted, or cannot be started; see
+    Model.state_reason.
+    """
 
 class ModelState(_ModelState, metaclass=_ModelStateEnumTypeWrapper):
-    """Whether a model answers."""
+    """The state of a model."""
 
 MODEL_STATE_UNSPECIFIED: ModelState.ValueType  # 0
-"""Not set."""
+"""Unspecified."""
 MODEL_STATE_LOADING: ModelState.ValueType  # 1
-"""Its engine is starting."""
+"""The model is being loaded."""
 MODEL_STATE_READY: ModelState.ValueType  # 2
-"""It answers."""
+"""The model answers requests."""
 MODEL_STATE_UNAVAILABLE: ModelState.ValueType  # 3
-"""Its engine died and is being restarted, or cannot be started: see state_reason."""
+"""The model's engine ended and is being restarted, or cannot be started; see
+Model.state_reason.
+"""
 Global___ModelState: _TypeAlias = ModelState  # noqa: Y015
 
 class _Capability:
@@ -54,43 +58,43 @@ class _Capability:
 class _CapabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Capability.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CAPABILITY_UNSPECIFIED: _Capability.ValueType  # 0
-    """Not set."""
+    """Unspecified."""
     CAPABILITY_CHAT: _Capability.ValueType  # 1
-    """Answer chats."""
+    """Chat completions."""
     CAPABILITY_TOOLS: _Capability.ValueType  # 2
-    """Call tools."""
+    """Tool calls."""
     CAPABILITY_REASONING: _Capability.ValueType  # 3
-    """Reason before the answer, apart from it."""
+    """Reasoning that is returned apart from the answer."""
     CAPABILITY_VISION: _Capability.ValueType  # 4
-    """See pictures."""
+    """Images and videos as input."""
 
 class Capability(_Capability, metaclass=_CapabilityEnumTypeWrapper):
-    """Something a model can do."""
+    """A capability of a model."""
 
 CAPABILITY_UNSPECIFIED: Capability.ValueType  # 0
-"""Not set."""
+"""Unspecified."""
 CAPABILITY_CHAT: Capability.ValueType  # 1
-"""Answer chats."""
+"""Chat completions."""
 CAPABILITY_TOOLS: Capability.ValueType  # 2
-"""Call tools."""
+"""Tool calls."""
 CAPABILITY_REASONING: Capability.ValueType  # 3
-"""Reason before the answer, apart from it."""
+"""Reasoning that is returned apart from the answer."""
 CAPABILITY_VISION: Capability.ValueType  # 4
-"""See pictures."""
+"""Images and videos as input."""
 Global___Capability: _TypeAlias = Capability  # noqa: Y015
 
 @_typing.final
 class ListModelsRequest(_message.Message):
-    """Asks for all models, or for some."""
+    """The request of ModelService.ListModels."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TYPE_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
     type: _builtins.str
-    """Only models of this Model.type. Empty: of any."""
+    """The Model.type of the models to list. If empty, models of all types are listed."""
     provider: _builtins.str
-    """Only models of this Model.provider. Empty: of any."""
+    """The Model.provider of the models to list. If empty, models of all providers are listed."""
     def __init__(
         self,
         *,
@@ -107,14 +111,14 @@ Global___ListModelsRequest: _TypeAlias = ListModelsRequest  # noqa: Y015
 
 @_typing.final
 class ListModelsResponse(_message.Message):
-    """The models asked for."""
+    """The response of ModelService.ListModels."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MODELS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]:
-        """By id."""
+        """The models, ordered by id."""
 
     def __init__(
         self,
@@ -131,13 +135,13 @@ Global___ListModelsResponse: _TypeAlias = ListModelsResponse  # noqa: Y015
 
 @_typing.final
 class GetModelRequest(_message.Message):
-    """Asks for one model."""
+    """The request of ModelService.GetModel."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Model.id."""
+    """Required. The id of the model; see Model.id."""
     def __init__(
         self,
         *,
@@ -153,7 +157,7 @@ Global___GetModelRequest: _TypeAlias = GetModelRequest  # noqa: Y015
 
 @_typing.final
 class GetModelResponse(_message.Message):
-    """One model."""
+    """The response of ModelService.GetModel."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -177,7 +181,7 @@ Global___GetModelResponse: _TypeAlias = GetModelResponse  # noqa: Y015
 
 @_typing.final
 class Model(_message.Message):
-    """A model and how it is doing."""
+    """A model, with its state. All fields are output only."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -192,30 +196,33 @@ class Model(_message.Message):
     PROVIDER_FIELD_NUMBER: _builtins.int
     SAMPLING_CONTROL_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """What CreateChatCompletionRequest.model says."""
+    """The id of the model, which requests give as their model."""
     created: _builtins.int
-    """When its files were written, in seconds since 1970 (UTC)."""
+    """The time at which the model's files were written, in seconds since the Unix epoch."""
     context_length: _builtins.int
-    """The most tokens of prompt and answer together. 0 until it was loaded once."""
+    """The maximum number of tokens of prompt and answer together. 0 until the model was loaded for
+    the first time.
+    """
     state: Global___ModelState.ValueType
-    """Whether it answers now."""
+    """The state of the model."""
     state_reason: _builtins.str
-    """Why it does not, for an operator. Empty where it does."""
+    """The reason why the model is not ready, for operators. Empty if it is ready."""
     type: _builtins.str
-    """What it is for: "text-generation"."""
+    """The type of the model: "text-generation"."""
     provider: _builtins.str
-    """What runs it: "openvino"."""
+    """The provider of the model, which runs it: "openvino"."""
     sampling_control: _builtins.bool
-    """Whether it serves presence_penalty, frequency_penalty, logit_bias, allowed_token_ids,
-    bad_words and alternatives to tokens. Where its device cannot, they are refused.
+    """Whether the model supports presence_penalty, frequency_penalty, logit_bias,
+    allowed_token_ids, bad_words, prompt_logprobs and top_logprobs. They are refused if it does
+    not, which depends on its device.
     """
     @_builtins.property
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[Global___Capability.ValueType]:
-        """What it can do."""
+        """The capabilities of the model."""
 
     @_builtins.property
     def load(self) -> Global___EngineLoad:
-        """What its engine is doing. Unset while there is no engine."""
+        """The load of the model's engine. Unset while no engine is running."""
 
     def __init__(
         self,
@@ -248,7 +255,7 @@ Global___Model: _TypeAlias = Model  # noqa: Y015
 
 @_typing.final
 class EngineLoad(_message.Message):
-    """What an engine is doing, as of its last step."""
+    """The load of an engine after its last step."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -260,19 +267,23 @@ class EngineLoad(_message.Message):
     GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
     PREEMPTIONS_FIELD_NUMBER: _builtins.int
     running_requests: _builtins.int
-    """Requests in the batch."""
+    """The number of requests in the batch."""
     waiting_requests: _builtins.int
-    """Requests that wait for a place in the KV cache."""
+    """The number of requests that wait for KV blocks."""
     used_kv_blocks: _builtins.int
-    """KV blocks in use or reserved."""
+    """The number of KV blocks that are in use or reserved."""
     total_kv_blocks: _builtins.int
-    """All KV blocks."""
+    """The total number of KV blocks."""
     peak_batch_size: _builtins.int
-    """The most requests that were ever generating in one step."""
+    """The maximum number of requests that generated tokens in the same step since the engine
+    started.
+    """
     generated_tokens: _builtins.int
-    """Tokens generated since the engine started."""
+    """The number of tokens generated since the engine started."""
     preemptions: _builtins.int
-    """Times a running request gave up its place, to be resumed later."""
+    """The number of preemptions since the engine started: running requests that gave up their KV
+    blocks and were resumed later.
+    """
     def __init__(
         self,
         *,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ModelServiceStub:
-    """What this server serves.
+    """Lists the models that the server serves.
     """
 
     def __init__(self, channel):
@@ -48,18 +48,18 @@ class ModelServiceStub:
 
 
 class ModelServiceServicer:
-    """What this server serves.
+    """Lists the models that the server serves.
     """
 
     def ListModels(self, request, context):
-        """The models, by id.
+        """Lists the models, ordered by id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetModel(self, request, context):
-        """One model. NOT_FOUND where there is none of that id.
+        """Gets a model. Returns NOT_FOUND if there is no model with the id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -87,7 +87,7 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService:
-    """What this server serves.
+    """Lists the models that the server serves.
     """
 
     @staticmethod

@@ -27,29 +27,29 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ModelServiceStub:
-    """What this server serves."""
+    """Lists the models that the server serves."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ModelServiceAsyncStub: ...
     ListModels: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.ListModelsRequest, _model_service_pb2.ListModelsResponse]
-    """The models, by id."""
+    """Lists the models, ordered by id."""
     GetModel: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.GetModelRequest, _model_service_pb2.GetModelResponse]
-    """One model. NOT_FOUND where there is none of that id."""
+    """Gets a model. Returns NOT_FOUND if there is no model with the id."""
 
 @_typing.type_check_only
 class ModelServiceAsyncStub(ModelServiceStub):
-    """What this server serves."""
+    """Lists the models that the server serves."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListModels: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListModelsRequest, _model_service_pb2.ListModelsResponse]  # type: ignore[assignment]
-    """The models, by id."""
+    """Lists the models, ordered by id."""
     GetModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.GetModelRequest, _model_service_pb2.GetModelResponse]  # type: ignore[assignment]
-    """One model. NOT_FOUND where there is none of that id."""
+    """Gets a model. Returns NOT_FOUND if there is no model with the id."""
 
 class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What this server serves."""
+    """Lists the models that the server serves."""
 
     @_abc_1.abstractmethod
     def ListModels(
@@ -57,7 +57,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _model_service_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_model_service_pb2.ListModelsResponse, _abc.Awaitable[_model_service_pb2.ListModelsResponse]]:
-        """The models, by id."""
+        """Lists the models, ordered by id."""
 
     @_abc_1.abstractmethod
     def GetModel(
@@ -65,6 +65,6 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _model_service_pb2.GetModelRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_model_service_pb2.GetModelResponse, _abc.Awaitable[_model_service_pb2.GetModelResponse]]:
-        """One model. NOT_FOUND where there is none of that id."""
+        """Gets a model. Returns NOT_FOUND if there is no model with the id."""
 
 def add_ModelServiceServicer_to_server(servicer: ModelServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

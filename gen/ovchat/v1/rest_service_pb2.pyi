@@ -18,16 +18,20 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class RestServiceListModelsRequest(_message.Message):
-    """Asks for the list of models."""
+    """The request of RestService.ListModels."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TYPE_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
     type: _builtins.str
-    """Only models of this type, such as "text-generation", which all are. Empty: of any."""
+    """The type of the models to list, such as "text-generation". If empty, models of all types are
+    listed.
+    """
     provider: _builtins.str
-    """Only models of this provider: "openvino" for all. Empty: of any."""
+    """The provider of the models to list, such as "openvino". If empty, models of all providers are
+    listed.
+    """
     def __init__(
         self,
         *,
@@ -44,13 +48,13 @@ Global___RestServiceListModelsRequest: _TypeAlias = RestServiceListModelsRequest
 
 @_typing.final
 class RestServiceGetModelRequest(_message.Message):
-    """Asks for one model."""
+    """The request of RestService.GetModel."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Its id."""
+    """The id of the model."""
     def __init__(
         self,
         *,
@@ -66,7 +70,7 @@ Global___RestServiceGetModelRequest: _TypeAlias = RestServiceGetModelRequest  # 
 
 @_typing.final
 class RestServiceGetLivenessRequest(_message.Message):
-    """Asks whether the server is up."""
+    """The request of RestService.GetLiveness."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -83,7 +87,7 @@ Global___RestServiceGetLivenessRequest: _TypeAlias = RestServiceGetLivenessReque
 
 @_typing.final
 class RestServiceGetReadinessRequest(_message.Message):
-    """Asks whether the models answer."""
+    """The request of RestService.GetReadiness."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -100,7 +104,7 @@ Global___RestServiceGetReadinessRequest: _TypeAlias = RestServiceGetReadinessReq
 
 @_typing.final
 class RestServiceGetVersionRequest(_message.Message):
-    """Asks for the versions."""
+    """The request of RestService.GetVersion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -27,11 +27,12 @@ if _version_not_supported:
 
 
 class RestServiceStub:
-    """The OpenAI-shaped REST API, for Envoy's gRPC-JSON transcoder.
+    """Serves the OpenAI-compatible REST API behind Envoy's gRPC-JSON transcoder.
 
-    Bodies pass through untouched in both directions: OpenAI's JSON has string-or-array
-    unions, meaningful nulls, ordered schemas and a "[DONE]" marker that protobuf's JSON
-    cannot express. gRPC callers use ChatService and ModelService instead.
+    Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
+    strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
+    ModelService instead.
     """
 
     def __init__(self, channel):
@@ -88,16 +89,17 @@ class RestServiceStub:
 
 
 class RestServiceServicer:
-    """The OpenAI-shaped REST API, for Envoy's gRPC-JSON transcoder.
+    """Serves the OpenAI-compatible REST API behind Envoy's gRPC-JSON transcoder.
 
-    Bodies pass through untouched in both directions: OpenAI's JSON has string-or-array
-    unions, meaningful nulls, ordered schemas and a "[DONE]" marker that protobuf's JSON
-    cannot express. gRPC callers use ChatService and ModelService instead.
+    Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
+    strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
+    ModelService instead.
     """
 
     def CreateChatCompletion(self, request, context):
-        """POST a chat completion. One message of application/json, or the frames of a
-        text/event-stream where the body says "stream": true.
+        """Creates a chat completion. Returns one application/json body, or the events of a
+        text/event-stream if the request's body has "stream": true.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -107,7 +109,8 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateCompletion(self, request, context):
-        """POST a text completion, answered as a chat completion is.
+        """Creates a text completion. Returns one application/json body, or the events of a
+        text/event-stream if the request's body has "stream": true.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -117,8 +120,8 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Tokenize(self, request, context):
-        """POST texts or a conversation, get their tokens. One JSON body, in pieces: Envoy takes
-        the whole of a long answer for too large.
+        """Tokenizes texts or a conversation. Returns one application/json body in several messages, as a
+        single one may exceed what Envoy buffers.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -128,7 +131,7 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Detokenize(self, request, context):
-        """POST tokens, get their text. One JSON body, in pieces as above.
+        """Detokenizes tokens. Returns one application/json body in several messages, as Tokenize does.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -138,7 +141,7 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """The list of models.
+        """Lists the models.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -147,7 +150,7 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetModel(self, request, context):
-        """One model.
+        """Gets a model.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -156,7 +159,7 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetLiveness(self, request, context):
-        """Whether this server is up at all.
+        """Returns 200 while the server is running.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -165,7 +168,7 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetReadiness(self, request, context):
-        """Whether every model answers: 200, or 503 with the reason.
+        """Returns 200 if all models are ready, and otherwise 503 with the reason.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -174,7 +177,7 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetVersion(self, request, context):
-        """Which versions run.
+        """Gets the versions of the server's components.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -239,11 +242,12 @@ def add_RestServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RestService:
-    """The OpenAI-shaped REST API, for Envoy's gRPC-JSON transcoder.
+    """Serves the OpenAI-compatible REST API behind Envoy's gRPC-JSON transcoder.
 
-    Bodies pass through untouched in both directions: OpenAI's JSON has string-or-array
-    unions, meaningful nulls, ordered schemas and a "[DONE]" marker that protobuf's JSON
-    cannot express. gRPC callers use ChatService and ModelService instead.
+    Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
+    strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
+    ModelService instead.
     """
 
     @staticmethod

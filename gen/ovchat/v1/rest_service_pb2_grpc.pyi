@@ -28,11 +28,12 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RestServiceStub:
-    """The OpenAI-shaped REST API, for Envoy's gRPC-JSON transcoder.
+    """Serves the OpenAI-compatible REST API behind Envoy's gRPC-JSON transcoder.
 
-    Bodies pass through untouched in both directions: OpenAI's JSON has string-or-array
-    unions, meaningful nulls, ordered schemas and a "[DONE]" marker that protobuf's JSON
-    cannot express. gRPC callers use ChatService and ModelService instead.
+    Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
+    strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
+    ModelService instead.
     """
 
     @_typing.overload
@@ -40,125 +41,129 @@ class RestServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> RestServiceAsyncStub: ...
     CreateChatCompletion: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
-    """POST a chat completion. One message of application/json, or the frames of a
-    text/event-stream where the body says "stream": true.
+    """Creates a chat completion. Returns one application/json body, or the events of a
+    text/event-stream if the request's body has "stream": true.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     CreateCompletion: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
-    """POST a text completion, answered as a chat completion is.
+    """Creates a text completion. Returns one application/json body, or the events of a
+    text/event-stream if the request's body has "stream": true.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     Tokenize: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
-    """POST texts or a conversation, get their tokens. One JSON body, in pieces: Envoy takes
-    the whole of a long answer for too large.
+    """Tokenizes texts or a conversation. Returns one application/json body in several messages, as a
+    single one may exceed what Envoy buffers.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     Detokenize: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
-    """POST tokens, get their text. One JSON body, in pieces as above.
+    """Detokenizes tokens. Returns one application/json body in several messages, as Tokenize does.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     ListModels: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListModelsRequest, _httpbody_pb2.HttpBody]
-    """The list of models.
+    """Lists the models.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     GetModel: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetModelRequest, _httpbody_pb2.HttpBody]
-    """One model.
+    """Gets a model.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     GetLiveness: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetLivenessRequest, _httpbody_pb2.HttpBody]
-    """Whether this server is up at all.
+    """Returns 200 while the server is running.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     GetReadiness: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetReadinessRequest, _httpbody_pb2.HttpBody]
-    """Whether every model answers: 200, or 503 with the reason.
+    """Returns 200 if all models are ready, and otherwise 503 with the reason.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     GetVersion: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetVersionRequest, _httpbody_pb2.HttpBody]
-    """Which versions run.
+    """Gets the versions of the server's components.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
 
 @_typing.type_check_only
 class RestServiceAsyncStub(RestServiceStub):
-    """The OpenAI-shaped REST API, for Envoy's gRPC-JSON transcoder.
+    """Serves the OpenAI-compatible REST API behind Envoy's gRPC-JSON transcoder.
 
-    Bodies pass through untouched in both directions: OpenAI's JSON has string-or-array
-    unions, meaningful nulls, ordered schemas and a "[DONE]" marker that protobuf's JSON
-    cannot express. gRPC callers use ChatService and ModelService instead.
+    Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
+    strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
+    ModelService instead.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateChatCompletion: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """POST a chat completion. One message of application/json, or the frames of a
-    text/event-stream where the body says "stream": true.
+    """Creates a chat completion. Returns one application/json body, or the events of a
+    text/event-stream if the request's body has "stream": true.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     CreateCompletion: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """POST a text completion, answered as a chat completion is.
+    """Creates a text completion. Returns one application/json body, or the events of a
+    text/event-stream if the request's body has "stream": true.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     Tokenize: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """POST texts or a conversation, get their tokens. One JSON body, in pieces: Envoy takes
-    the whole of a long answer for too large.
+    """Tokenizes texts or a conversation. Returns one application/json body in several messages, as a
+    single one may exceed what Envoy buffers.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     Detokenize: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """POST tokens, get their text. One JSON body, in pieces as above.
+    """Detokenizes tokens. Returns one application/json body in several messages, as Tokenize does.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     ListModels: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListModelsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """The list of models.
+    """Lists the models.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     GetModel: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetModelRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """One model.
+    """Gets a model.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     GetLiveness: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetLivenessRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """Whether this server is up at all.
+    """Returns 200 while the server is running.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     GetReadiness: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetReadinessRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """Whether every model answers: 200, or 503 with the reason.
+    """Returns 200 if all models are ready, and otherwise 503 with the reason.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     GetVersion: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetVersionRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """Which versions run.
+    """Gets the versions of the server's components.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
 
 class RestServiceServicer(metaclass=_abc_1.ABCMeta):
-    """The OpenAI-shaped REST API, for Envoy's gRPC-JSON transcoder.
+    """Serves the OpenAI-compatible REST API behind Envoy's gRPC-JSON transcoder.
 
-    Bodies pass through untouched in both directions: OpenAI's JSON has string-or-array
-    unions, meaningful nulls, ordered schemas and a "[DONE]" marker that protobuf's JSON
-    cannot express. gRPC callers use ChatService and ModelService instead.
+    Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
+    strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
+    ModelService instead.
     """
 
     @_abc_1.abstractmethod
@@ -167,8 +172,8 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _httpbody_pb2.HttpBody,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
-        """POST a chat completion. One message of application/json, or the frames of a
-        text/event-stream where the body says "stream": true.
+        """Creates a chat completion. Returns one application/json body, or the events of a
+        text/event-stream if the request's body has "stream": true.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -180,7 +185,8 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _httpbody_pb2.HttpBody,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
-        """POST a text completion, answered as a chat completion is.
+        """Creates a text completion. Returns one application/json body, or the events of a
+        text/event-stream if the request's body has "stream": true.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -192,8 +198,8 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _httpbody_pb2.HttpBody,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
-        """POST texts or a conversation, get their tokens. One JSON body, in pieces: Envoy takes
-        the whole of a long answer for too large.
+        """Tokenizes texts or a conversation. Returns one application/json body in several messages, as a
+        single one may exceed what Envoy buffers.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -205,7 +211,7 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _httpbody_pb2.HttpBody,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
-        """POST tokens, get their text. One JSON body, in pieces as above.
+        """Detokenizes tokens. Returns one application/json body in several messages, as Tokenize does.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -217,7 +223,7 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _rest_service_pb2.RestServiceListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
-        """The list of models.
+        """Lists the models.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -228,7 +234,7 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _rest_service_pb2.RestServiceGetModelRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
-        """One model.
+        """Gets a model.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -239,7 +245,7 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _rest_service_pb2.RestServiceGetLivenessRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
-        """Whether this server is up at all.
+        """Returns 200 while the server is running.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -250,7 +256,7 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _rest_service_pb2.RestServiceGetReadinessRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
-        """Whether every model answers: 200, or 503 with the reason.
+        """Returns 200 if all models are ready, and otherwise 503 with the reason.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -261,7 +267,7 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _rest_service_pb2.RestServiceGetVersionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
-        """Which versions run.
+        """Gets the versions of the server's components.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

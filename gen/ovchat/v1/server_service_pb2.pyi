@@ -18,7 +18,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class GetVersionRequest(_message.Message):
-    """Asks for the versions."""
+    """The request of ServerService.GetVersion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -35,7 +35,7 @@ Global___GetVersionRequest: _TypeAlias = GetVersionRequest  # noqa: Y015
 
 @_typing.final
 class GetVersionResponse(_message.Message):
-    """Which versions run."""
+    """The response of ServerService.GetVersion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -43,11 +43,11 @@ class GetVersionResponse(_message.Message):
     OPENVINO_FIELD_NUMBER: _builtins.int
     OPENVINO_GENAI_FIELD_NUMBER: _builtins.int
     version: _builtins.str
-    """ovchat's."""
+    """The version of ovchat."""
     openvino: _builtins.str
-    """OpenVINO's. Empty where it cannot be told, as below."""
+    """The version of OpenVINO. Empty if it is unknown."""
     openvino_genai: _builtins.str
-    """OpenVINO GenAI's: the engine."""
+    """The version of OpenVINO GenAI, the engine. Empty if it is unknown."""
     def __init__(
         self,
         *,

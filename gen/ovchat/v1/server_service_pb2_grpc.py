@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ServerServiceStub:
-    """The server itself.
+    """Describes the server itself.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class ServerServiceStub:
 
 
 class ServerServiceServicer:
-    """The server itself.
+    """Describes the server itself.
     """
 
     def GetVersion(self, request, context):
-        """Which versions run.
+        """Gets the versions of the server's components.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_ServerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ServerService:
-    """The server itself.
+    """Describes the server itself.
     """
 
     @staticmethod

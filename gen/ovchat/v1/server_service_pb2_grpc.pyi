@@ -27,25 +27,25 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ServerServiceStub:
-    """The server itself."""
+    """Describes the server itself."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ServerServiceAsyncStub: ...
     GetVersion: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.GetVersionRequest, _server_service_pb2.GetVersionResponse]
-    """Which versions run."""
+    """Gets the versions of the server's components."""
 
 @_typing.type_check_only
 class ServerServiceAsyncStub(ServerServiceStub):
-    """The server itself."""
+    """Describes the server itself."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetVersion: _aio.UnaryUnaryMultiCallable[_server_service_pb2.GetVersionRequest, _server_service_pb2.GetVersionResponse]  # type: ignore[assignment]
-    """Which versions run."""
+    """Gets the versions of the server's components."""
 
 class ServerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """The server itself."""
+    """Describes the server itself."""
 
     @_abc_1.abstractmethod
     def GetVersion(
@@ -53,6 +53,6 @@ class ServerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _server_service_pb2.GetVersionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_server_service_pb2.GetVersionResponse, _abc.Awaitable[_server_service_pb2.GetVersionResponse]]:
-        """Which versions run."""
+        """Gets the versions of the server's components."""
 
 def add_ServerServiceServicer_to_server(servicer: ServerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -28,26 +28,26 @@ class _PaddingSide:
 class _PaddingSideEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PaddingSide.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PADDING_SIDE_UNSPECIFIED: _PaddingSide.ValueType  # 0
-    """Not set."""
+    """Unspecified."""
     PADDING_SIDE_LEFT: _PaddingSide.ValueType  # 1
-    """Before the tokens."""
+    """Padding comes before the tokens."""
     PADDING_SIDE_RIGHT: _PaddingSide.ValueType  # 2
-    """After the tokens."""
+    """Padding comes after the tokens."""
 
 class PaddingSide(_PaddingSide, metaclass=_PaddingSideEnumTypeWrapper):
-    """Where padding goes."""
+    """The side of a text on which it is padded."""
 
 PADDING_SIDE_UNSPECIFIED: PaddingSide.ValueType  # 0
-"""Not set."""
+"""Unspecified."""
 PADDING_SIDE_LEFT: PaddingSide.ValueType  # 1
-"""Before the tokens."""
+"""Padding comes before the tokens."""
 PADDING_SIDE_RIGHT: PaddingSide.ValueType  # 2
-"""After the tokens."""
+"""Padding comes after the tokens."""
 Global___PaddingSide: _TypeAlias = PaddingSide  # noqa: Y015
 
 @_typing.final
 class TokenizeRequest(_message.Message):
-    """What to tokenise: exactly one of text, prompt and messages."""
+    """The request of TokenizerService.Tokenize. Exactly one of text, prompt and messages is required."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -68,57 +68,69 @@ class TokenizeRequest(_message.Message):
     CONTINUE_FINAL_MESSAGE_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Model.id. Required."""
+    """Required. The id of the model, as returned by ModelService.ListModels."""
     prompt: _builtins.str
-    """A single text."""
+    """The text to tokenize. The text of a special token is read as that token."""
     add_special_tokens: _builtins.bool
-    """Add the tokens that the tokenizer puts around a text, such as BOS. Default true.
-    Messages: default false, and not served as true, for the chat template writes them.
+    """Whether the tokenizer adds special tokens, such as a beginning-of-sequence token. Defaults to
+    true, and to false for messages: there the chat template adds them, and true is refused.
     """
     return_token_strs: _builtins.bool
-    """Also tell how the vocabulary writes each token. Default false."""
+    """Whether to return the tokens as the vocabulary writes them, too. Defaults to false."""
     max_length: _builtins.int
-    """Most tokens of a text, those of add_special_tokens included; the end is cut off.
-    At least 1. Unset: no limit. Not with messages, as all of its group.
+    """The maximum number of tokens of a text, including special tokens; the end of a longer text is
+    cut off. Must be at least 1. If unset, there is no limit. Cannot be combined with messages.
     """
     pad_to_max_length: _builtins.bool
-    """Fill every text up to max_length, or to the model's context where that is unset, with
-    the model's padding token; refused where it has none. At most 1,048,576 tokens in all.
-    Default false.
+    """Whether to pad each text with the model's padding token to max_length or, if that is unset,
+    to the length of the model's context. Refused if the model has no padding token, or if the
+    texts would have more than 1,048,576 tokens in all. Defaults to false. Cannot be combined with
+    messages.
     """
     padding_side: Global___PaddingSide.ValueType
-    """Where the padding goes. Default PADDING_SIDE_RIGHT."""
+    """The side on which texts are padded. Defaults to PADDING_SIDE_RIGHT. Cannot be combined with
+    messages.
+    """
     reasoning_effort: _builtins.str
-    """As CreateChatCompletionRequest.reasoning_effort."""
+    """The reasoning effort; see CreateChatCompletionRequest.reasoning_effort. Only valid with
+    messages.
+    """
     chat_template_kwargs: _builtins.str
-    """As CreateChatCompletionRequest.chat_template_kwargs: a JSON object as text."""
+    """The variables of the chat template, as the text of a JSON object; see
+    CreateChatCompletionRequest.chat_template_kwargs. Only valid with messages.
+    """
     add_generation_prompt: _builtins.bool
-    """End in the opening of the assistant's turn. Default true."""
+    """Whether the prompt ends with the opening of an assistant message. Defaults to true, or to
+    false if continue_final_message is true. Only valid with messages.
+    """
     continue_final_message: _builtins.bool
-    """Leave the last message open, to be continued. Default false."""
+    """Whether to leave the last message open, so that an answer continues it. Defaults to false.
+    Only valid with messages. Cannot be combined with add_generation_prompt set to true.
+    """
     @_builtins.property
     def text(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Texts, each tokenised by itself; at most 2048. What is written like a control token
-        becomes one, here and in prompt.
+        """The texts to tokenize, each by itself; at most 2,048. The text of a special token is read as
+        that token.
         """
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
-        """A conversation. The tokens are those of the prompt that a CreateChatCompletionRequest
-        with these fields gives to the model.
+        """The conversation to tokenize, oldest message first; at most 2,048 messages. The tokens are
+        those of the prompt that a CreateChatCompletionRequest with the same fields gives to the
+        model.
         """
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.Tool]:
-        """As CreateChatCompletionRequest.tools. With messages only, as all that follow."""
+        """The tools; see CreateChatCompletionRequest.tools. Only valid with messages."""
 
     @_builtins.property
     def tool_choice(self) -> _tool_pb2.ToolChoice:
-        """As CreateChatCompletionRequest.tool_choice."""
+        """The choice of tools; see CreateChatCompletionRequest.tool_choice. Only valid with messages."""
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """As CreateChatCompletionRequest.documents."""
+        """The documents; see CreateChatCompletionRequest.documents. Only valid with messages."""
 
     def __init__(
         self,
@@ -189,7 +201,7 @@ Global___TokenizeRequest: _TypeAlias = TokenizeRequest  # noqa: Y015
 
 @_typing.final
 class TokenizeResponse(_message.Message):
-    """The tokens of one or more texts."""
+    """The response of TokenizerService.Tokenize."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -197,12 +209,12 @@ class TokenizeResponse(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     CONTEXT_LENGTH_FIELD_NUMBER: _builtins.int
     count: _builtins.int
-    """How many tokens there are, in all sequences together."""
+    """The number of tokens in all sequences."""
     context_length: _builtins.int
-    """The most tokens of prompt and answer together that the model takes."""
+    """The maximum number of tokens of prompt and answer together; see Model.context_length."""
     @_builtins.property
     def sequences(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenSequence]:
-        """In the order of the texts. One for a prompt or messages."""
+        """The tokens of each text, in the order of the texts; one sequence for a prompt or messages."""
 
     def __init__(
         self,
@@ -221,7 +233,7 @@ Global___TokenizeResponse: _TypeAlias = TokenizeResponse  # noqa: Y015
 
 @_typing.final
 class TokenSequence(_message.Message):
-    """The tokens of one text."""
+    """The tokens of a text."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -229,12 +241,12 @@ class TokenSequence(_message.Message):
     TOKEN_STRS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Ids in the model's vocabulary."""
+        """The ids of the tokens."""
 
     @_builtins.property
     def token_strs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """How the vocabulary writes them, such as "\\u0120the", one for each. Empty where not
-        asked for.
+        """The tokens as the vocabulary writes them, such as "\\u0120the", one for each id. Empty unless
+        the request sets return_token_strs.
         """
 
     def __init__(
@@ -253,17 +265,17 @@ Global___TokenSequence: _TypeAlias = TokenSequence  # noqa: Y015
 
 @_typing.final
 class DetokenizeRequest(_message.Message):
-    """What to turn into text."""
+    """The request of TokenizerService.Detokenize."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Model.id. Required."""
+    """Required. The id of the model, as returned by ModelService.ListModels."""
     @_builtins.property
     def tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Ids in the model's vocabulary; at most 1,048,576."""
+        """The ids of the tokens, each in the model's vocabulary; at most 1,048,576."""
 
     def __init__(
         self,
@@ -281,13 +293,15 @@ Global___DetokenizeRequest: _TypeAlias = DetokenizeRequest  # noqa: Y015
 
 @_typing.final
 class DetokenizeResponse(_message.Message):
-    """The text of tokens."""
+    """The response of TokenizerService.Detokenize."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PROMPT_FIELD_NUMBER: _builtins.int
     prompt: _builtins.str
-    """Control tokens are in it as their text; bytes that are no UTF-8 as U+FFFD."""
+    """The text of the tokens, including that of special tokens. Bytes that are not valid UTF-8 are
+    replaced by U+FFFD.
+    """
     def __init__(
         self,
         *,

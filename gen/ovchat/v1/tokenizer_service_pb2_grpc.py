@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class TokenizerServiceStub:
-    """Text to tokens and back, with a model's own tokenizer. Works while the model loads.
+    """Converts text to tokens and back with the tokenizer of a model. Is available while the model is
+    being loaded.
     """
 
     def __init__(self, channel):
@@ -48,18 +49,19 @@ class TokenizerServiceStub:
 
 
 class TokenizerServiceServicer:
-    """Text to tokens and back, with a model's own tokenizer. Works while the model loads.
+    """Converts text to tokens and back with the tokenizer of a model. Is available while the model is
+    being loaded.
     """
 
     def Tokenize(self, request, context):
-        """The tokens of texts, or of the prompt that a conversation makes.
+        """Tokenizes texts, or the prompt that is rendered from a conversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Detokenize(self, request, context):
-        """The text of tokens.
+        """Detokenizes tokens.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -87,7 +89,8 @@ def add_TokenizerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TokenizerService:
-    """Text to tokens and back, with a model's own tokenizer. Works while the model loads.
+    """Converts text to tokens and back with the tokenizer of a model. Is available while the model is
+    being loaded.
     """
 
     @staticmethod

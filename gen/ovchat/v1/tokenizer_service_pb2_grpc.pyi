@@ -27,29 +27,35 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TokenizerServiceStub:
-    """Text to tokens and back, with a model's own tokenizer. Works while the model loads."""
+    """Converts text to tokens and back with the tokenizer of a model. Is available while the model is
+    being loaded.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TokenizerServiceAsyncStub: ...
     Tokenize: _grpc.UnaryUnaryMultiCallable[_tokenizer_service_pb2.TokenizeRequest, _tokenizer_service_pb2.TokenizeResponse]
-    """The tokens of texts, or of the prompt that a conversation makes."""
+    """Tokenizes texts, or the prompt that is rendered from a conversation."""
     Detokenize: _grpc.UnaryUnaryMultiCallable[_tokenizer_service_pb2.DetokenizeRequest, _tokenizer_service_pb2.DetokenizeResponse]
-    """The text of tokens."""
+    """Detokenizes tokens."""
 
 @_typing.type_check_only
 class TokenizerServiceAsyncStub(TokenizerServiceStub):
-    """Text to tokens and back, with a model's own tokenizer. Works while the model loads."""
+    """Converts text to tokens and back with the tokenizer of a model. Is available while the model is
+    being loaded.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Tokenize: _aio.UnaryUnaryMultiCallable[_tokenizer_service_pb2.TokenizeRequest, _tokenizer_service_pb2.TokenizeResponse]  # type: ignore[assignment]
-    """The tokens of texts, or of the prompt that a conversation makes."""
+    """Tokenizes texts, or the prompt that is rendered from a conversation."""
     Detokenize: _aio.UnaryUnaryMultiCallable[_tokenizer_service_pb2.DetokenizeRequest, _tokenizer_service_pb2.DetokenizeResponse]  # type: ignore[assignment]
-    """The text of tokens."""
+    """Detokenizes tokens."""
 
 class TokenizerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Text to tokens and back, with a model's own tokenizer. Works while the model loads."""
+    """Converts text to tokens and back with the tokenizer of a model. Is available while the model is
+    being loaded.
+    """
 
     @_abc_1.abstractmethod
     def Tokenize(
@@ -57,7 +63,7 @@ class TokenizerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tokenizer_service_pb2.TokenizeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tokenizer_service_pb2.TokenizeResponse, _abc.Awaitable[_tokenizer_service_pb2.TokenizeResponse]]:
-        """The tokens of texts, or of the prompt that a conversation makes."""
+        """Tokenizes texts, or the prompt that is rendered from a conversation."""
 
     @_abc_1.abstractmethod
     def Detokenize(
@@ -65,6 +71,6 @@ class TokenizerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tokenizer_service_pb2.DetokenizeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tokenizer_service_pb2.DetokenizeResponse, _abc.Awaitable[_tokenizer_service_pb2.DetokenizeResponse]]:
-        """The text of tokens."""
+        """Detokenizes tokens."""
 
 def add_TokenizerServiceServicer_to_server(servicer: TokenizerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,30 +26,34 @@ class _ToolChoiceMode:
 class _ToolChoiceModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolChoiceMode.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TOOL_CHOICE_MODE_UNSPECIFIED: _ToolChoiceMode.ValueType  # 0
-    """Not set."""
+    """Unspecified."""
     TOOL_CHOICE_MODE_NONE: _ToolChoiceMode.ValueType  # 1
-    """The model does not see the tools. The default where there are none."""
+    """The model calls no tools: they are not part of the prompt. The default if the request has no
+    tools.
+    """
     TOOL_CHOICE_MODE_AUTO: _ToolChoiceMode.ValueType  # 2
-    """The model decides. The default where there are tools."""
+    """The model decides whether to call tools. The default if the request has tools."""
     TOOL_CHOICE_MODE_REQUIRED: _ToolChoiceMode.ValueType  # 3
     """The model must call at least one tool."""
 
 class ToolChoiceMode(_ToolChoiceMode, metaclass=_ToolChoiceModeEnumTypeWrapper):
-    """The general modes of tool choice."""
+    """The mode of a tool choice."""
 
 TOOL_CHOICE_MODE_UNSPECIFIED: ToolChoiceMode.ValueType  # 0
-"""Not set."""
+"""Unspecified."""
 TOOL_CHOICE_MODE_NONE: ToolChoiceMode.ValueType  # 1
-"""The model does not see the tools. The default where there are none."""
+"""The model calls no tools: they are not part of the prompt. The default if the request has no
+tools.
+"""
 TOOL_CHOICE_MODE_AUTO: ToolChoiceMode.ValueType  # 2
-"""The model decides. The default where there are tools."""
+"""The model decides whether to call tools. The default if the request has tools."""
 TOOL_CHOICE_MODE_REQUIRED: ToolChoiceMode.ValueType  # 3
 """The model must call at least one tool."""
 Global___ToolChoiceMode: _TypeAlias = ToolChoiceMode  # noqa: Y015
 
 @_typing.final
 class Tool(_message.Message):
-    """Something the model may call."""
+    """A tool that the model may call."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -57,11 +61,11 @@ class Tool(_message.Message):
     CUSTOM_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def function(self) -> Global___FunctionDefinition:
-        """A function of the caller's, described by a JSON Schema."""
+        """A function."""
 
     @_builtins.property
     def custom(self) -> Global___CustomTool:
-        """A tool with free-form input (OpenAI's "custom"). Not served: refused."""
+        """A custom tool (OpenAI). Not supported: refused."""
 
     def __init__(
         self,
@@ -81,7 +85,7 @@ Global___Tool: _TypeAlias = Tool  # noqa: Y015
 
 @_typing.final
 class FunctionDefinition(_message.Message):
-    """A function the model may call."""
+    """A function that the model may call, with arguments described by a JSON Schema."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -90,16 +94,19 @@ class FunctionDefinition(_message.Message):
     PARAMETERS_FIELD_NUMBER: _builtins.int
     STRICT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Letters, digits, "_", "-" and "."; 1 to 64 of them. Required, unique in the request."""
+    """Required. The name of the function: 1 to 64 letters, digits, "_", "-" and ".". Must be unique
+    within the request.
+    """
     description: _builtins.str
-    """Tells the model what the function does and when to call it."""
+    """The description, which the model uses to decide when and how to call the function."""
     parameters: _builtins.str
-    """The arguments as a JSON Schema object, as JSON text: the order of the properties
-    reaches the prompt as written, which a protobuf map would lose.
-    Unset: a function without arguments.
+    """The JSON Schema of the arguments, as JSON text: the prompt has the properties in this order,
+    which a google.protobuf.Struct would lose. If unset, the function has no arguments.
     """
     strict: _builtins.bool
-    """Hold the arguments to the schema exactly. Default false."""
+    """Whether to refuse a schema that cannot be enforced exactly. If false, the arguments for such
+    a schema are only enforced to be a JSON object. Defaults to false.
+    """
     def __init__(
         self,
         *,
@@ -129,7 +136,7 @@ Global___FunctionDefinition: _TypeAlias = FunctionDefinition  # noqa: Y015
 
 @_typing.final
 class CustomTool(_message.Message):
-    """OpenAI's custom tool. Not served: refused."""
+    """A custom tool (OpenAI), whose input is free text. Not supported: refused."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -137,11 +144,11 @@ class CustomTool(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The tool's name."""
+    """The name of the tool."""
     description: _builtins.str
-    """What it is for."""
+    """The description of the tool."""
     format: _builtins.str
-    """The format of its input, as JSON text."""
+    """The format of the tool's input, as JSON text."""
     def __init__(
         self,
         *,
@@ -166,7 +173,7 @@ Global___CustomTool: _TypeAlias = CustomTool  # noqa: Y015
 
 @_typing.final
 class ToolChoice(_message.Message):
-    """Whether the model calls a tool, and which."""
+    """The choice of the tools that the model calls."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -174,12 +181,12 @@ class ToolChoice(_message.Message):
     FUNCTION_NAME_FIELD_NUMBER: _builtins.int
     ALLOWED_TOOLS_FIELD_NUMBER: _builtins.int
     mode: Global___ToolChoiceMode.ValueType
-    """One of the general modes."""
+    """The mode, for all tools of the request."""
     function_name: _builtins.str
     """The name of the function that must be called."""
     @_builtins.property
     def allowed_tools(self) -> Global___AllowedTools:
-        """A subset of the tools, with a mode of its own."""
+        """The tools that the model may call, with a mode."""
 
     def __init__(
         self,
@@ -200,17 +207,17 @@ Global___ToolChoice: _TypeAlias = ToolChoice  # noqa: Y015
 
 @_typing.final
 class AllowedTools(_message.Message):
-    """A subset of the request's tools."""
+    """Some of the request's tools, with a mode."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MODE_FIELD_NUMBER: _builtins.int
     FUNCTION_NAMES_FIELD_NUMBER: _builtins.int
     mode: Global___ToolChoiceMode.ValueType
-    """AUTO or REQUIRED."""
+    """Required. TOOL_CHOICE_MODE_AUTO or TOOL_CHOICE_MODE_REQUIRED."""
     @_builtins.property
     def function_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The names of the functions the model may call."""
+        """Required. The names of the functions that the model may call."""
 
     def __init__(
         self,

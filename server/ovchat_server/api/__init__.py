@@ -1,4 +1,4 @@
 """The domain: requests, answers, the rules that validate them, the errors.
 
-Plain Python values only. Both doors read their wire format into these and write these back.
+Plain Python values only: both doors decode their wire formats into them and encode them.
 """

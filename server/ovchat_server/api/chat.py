@@ -1,4 +1,4 @@
-"""A chat request, validated."""
+"""A validated chat request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """Who says a message."""
+    """The author of a message."""
 
     SYSTEM = "system"
     DEVELOPER = "developer"
@@ -26,10 +26,10 @@ class Role(StrEnum):
 
 
 class ToolMode(StrEnum):
-    """Whether the model calls tools.
+    """The mode of a tool choice.
 
     Attributes:
-        NAMED: It calls a certain one, once.
+        NAMED: The model must call one certain function, once.
     """
 
     NONE = "none"
@@ -43,9 +43,9 @@ class ToolChoice:
     """Whether the model calls tools, and which.
 
     Attributes:
-        field: What the caller named it.
-        allowed: Names of the tools it may call. None: any that it was offered.
-        parallel: It may call several in one answer.
+        field: The name of the field it was read from.
+        allowed: The names of the tools that the model may call; None for all of them.
+        parallel: Whether the model may call several tools in one answer.
     """
 
     mode: ToolMode = ToolMode.NONE
@@ -54,7 +54,7 @@ class ToolChoice:
     parallel: bool = True
 
     def allows(self, name: str) -> bool:
-        """Whether the tool of that name may be called."""
+        """Return whether the tool with this name may be called."""
         return self.allowed is None or name in self.allowed
 
     @property
@@ -64,7 +64,7 @@ class ToolChoice:
 
 
 class CallTags(StrEnum):
-    """Tags around calls in the text, for agents that look for them (AbstractCore)."""
+    """The tags around calls written into the text, for agents that need them (AbstractCore)."""
 
     QWEN3 = "|tool_call|"
     LLAMA3 = "function_call"
@@ -72,12 +72,12 @@ class CallTags(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the assistant made.
+    """A tool call made by the assistant.
 
     Attributes:
-        id: Ties the call to the tool message that answers it.
-        name: The function's name.
-        arguments: A JSON object as text, keys in the order they were written.
+        id: The id that the tool message with the result refers to.
+        name: The name of the function.
+        arguments: The arguments: the text of a JSON object, keys in the order they were written.
     """
 
     id: str
@@ -87,10 +87,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation.
+    """A message of a conversation.
 
     Attributes:
-        content: The text parts, joined. None where the turn only calls tools.
+        content: The text parts, joined; None if the message only calls tools.
     """
 
     role: Role
@@ -103,10 +103,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function the model may call.
+    """A function that the model may call.
 
     Attributes:
-        parameters: A JSON Schema, properties in the caller's order. None: no arguments.
+        parameters: The JSON Schema of the arguments, properties in the caller's order; None if
+            there are no arguments.
     """
 
     name: str
@@ -116,12 +117,12 @@ class Tool:
 
 
 class PromptEnding(StrEnum):
-    """What a prompt ends with, where the template knows the difference.
+    """How a prompt ends, if the chat template supports it.
 
     Attributes:
-        ASSISTANT_TURN: The opening of an assistant's turn: add_generation_prompt.
-        NOTHING: The last message's turn, closed.
-        FINAL_MESSAGE: The last message itself, for the model to go on with.
+        ASSISTANT_TURN: With the opening of an assistant message (add_generation_prompt).
+        NOTHING: With the last message, closed.
+        FINAL_MESSAGE: With the last message, open for the model to continue.
     """
 
     ASSISTANT_TURN = "assistant_turn"
@@ -131,16 +132,16 @@ class PromptEnding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What to answer, and how.
+    """A chat request.
 
     Attributes:
-        call_tags: Write calls into the text as well. None: OpenAI's form alone.
-        include_reasoning: Hand the reasoning out.
-        template_arguments: Variables for the chat template.
-        documents: For templates that know retrieval.
-        echo: The answer starts with the text of the message that it goes on with.
-        stream: None: the whole answer at once.
-        ignored: Names of the fields that are unknown here.
+        call_tags: The tags in which calls are written into the text, too; None if they are not.
+        include_reasoning: Whether the reasoning is returned.
+        template_arguments: Variables of the chat template.
+        documents: The documents for templates that support retrieval.
+        echo: Whether the answer starts with the text of the message that it continues.
+        stream: The options of the stream; None if the answer is not streamed.
+        ignored: The names of unknown fields.
     """
 
     model: str

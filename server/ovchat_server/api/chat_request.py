@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.limits import Limits
 
-# Those without tags are OpenAI's form by other names.
+# Those without tags are OpenAI's format by other names.
 AGENT_FORMATS: Mapping[str, CallTags | None] = {
     "openai": None,
     "codex": None,
@@ -69,7 +69,7 @@ RESERVED_TEMPLATE_ARGUMENTS = frozenset(
 def read_chat_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> ChatRequest:
-    """The request that `fields` make.
+    """Read a chat request.
 
     Args:
         fields: OpenAI's request object, from JSON or from the set fields of a message.
@@ -118,22 +118,22 @@ def _read_logprobs(reader: Reader, generation: GenerationParams) -> GenerationPa
 
 
 def _read_call_tags(reader: Reader) -> CallTags | None:
-    """The tags that AbstractCore's `agent_format` asks for; it sees them in the model's name."""
-    form = reader.choice("agent_format", [*AGENT_FORMATS, "auto"])
-    if form == "auto":
+    """Read AbstractCore's `agent_format`, which "auto" takes from the model's name."""
+    name = reader.choice("agent_format", [*AGENT_FORMATS, "auto"])
+    if name == "auto":
         model = (reader.string("model") or "").lower()
-        return next((tags for name, tags in NAMED_FORMATS.items() if name in model), None)
-    return AGENT_FORMATS.get(form or "openai")
+        return next((tags for family, tags in NAMED_FORMATS.items() if family in model), None)
+    return AGENT_FORMATS.get(name or "openai")
 
 
 def read_documents(reader: Reader) -> tuple[JsonObject, ...]:
-    """For templates that know retrieval; what is wrong with them is noted in the reader."""
-    documents = reader.objects("documents", at_most=reader.limits.max_documents)
+    """Read documents, for templates that know retrieval; note what is wrong in the reader."""
+    documents = reader.objects("documents", max_items=reader.limits.max_documents)
     return tuple(dict(item.fields) for item in documents)
 
 
 def read_prompt_ending(reader: Reader) -> PromptEnding:
-    """What the prompt is to end with; what is wrong is noted in the reader."""
+    """Read what the prompt is to end with; note what is wrong in the reader."""
     opens = reader.boolean("add_generation_prompt")
     if reader.boolean("continue_final_message"):
         if opens:
@@ -143,7 +143,7 @@ def read_prompt_ending(reader: Reader) -> PromptEnding:
 
 
 def read_template_arguments(reader: Reader) -> JsonObject:
-    """Variables for the chat template; what is wrong with them is noted in the reader."""
+    """Read variables for the chat template; note what is wrong in the reader."""
     arguments = dict(reader.json_object("chat_template_kwargs") or {})
     for name in arguments.keys() & RESERVED_TEMPLATE_ARGUMENTS:
         field = FieldPath.of("chat_template_kwargs", name)

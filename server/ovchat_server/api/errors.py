@@ -260,7 +260,7 @@ class InternalError(ApiError):
 
 
 def shortened(text: str) -> str:
-    """What a caller sent, short enough to echo in a message."""
+    """Return what a caller sent, short enough to echo in a message."""
     if len(text) <= MAX_ECHOED_CHARACTERS:
         return text
     return text[:MAX_ECHOED_CHARACTERS] + "..."

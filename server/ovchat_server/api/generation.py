@@ -1,4 +1,4 @@
-"""How an answer is generated: what chat and text completions have in common."""
+"""The parameters of generation that chat and text completions have in common."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How tokens are chosen. None: the model's default.
+    """The sampling parameters; None stands for the model's default.
 
     Attributes:
         temperature: 0 to 2; below 1e-5 is greedy.
         top_p: (0, 1].
-        top_k: -1 and 0 turn it off.
-        min_p: [0, 1): the share of the most likely token's probability that others need.
-        repetition_penalty: Above 0; above 1 makes tokens seen before less likely.
+        top_k: -1 and 0 disable it.
+        min_p: [0, 1): the minimum probability as a fraction of the most likely token's.
+        repetition_penalty: Above 0; above 1 makes tokens of prompt and answer less likely.
         seed: 64 bits, signed (OpenAI).
-        presence_penalty: -2 to 2: taken off the logits of tokens that the answer has already.
-        frequency_penalty: -2 to 2: the same, as many times as it has them.
-        logit_bias: Tokens and what is added to their logits, -100 to 100.
-        allowed_token_ids: The only tokens to choose from; none: all.
-        bad_words: Texts that the answer must not hold; none is white space alone.
+        presence_penalty: -2 to 2: subtracted from the logits of generated tokens.
+        frequency_penalty: -2 to 2: the same, for each time that they were generated.
+        logit_bias: Tokens and the values added to their logits, -100 to 100.
+        allowed_token_ids: The only tokens that may be generated; if empty, all may.
+        bad_words: Texts that must not be generated; none is white space alone.
     """
 
     temperature: float | None = None
@@ -44,11 +44,11 @@ class SamplingParams:
 
     @property
     def biases(self) -> tuple[tuple[int, float], ...]:
-        """What of `logit_bias` changes something."""
+        """The entries of `logit_bias` that are not 0."""
         return tuple(item for item in self.logit_bias if item[1])
 
     def logit_changes(self) -> tuple[str, ...]:
-        """The names of the parameters by which it changes logits."""
+        """Return the names of the set parameters that change logits."""
         changes = {
             "presence_penalty": self.presence_penalty,
             "frequency_penalty": self.frequency_penalty,
@@ -61,12 +61,12 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class BeamSearch:
-    """The likeliest whole answers instead of sampled ones.
+    """Beam search instead of sampling.
 
     Attributes:
-        width: Answers that are followed at once, at least 2.
-        length_penalty: Above 0 favours longer answers, below 0 shorter ones.
-        field: What the caller named the width.
+        width: The beam width, at least 2.
+        length_penalty: Above 0 favours longer sequences, below 0 shorter ones.
+        field: The name of the field that the width was read from.
     """
 
     width: int
@@ -76,16 +76,18 @@ class BeamSearch:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """When an answer ends.
+    """When generation ends.
 
     Attributes:
-        max_tokens: Most tokens to generate. None: the model's default, or until it ends.
-        max_tokens_field: What the caller named it.
-        min_tokens: Neither the model nor a stop may end the answer before so many tokens.
-        ignore_eos: Go on past the model's end tokens.
-        stop: Texts that end the answer.
-        stop_token_ids: Tokens that end the answer.
-        include_stop: What ended the answer is part of it.
+        max_tokens: The maximum number of tokens to generate; None for the model's default, or
+            else what the context has left.
+        max_tokens_field: The name of the field that `max_tokens` was read from.
+        min_tokens: The number of tokens before which neither the model nor a stop string or
+            stop token ends generation.
+        ignore_eos: Whether generation goes on past the model's end-of-sequence tokens.
+        stop: The stop strings.
+        stop_token_ids: The stop tokens.
+        include_stop: Whether the stop string or token that ended generation is returned.
     """
 
     max_tokens: int | None = None
@@ -98,7 +100,7 @@ class Ending:
 
 
 class TruncationSide(StrEnum):
-    """Which end of a prompt is cut off."""
+    """The end of a prompt from which tokens are removed."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -106,10 +108,10 @@ class TruncationSide(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """Cut a prompt that is too long.
+    """The truncation of prompts.
 
     Attributes:
-        tokens: How many to keep. None: as many as the model's context has room for.
+        tokens: The number of tokens to keep; None for as many as the model's context has room for.
     """
 
     tokens: int | None
@@ -118,21 +120,22 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class GenerationParams:
-    """What to generate from a prompt.
+    """The parameters of generation from a prompt.
 
     Attributes:
-        n: Choices for every prompt.
-        beams: None: sample.
-        logprobs: Report the log probability of every token.
-        top_logprobs: How many of the likeliest tokens to tell with each.
-        top_logprobs_field: What the caller named it.
-        prompt_logprobs: How many of the likeliest tokens to tell with each token of the prompt,
-            and how likely it was itself. None: nothing of the prompt.
-        echo_logprobs: Tell of the prompt's tokens, before the answer's, what is told of those.
-        skip_special_tokens: Leave control tokens out of the text.
-        truncation: None: a prompt that is too long is refused.
-        constraint: The form that the answer must have; None: any.
-        priority: Where requests wait for the engine, lower goes first (vLLM).
+        n: The number of choices for each prompt.
+        beams: The beam search; None to sample.
+        logprobs: Whether the log probabilities of generated tokens are returned.
+        top_logprobs: The number of most likely tokens returned with each of them.
+        top_logprobs_field: The name of the field that `top_logprobs` was read from.
+        prompt_logprobs: The number of most likely tokens returned with the log probability of
+            each token of the prompt; None if none are returned.
+        echo_logprobs: Whether the log probabilities of the prompt's tokens are returned before
+            those of the generated ones.
+        skip_special_tokens: Whether special tokens are left out of the text.
+        truncation: The truncation of the prompt; None to refuse one that is too long.
+        constraint: The constraint on the answer; None if there is none.
+        priority: Requests with lower values leave the engine's queue first (vLLM).
     """
 
     sampling: SamplingParams = SamplingParams()
@@ -150,9 +153,9 @@ class GenerationParams:
     priority: int = 0
 
     def prompt_alternatives(self) -> dict[FieldPath, int]:
-        """The parameters that ask how likely the prompt's tokens are.
+        """Return the parameters that ask for log probabilities of the prompt's tokens.
 
-        And how many of the likeliest tokens each of them wants to know.
+        Each with the number of most likely tokens that it asks for.
         """
         asked: dict[FieldPath, int] = {}
         if self.prompt_logprobs is not None:
@@ -164,11 +167,11 @@ class GenerationParams:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """What a stream carries besides deltas.
+    """The options of a stream.
 
     Attributes:
-        include_usage: One more chunk at the end, with the usage (OpenAI).
-        continuous_usage: The usage so far on every chunk (vLLM).
+        include_usage: Whether one more chunk with the usage is sent at the end (OpenAI).
+        continuous_usage: Whether each chunk has the usage up to it (vLLM).
     """
 
     include_usage: bool = False

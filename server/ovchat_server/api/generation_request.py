@@ -49,19 +49,19 @@ def read_generation(
     *,
     max_tokens_fields: Sequence[str] = ("max_tokens",),
     default_max_tokens: int | None = None,
-    least_tokens: int = 1,
+    min_max_tokens: int = 1,
 ) -> GenerationParams:
-    """How to generate, but for the log probabilities; what is wrong is noted in the reader.
+    """Read how to generate, but for log probabilities; note what is wrong in the reader.
 
     Args:
         reader: The request.
         max_tokens_fields: The names of the limit; the last that is set wins.
         default_max_tokens: What its absence means.
-        least_tokens: The smallest limit.
+        min_max_tokens: The smallest limit.
     """
     field, max_tokens = FieldPath.of(max_tokens_fields[0]), None
     for name in max_tokens_fields:
-        given = reader.integer(name, least_tokens, MAX_UINT32)
+        given = reader.integer(name, min_max_tokens, MAX_UINT32)
         if given is not None:
             field, max_tokens = FieldPath.of(name), given
     ending = _read_ending(reader, field, default_max_tokens if max_tokens is None else max_tokens)
@@ -88,7 +88,7 @@ def read_generation(
 
 
 def read_stream_options(reader: Reader) -> StreamOptions | None:
-    """What to stream; None where the whole answer is wanted at once."""
+    """Read what to stream; None where the whole answer is wanted at once."""
     stream = reader.boolean("stream")
     options = reader.object("stream_options")
     if options is None:
@@ -104,7 +104,7 @@ def read_stream_options(reader: Reader) -> StreamOptions | None:
 
 
 def read_top_logprobs(reader: Reader, name: str, beams: BeamSearch | None) -> int | None:
-    """How many alternatives to each token the field `name` asks for; None where it is absent."""
+    """Read how many alternatives to each token a field asks for; None where it is absent."""
     asked = reader.integer(name, 0, MAX_TOP_LOGPROBS)
     if asked and beams:
         reader.refuse(name, WITH_BEAMS, "unsupported_parameter")
@@ -154,7 +154,7 @@ def _read_ending(reader: Reader, field: FieldPath, max_tokens: int | None) -> En
         ignore_eos=reader.boolean("ignore_eos") or False,
         stop=_read_stop(reader),
         stop_token_ids=reader.integers(
-            "stop_token_ids", 0, MAX_UINT32, at_most=reader.limits.max_stop_tokens
+            "stop_token_ids", 0, MAX_UINT32, max_items=reader.limits.max_stop_tokens
         ),
         include_stop=reader.boolean("include_stop_str_in_output") or False,
     )
@@ -169,9 +169,7 @@ def _read_stop(reader: Reader) -> tuple[str, ...]:
     if not isinstance(value, list):
         reader.refuse("stop", "must be a string or an array of strings", "invalid_type")
         return ()
-    most = reader.limits.max_stop_strings
-    if len(value) > most:
-        reader.refuse("stop", f"must hold at most {most} strings, got {len(value)}")
+    if not reader.limit("stop", value, reader.limits.max_stop_strings, "strings"):
         return ()
     strings = []
     for index, item in enumerate(value):
@@ -187,7 +185,7 @@ def _read_stop(reader: Reader) -> tuple[str, ...]:
 
 
 def _read_beams(reader: Reader, n: int, sampling: SamplingParams) -> BeamSearch | None:
-    """Beam search, as OVMS (best_of) and vLLM (use_beam_search) ask for it."""
+    """Read beam search, as OVMS (best_of) and vLLM (use_beam_search) ask for it."""
     best_of = reader.integer("best_of", 1, MAX_BEAMS)
     asked = reader.boolean("use_beam_search")
     length_penalty = reader.number("length_penalty", -MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY)
@@ -212,7 +210,7 @@ def _read_beams(reader: Reader, n: int, sampling: SamplingParams) -> BeamSearch 
 
 
 def _refuse_with_beams(reader: Reader, sampling: SamplingParams) -> None:
-    """What the engine's beam search does not heed; it takes no samples anyway."""
+    """Refuse what the engine's beam search ignores; it takes no samples anyway."""
     for name, neutral in (("min_tokens", 0), ("ignore_eos", False), ("repetition_penalty", 1)):
         if reader.present(name) and reader.fields[name] != neutral:
             reader.refuse(name, WITH_BEAMS, "unsupported_parameter")

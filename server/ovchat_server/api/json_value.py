@@ -1,4 +1,4 @@
-"""What JSON can say, as Python values."""
+"""The types of JSON values in Python."""
 
 from __future__ import annotations
 

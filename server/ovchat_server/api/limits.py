@@ -1,6 +1,6 @@
-"""How much of what a request may hold: bounds that an operator may move.
+"""The bounds on the size of a request, which an operator may change.
 
-Those of grammars are not among them: what compiling takes is the compiler's nature.
+Bounds on grammars are not among them: they follow from what compiling one takes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
 
-# Deeper, and what goes through values recursively may fail: templates, encoders.
+# With deeper values, code that recurses may fail: chat templates, encoders.
 DEEPEST = 256
 
 ESCAPED = re.compile(r"\\.")
@@ -24,28 +24,28 @@ OTHERS = re.compile(r"[^\[\]]+")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds; what is beyond is refused, and the error names the field.
+    """The bounds; a request beyond one is refused, and the error names the field.
 
     Attributes:
-        max_messages: Of a conversation. OpenAI's; some models' templates go through all
-            messages for each (gemma, command-r), which takes them 8 s.
-        max_parts: Parts of the content of a message, and calls in one, each.
-        max_total_parts: Parts and calls of all messages together: reading so many takes 50 ms, in
-            which nobody else is served.
+        max_messages: Messages of a conversation, as in OpenAI. Some chat templates go through all
+            messages for each one (gemma, command-r), which takes 8 s for so many.
+        max_parts: Content parts of a message, and tool calls of a message, each.
+        max_total_parts: Content parts and tool calls of all messages together. Reading so many
+            takes 50 ms, in which the event loop serves nobody else.
         max_tools: Tools, or functions.
         max_documents: Documents.
-        max_stop_strings: OVMS's; OpenAI's is 4.
+        max_stop_strings: Stop strings, as in OVMS; OpenAI's bound is 4.
         max_stop_tokens: Stop tokens.
         max_logit_biases: Tokens with a bias.
-        max_allowed_tokens: Tokens to choose from. They are told to the engine with every choice.
-        max_bad_words: Texts that an answer must not hold.
-        max_choices: Choices of each prompt. OpenAI's.
+        max_allowed_tokens: Allowed tokens. They are sent to the engine with each choice.
+        max_bad_words: Bad words.
+        max_choices: Choices for each prompt, as in OpenAI.
         max_prompts: Prompts of a text completion.
-        max_prompt_logprobs: Log probabilities of prompts that an answer tells: as many of each
-            token as there are alternatives, and its own.
-        max_texts: Texts to tokenise.
-        max_json_depth: Objects and arrays inside each other, in each parameter, and in the
-            arguments of each call; up to 256. A schema as deep as a grammar may be fits in.
+        max_prompt_logprobs: Log probabilities of prompts in an answer: for each token its own and
+            those of its alternatives.
+        max_texts: Texts to tokenize.
+        max_json_depth: Nesting depth of objects and arrays in each parameter, and in the
+            arguments of each tool call; at most 256. Includes the deepest schema of a grammar.
     """
 
     max_messages: int = 2048
@@ -65,10 +65,10 @@ class Limits:
     max_json_depth: int = 128
 
     def __post_init__(self) -> None:
-        """Check what types cannot say.
+        """Check the values.
 
         Raises:
-            ValueError: A bound lets nothing pass, or too much.
+            ValueError: A bound is below 1, or `max_json_depth` too large.
         """
         for field in dataclasses.fields(self):
             if getattr(self, field.name) < 1:
@@ -81,7 +81,7 @@ DEFAULT_LIMITS = Limits()
 
 
 def too_many_parts(total: int, limits: Limits) -> str | None:
-    """What is wrong with a conversation of `total` parts and calls, if anything is."""
+    """Return what is wrong with a conversation of `total` parts and calls, if anything."""
     most = limits.max_total_parts
     if total <= most:
         return None
@@ -89,9 +89,9 @@ def too_many_parts(total: int, limits: Limits) -> str | None:
 
 
 def text_deeper(text: str, depth: int) -> bool:
-    """Whether a text that is JSON is nested deeper than `depth` levels; one that is none may be.
+    """Return whether a JSON text is nested deeper than `depth` levels; undefined for other texts.
 
-    Parses nothing: it is what says whether parsing is safe.
+    Does not parse the text: this is the check that makes parsing it safe.
     """
     # Most have too few brackets: counting them takes no time.
     if text.count("{") + text.count("[") <= depth:
@@ -105,9 +105,9 @@ def text_deeper(text: str, depth: int) -> bool:
 
 
 def deeper(value: JsonValue, depth: int) -> bool:
-    """Whether objects and arrays are nested deeper than `depth` levels.
+    """Return whether objects and arrays are nested deeper than `depth` levels.
 
-    Not recursive: it is what says whether recursion is safe.
+    Does not recurse: this is the check that makes recursion safe.
     """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(depth):

@@ -22,18 +22,16 @@ TOKEN_ID = re.compile("0|[1-9][0-9]*")
 
 
 def read_penalty(reader: Reader, name: str) -> float:
-    """A penalty of OpenAI's; what is wrong with it is noted in the reader, as of all here."""
+    """Read one of OpenAI's penalties; as all here, note what is wrong in the reader."""
     return reader.number(name, -MAX_PENALTY, MAX_PENALTY) or 0.0
 
 
 def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
-    """Tokens and what is added to their logits."""
+    """Read tokens, and what is added to their logits."""
     entries = reader.object("logit_bias")
     if entries is None:
         return ()
-    most = reader.limits.max_logit_biases
-    if len(entries.fields) > most:
-        reader.refuse("logit_bias", f"must hold at most {most} entries, got {len(entries.fields)}")
+    if not reader.limit("logit_bias", entries.fields, reader.limits.max_logit_biases, "entries"):
         return ()
     biases: dict[int, float] = {}
     for key in entries.fields:
@@ -47,20 +45,19 @@ def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
 
 
 def read_allowed_tokens(reader: Reader) -> tuple[int, ...]:
-    """The only tokens to choose from; none: all."""
-    most = reader.limits.max_allowed_tokens
+    """Read the only tokens to choose from; none: all."""
     if reader.fields.get("allowed_token_ids") == []:
         # vLLM; whoever means all leaves it out.
         reader.refuse("allowed_token_ids", "must not be empty")
-    return reader.integers("allowed_token_ids", 0, MAX_TOKEN_ID, at_most=most)
+    return reader.integers(
+        "allowed_token_ids", 0, MAX_TOKEN_ID, max_items=reader.limits.max_allowed_tokens
+    )
 
 
 def read_bad_words(reader: Reader) -> tuple[str, ...]:
-    """Texts that the answer must not hold."""
+    """Read texts that the answer must not hold."""
     values = reader.array("bad_words") or []
-    most = reader.limits.max_bad_words
-    if len(values) > most:
-        reader.refuse("bad_words", f"must hold at most {most} strings, got {len(values)}")
+    if not reader.limit("bad_words", values, reader.limits.max_bad_words, "strings"):
         return ()
     words: list[str] = []
     for index, value in enumerate(values):

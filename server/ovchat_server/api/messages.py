@@ -38,7 +38,7 @@ CALLED_FUNCTION_KEYS = frozenset({"name", "arguments"})
 
 
 def read_messages(request: Reader) -> tuple[Message, ...]:
-    """The conversation; what is wrong with it is noted in the reader."""
+    """Read the conversation; note what is wrong in the reader."""
     if not request.require("messages"):
         return ()
     if request.fields["messages"] == []:
@@ -48,13 +48,13 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
         return ()
     return tuple(
         message
-        for reader in request.objects("messages", at_most=request.limits.max_messages)
+        for reader in request.objects("messages", max_items=request.limits.max_messages)
         if (message := _read_message(reader))
     )
 
 
 def _parts(messages: JsonValue) -> int:
-    """How many parts and calls all of them hold, right ones or not."""
+    """Count the parts and calls of all messages, right ones or not."""
     return sum(
         len(value)
         for message in (messages if isinstance(messages, list) else ())
@@ -96,7 +96,7 @@ def _read_message(reader: Reader) -> Message | None:
 
 
 def _read_content(reader: Reader) -> str | None:
-    """The text of a string or of text parts, joined with a line break (OVMS)."""
+    """Read the text of a string or of text parts, joined with a line break (OVMS)."""
     value = reader.fields.get("content")
     if value is None or isinstance(value, str):
         return value
@@ -105,7 +105,7 @@ def _read_content(reader: Reader) -> str | None:
         reader.refuse("content", complaint, "invalid_type")
         return None
     return "\n".join(
-        _read_part(part) for part in reader.objects("content", at_most=reader.limits.max_parts)
+        _read_part(part) for part in reader.objects("content", max_items=reader.limits.max_parts)
     )
 
 
@@ -128,7 +128,7 @@ def _read_tool_calls(reader: Reader, role: Role) -> tuple[ToolCall, ...]:
         reader.refuse("audio", "is not supported: this model takes text only", "unsupported_value")
     if reader.present("function_call"):
         reader.refuse("function_call", "is not supported; use tool_calls", "unsupported_parameter")
-    calls = reader.objects("tool_calls", at_most=reader.limits.max_parts)
+    calls = reader.objects("tool_calls", max_items=reader.limits.max_parts)
     if calls and role is not Role.ASSISTANT:
         reader.refuse("tool_calls", f"belongs to an assistant's message, not to a {role} one")
         return ()

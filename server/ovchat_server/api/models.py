@@ -1,17 +1,17 @@
-"""What is served, and how it is doing."""
+"""The models that are served, and their state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-# AbstractCore's words, by which its callers choose among models: what ours are.
+# As AbstractCore names them, whose callers choose models by type and provider.
 MODEL_TYPE = "text-generation"
 PROVIDER = "openvino"
 
 
 class ModelState(StrEnum):
-    """Whether a model answers."""
+    """The state of a model."""
 
     LOADING = "loading"
     READY = "ready"
@@ -19,7 +19,7 @@ class ModelState(StrEnum):
 
 
 class Capability(StrEnum):
-    """Something a model can do."""
+    """A capability of a model."""
 
     CHAT = "chat"
     TOOLS = "tools"
@@ -28,14 +28,14 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """What an engine is doing, as of its last step.
+    """The load of an engine after its last step.
 
     Attributes:
-        running_requests: In the batch.
-        waiting_requests: Waiting for a place in the KV cache.
-        peak_batch_size: The most requests that generated in one step, ever.
-        generated_tokens: Since the engine started.
-        preemptions: Times a running request gave up its place, to be resumed later.
+        running_requests: The number of sequences in the batch.
+        waiting_requests: The number of sequences that wait for KV blocks.
+        peak_batch_size: The maximum number of sequences that generated in one step.
+        generated_tokens: The number of tokens generated since the engine started.
+        preemptions: The number of sequences that gave up their KV blocks, to be resumed later.
     """
 
     running_requests: int = 0
@@ -49,15 +49,15 @@ class EngineLoad:
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """A model and how it is doing.
+    """A model and its state.
 
     Attributes:
-        created: When its files were written, in seconds since 1970 (UTC).
-        context_length: Most tokens of prompt and answer together; 0 until loaded once.
-        state_reason: Why it does not answer, for an operator; "" where it does.
-        load: None while there is no engine.
-        sampling_control: It serves what changes logits, or tells the likeliest tokens: its
-            device can do that.
+        created: The time at which its files were written, in seconds since the Unix epoch.
+        context_length: The maximum number of tokens of prompt and answer together; 0 until it
+            was loaded for the first time.
+        state_reason: The reason why it is not ready, for operators; "" if it is.
+        load: The load of its engine; None while there is none.
+        sampling_control: Whether its device can change logits and report the most likely tokens.
     """
 
     id: str
@@ -72,5 +72,5 @@ class ModelStatus:
     sampling_control: bool = True
 
     def matches(self, model_type: str, provider: str) -> bool:
-        """Whether it is of a type and a provider; "" asks for any."""
+        """Return whether it has this type and provider, where "" stands for any."""
         return model_type in ("", self.type) and provider in ("", self.provider)

@@ -1,8 +1,8 @@
-"""Every parameter that we know, and what becomes of it.
+"""The known parameters of each endpoint, and how they are treated.
 
 A parameter is served, accepted without effect, or refused by name where it would change
-the answer. Any other key is unknown: ignored, and named to the caller. The names are
-those of OpenAI, OVMS (May 2026) and vLLM; docs/parameters.md tells callers the same.
+the answer. Any other key is unknown: ignored, and reported to the caller. The names are
+those of OpenAI, OVMS (May 2026) and vLLM; docs/parameters.md documents them for callers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ class Parameters:
     """The parameters of an endpoint.
 
     Attributes:
-        served: They do what their API says.
-        accepted: They never change the answer: bookkeeping, hints about caching and cost.
-        refused: Refused, but for the values given, which ask for what happens anyway.
+        served: Those that work as their API documents.
+        accepted: Those that never change the answer: bookkeeping, hints about caching and cost.
+        refused: Those that are refused, unless they have one of the values, which ask for what
+            happens anyway.
     """
 
     served: frozenset[str]
@@ -34,13 +35,17 @@ class Parameters:
     refused: Mapping[str, tuple[JsonValue, ...]]
 
     def check(self, reader: Reader, *, strict: bool) -> tuple[str, ...]:
-        """Note what cannot be honoured in the reader; the paths of the unknown keys.
+        """Add violations for refused parameters to the reader, and return the unknown keys.
 
-        To be called when all else was read: keys inside of objects are noted by then.
+        To be called after everything else was read, when the reader knows of unknown keys
+        within objects.
 
         Args:
-            reader: The request.
-            strict: Unknown keys are violations, too.
+            reader: The reader of the request.
+            strict: Whether unknown keys are violations, too.
+
+        Returns:
+            The paths of the unknown keys.
         """
         for name, neutral in self.refused.items():
             if reader.present(name) and not any(
@@ -102,7 +107,7 @@ _GENERATION_SERVED = frozenset(
     }
 )
 
-# stream_interval: joined, a stream says the same however many tokens a chunk brings.
+# stream_interval: the joined stream is the same however many tokens a chunk has.
 _GENERATION_ACCEPTED = frozenset({"user", "request_id", "session_id", "stream_interval"})
 
 _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
@@ -113,7 +118,7 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "logprob_token_ids": ([],),
     "return_tokens_as_token_ids": (False,),
     "return_token_offsets": (False,),
-    # The form of the answer
+    # The format of the answer
     "spaces_between_special_tokens": (True,),
     # Scheduling, caching and speculation
     "cache_salt": (),
@@ -223,12 +228,12 @@ DETOKENIZE = Parameters(served=frozenset({"model", "tokens"}), accepted=frozense
 
 
 def _same(value: JsonValue, other: JsonValue) -> bool:
-    """Whether two values are the same JSON: to Python true is 1."""
+    """Return whether two values are the same JSON: in Python true equals 1."""
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
 def _shown(value: JsonValue) -> str:
-    """A value as the caller would write it."""
+    """Return a value as the caller would write it."""
     match value:
         case bool():
             return str(value).lower()

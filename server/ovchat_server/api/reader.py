@@ -17,7 +17,7 @@ from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.limits import DEFAULT_LIMITS, deeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sized
 
     from ovchat_server.api.field_path import Complaint, Field
     from ovchat_server.api.json_value import JsonObject, JsonValue
@@ -52,7 +52,7 @@ class Reader:
 
     @classmethod
     def of_request(cls, fields: Mapping[str, JsonValue], limits: Limits) -> Reader:
-        """A reader of a whole request.
+        """Return the reader of a whole request.
 
         Raises:
             InvalidRequestError: It is nested so deep that nobody should read on.
@@ -88,18 +88,25 @@ class Reader:
             raise InvalidRequestError.of(self.violations)
 
     def present(self, name: str) -> bool:
-        """Whether the field is set to something other than null."""
+        """Say whether a field is set to something other than null."""
         return self.fields.get(name) is not None
 
     def require(self, name: str) -> bool:
-        """Whether the field is set; a violation where it is not."""
+        """Say whether a field is set; a violation where it is not."""
         if not self.present(name):
             self.refuse(name, "is required", "missing_required_parameter")
             return False
         return True
 
+    def limit(self, name: str, values: Sized, maximum: int | None, unit: str = "items") -> bool:
+        """Say whether a field holds at most `maximum` values; a violation where it holds more."""
+        if maximum is None or len(values) <= maximum:
+            return True
+        self.refuse(name, f"must hold at most {maximum} {unit}, got {len(values)}")
+        return False
+
     def integer(self, name: str, minimum: int, maximum: int) -> int | None:
-        """An integer in `minimum` to `maximum`, both included."""
+        """Read an integer in `minimum` to `maximum`, both included."""
 
         def complaint(value: int) -> str | None:
             if minimum <= value <= maximum:
@@ -117,9 +124,9 @@ class Reader:
         above_minimum: bool = False,
         below_maximum: bool = False,
     ) -> float | None:
-        """A number in `minimum` to `maximum`; the flags leave the bounds themselves out."""
-        least = "greater than" if above_minimum else "at least"
-        most = "less than" if below_maximum else "at most"
+        """Read a number in `minimum` to `maximum`; the flags leave the bounds themselves out."""
+        lower = "greater than" if above_minimum else "at least"
+        upper = "less than" if below_maximum else "at most"
 
         def complaint(value: float) -> str | None:
             # The engine rounds, and would refuse the bound that it gets.
@@ -128,20 +135,20 @@ class Reader:
             below = rounded < _rounded(maximum) if below_maximum else value <= maximum
             if above and below:
                 return None
-            return f"must be {least} {minimum:g} and {most} {maximum:g}, got {value:g}"
+            return f"must be {lower} {minimum:g} and {upper} {maximum:g}, got {value:g}"
 
         return self._read(name, "a number", _as_number, complaint)
 
     def string(self, name: str) -> str | None:
-        """Any string."""
+        """Read any string."""
         return self._read(name, "a string", _as_string)
 
     def boolean(self, name: str) -> bool | None:
-        """True or false."""
+        """Read true or false."""
         return self._read(name, "true or false", _as_boolean)
 
     def choice(self, name: str, choices: Collection[str]) -> str | None:
-        """One of some strings."""
+        """Read one of some strings."""
 
         def complaint(value: str) -> str | None:
             if value in choices:
@@ -152,34 +159,33 @@ class Reader:
         return self._read(name, "a string", _as_string, complaint)
 
     def object(self, name: str) -> Reader | None:
-        """A reader of a nested object."""
+        """Return a reader of a nested object."""
         value = self.json_object(name)
         if value is None:
             return None
         return self._inner(value, name)
 
     def json_object(self, name: str) -> JsonObject | None:
-        """An object as it is, keys in the caller's order."""
+        """Read an object as it is, keys in the caller's order."""
         return self._read(name, "an object", _as_object)
 
     def array(self, name: str) -> list[JsonValue] | None:
-        """An array as it is."""
+        """Read an array as it is."""
         return self._read(name, "an array", _as_array)
 
     def integers(
-        self, name: str, minimum: int, maximum: int, at_most: int | None = None
+        self, name: str, minimum: int, maximum: int, max_items: int | None = None
     ) -> tuple[int, ...]:
-        """The integers in an array, each in `minimum` to `maximum`; none where it is absent."""
+        """Read the integers in an array, each in `minimum` to `maximum`; none where absent."""
         values = self.array(name) or []
-        if at_most is not None and len(values) > at_most:
-            self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
+        if not self.limit(name, values, max_items):
             return ()
         return self.integers_in(values, FieldPath.of(name), minimum, maximum)
 
     def integers_in(
         self, values: list[JsonValue], field: FieldPath, minimum: int, maximum: int
     ) -> tuple[int, ...]:
-        """The integers in an array that stands at `field`, each in `minimum` to `maximum`."""
+        """Read the integers in the array at `field`, each in `minimum` to `maximum`."""
         integers: list[int] = []
         for index, value in enumerate(values):
             if not isinstance(value, int) or isinstance(value, bool):
@@ -191,23 +197,23 @@ class Reader:
                 integers.append(value)
         return tuple(integers)
 
-    def objects(self, name: str, at_most: int | None = None) -> list[Reader]:
-        """Readers of the objects in an array; none where the array is absent or wrong."""
+    def objects(self, name: str, max_items: int | None = None) -> list[Reader]:
+        """Return readers of the objects in an array; none where it is absent or wrong."""
         readers: list[Reader] = []
         values = self.array(name) or []
-        if at_most is not None and len(values) > at_most:
-            self.refuse(name, f"must hold at most {at_most} items, got {len(values)}")
+        if not self.limit(name, values, max_items):
             return readers
         for index, value in enumerate(values):
-            item = FieldPath.of(name, index)
             if isinstance(value, dict):
-                readers.append(self._inner(value, item))
+                readers.append(self._inner(value, name, index))
             else:
-                self.refuse(item, f"must be an object, not {kind(value)}", "invalid_type")
+                complaint = f"must be an object, not {kind(value)}"
+                self.refuse(FieldPath.of(name, index), complaint, "invalid_type")
         return readers
 
-    def _inner(self, fields: JsonObject, field: Field) -> Reader:
-        return Reader(fields, self.violations, self.path(field), self.unknown, self.limits)
+    def _inner(self, fields: JsonObject, *steps: str | int) -> Reader:
+        path = FieldPath(self._path.steps + steps)
+        return Reader(fields, self.violations, path, self.unknown, self.limits)
 
     def _read(
         self,
@@ -231,7 +237,7 @@ class Reader:
 
 
 def _rounded(value: float) -> float:
-    """The nearest number of 32 bits."""
+    """Return the nearest number of 32 bits."""
     try:
         rounded: float = FLOAT32.unpack(FLOAT32.pack(value))[0]
     except OverflowError:
@@ -274,7 +280,7 @@ def _as_array(value: JsonValue) -> list[JsonValue] | None:
 
 
 def kind(value: JsonValue) -> str:
-    """What a value is, in words."""
+    """Say in words what a value is."""
     match value:
         case None:
             return "null"

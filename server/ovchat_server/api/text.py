@@ -1,4 +1,4 @@
-"""A text completion request, validated."""
+"""A validated text completion request."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ TextPrompt: TypeAlias = str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TextRequest:
-    """What to go on with, and how.
+    """A text completion request.
 
     Attributes:
-        prompts: At least one; each is answered by itself.
-        prompt_fields: The path of each.
-        special_tokens: The tokenizer may add its own, such as a beginning of text.
-        echo: The answer starts with the prompt.
-        return_token_ids: Report the tokens of prompt and answer.
-        stream: None: the whole answer at once.
-        ignored: Names of the fields that are unknown here.
+        prompts: The prompts, at least one; each is answered by itself.
+        prompt_fields: The path of each prompt's field.
+        special_tokens: Whether the tokenizer adds special tokens, such as BOS.
+        echo: Whether the answer starts with the prompt.
+        return_token_ids: Whether the tokens of prompt and answer are returned.
+        stream: The options of the stream; None if the answer is not streamed.
+        ignored: The names of unknown fields.
     """
 
     model: str

@@ -36,7 +36,7 @@ MAX_TEXT_CHOICES = 1024
 def read_text_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> TextRequest:
-    """The request that `fields` make.
+    """Read a text completion request.
 
     Args:
         fields: OpenAI's request object, from JSON or from the set fields of a message.
@@ -54,7 +54,7 @@ def read_text_request(
         reader,
         default_max_tokens=DEFAULT_MAX_TOKENS,
         # Nothing but the prompt, echoed: of use with its log probabilities.
-        least_tokens=0 if echo else 1,
+        min_max_tokens=0 if echo else 1,
     )
     if len(prompts) * generation.n > MAX_TEXT_CHOICES:
         reader.refuse("n", f"must be less: all prompts together make at most {MAX_TEXT_CHOICES}")
@@ -88,7 +88,7 @@ def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) 
 
 
 def _read_prompts(reader: Reader) -> dict[FieldPath, TextPrompt]:
-    """A string, tokens, or a list of either (OpenAI's union), each by its path."""
+    """Read a string, tokens, or a list of either (OpenAI's union), each by its path."""
     if not reader.require("prompt"):
         return {}
     value = reader.fields["prompt"]
@@ -97,9 +97,7 @@ def _read_prompts(reader: Reader) -> dict[FieldPath, TextPrompt]:
     if isinstance(value, list):
         if not value:
             reader.refuse("prompt", "must not be empty")
-        most = reader.limits.max_prompts
-        if len(value) > most:
-            reader.refuse("prompt", f"must hold at most {most} prompts, got {len(value)}")
+        if not reader.limit("prompt", value, reader.limits.max_prompts, "prompts"):
             return {}
         named = {FieldPath.of("prompt", index): item for index, item in enumerate(value)}
         return {field: _read_prompt(reader, field, item) for field, item in named.items()}

@@ -1,4 +1,4 @@
-"""Texts and conversations to tokens, tokens to text: what is asked and answered, validated."""
+"""Validated requests to tokenize and detokenize, and their answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PaddingSide(StrEnum):
-    """Where padding goes."""
+    """The side of a text on which it is padded."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -21,13 +21,14 @@ class PaddingSide(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextsInput:
-    """Texts, as the tokenizer takes them: what is written like a control token becomes one.
+    """Texts to tokenize, in which the text of a special token is read as that token.
 
     Attributes:
-        texts: At least one, tokenised each by itself.
-        special_tokens: Add those that the tokenizer puts around a text, such as BOS.
-        max_length: Most tokens of a text, special ones included; the end is cut off.
-        pad: Fill up to `max_length`, or to the model's context where there is none.
+        texts: The texts, at least one; each is tokenized by itself.
+        special_tokens: Whether the tokenizer adds special tokens, such as BOS.
+        max_length: The maximum number of tokens of a text, including special tokens; the end of
+            a longer one is cut off.
+        pad: Whether to pad to `max_length` or, if that is None, to the model's context.
     """
 
     texts: tuple[str, ...]
@@ -39,12 +40,12 @@ class TextsInput:
 
 @dataclass(frozen=True, slots=True)
 class TokenizeRequest:
-    """What to tokenise.
+    """A request to tokenize.
 
     Attributes:
-        input: Texts, or what would be asked of the model in a chat.
-        token_strings: Tell also how the vocabulary writes the tokens.
-        ignored: Names of the fields that are unknown here.
+        input: The texts, or the chat request whose prompt is tokenized.
+        token_strings: Whether the tokens are also returned as the vocabulary writes them.
+        ignored: The names of unknown fields.
     """
 
     model: str
@@ -58,7 +59,7 @@ class TokenSequence:
     """The tokens of one text.
 
     Attributes:
-        strings: How the vocabulary writes them, such as "Ġthe"; None where not asked for.
+        strings: The tokens as the vocabulary writes them, such as "Ġthe"; None if not requested.
     """
 
     tokens: Sequence[int]
@@ -70,8 +71,8 @@ class Tokenized:
     """The tokens of one or more texts.
 
     Attributes:
-        sequences: In the order of the texts; a conversation is one.
-        context_length: Most tokens of prompt and answer together that the model takes.
+        sequences: The tokens of each text, in order; a conversation is one text.
+        context_length: The model's maximum number of tokens of prompt and answer together.
     """
 
     sequences: tuple[TokenSequence, ...]
@@ -79,17 +80,17 @@ class Tokenized:
 
     @property
     def count(self) -> int:
-        """How many tokens there are, in all sequences together."""
+        """The number of tokens in all sequences."""
         return sum(len(sequence.tokens) for sequence in self.sequences)
 
 
 @dataclass(frozen=True, slots=True)
 class DetokenizeRequest:
-    """What to turn into text.
+    """A request to detokenize.
 
     Attributes:
-        tokens: Ids; whether the model knows them is not checked yet.
-        ignored: Names of the fields that are unknown here.
+        tokens: The token ids; not checked against the vocabulary yet.
+        ignored: The names of unknown fields.
     """
 
     model: str

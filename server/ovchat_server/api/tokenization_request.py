@@ -1,6 +1,6 @@
 """From untrusted fields to tokenize and detokenize requests: the rules, for both doors.
 
-Three forms are one request here: OVMS's `text`, vLLM's `prompt`, and `messages`, where the
+Three inputs are one request here: OVMS's `text`, vLLM's `prompt`, and `messages`, where the
 fields of a chat request that shape its prompt mean what they mean there.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Reading more would keep others waiting.
 MAX_TOKENS = 1 << 20
 
-FORMS = ("text", "prompt", "messages")
+INPUTS = ("text", "prompt", "messages")
 OF_TEXTS = ("max_length", "pad_to_max_length", "padding_side")
 OF_MESSAGES = (
     "tools",
@@ -54,7 +54,7 @@ OF_MESSAGES = (
 def read_tokenize_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> TokenizeRequest:
-    """The request that `fields` make.
+    """Read a tokenize request.
 
     Args:
         fields: OVMS's or vLLM's request object, from JSON or from the set fields of a message.
@@ -81,7 +81,7 @@ def read_tokenize_request(
 def read_detokenize_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> DetokenizeRequest:
-    """The request that `fields` make.
+    """Read a detokenize request.
 
     Args:
         fields: vLLM's request object, from JSON or from the fields of a message.
@@ -105,26 +105,26 @@ def read_detokenize_request(
 
 
 def _read_input(reader: Reader, model: str) -> TextsInput | ChatRequest:
-    given = [name for name in FORMS if reader.present(name)]
+    given = [name for name in INPUTS if reader.present(name)]
     if len(given) != 1:
         message = f"Exactly one of text, prompt and messages is required, got {_listed(given)}."
         code = "invalid_value" if given else "missing_required_parameter"
-        field = FieldPath.of((given or FORMS)[0])
+        field = FieldPath.of((given or INPUTS)[0])
         reader.violations.append(Violation(field, ErrorText.of(message), code))
         return TextsInput(())
-    [form] = given
-    for name in OF_TEXTS if form == "messages" else OF_MESSAGES:
+    [kind] = given
+    for name in OF_TEXTS if kind == "messages" else OF_MESSAGES:
         if reader.present(name):
-            others = "text or prompt" if form == "messages" else "messages"
-            reader.refuse(name, f"belongs to {others}, not to {form}", "unsupported_parameter")
-    return _read_chat(reader, model) if form == "messages" else _read_texts(reader, form)
+            others = "text or prompt" if kind == "messages" else "messages"
+            reader.refuse(name, f"belongs to {others}, not to {kind}", "unsupported_parameter")
+    return _read_chat(reader, model) if kind == "messages" else _read_texts(reader, kind)
 
 
-def _read_texts(reader: Reader, form: str) -> TextsInput:
+def _read_texts(reader: Reader, kind: str) -> TextsInput:
     special_tokens = reader.boolean("add_special_tokens")
     side = reader.choice("padding_side", [*PaddingSide])
     return TextsInput(
-        texts=_read_strings(reader) if form == "text" else (reader.string(form) or "",),
+        texts=_read_strings(reader) if kind == "text" else (reader.string(kind) or "",),
         # OVMS's default, and vLLM's of its prompts.
         special_tokens=special_tokens is not False,
         max_length=reader.integer("max_length", 1, MAX_UINT32),
@@ -134,7 +134,7 @@ def _read_texts(reader: Reader, form: str) -> TextsInput:
 
 
 def _read_strings(reader: Reader) -> tuple[str, ...]:
-    """The texts of OVMS's `text`: a string or an array of them."""
+    """Read OVMS's `text`: a string or an array of them."""
     value = reader.fields["text"]
     if isinstance(value, str):
         return (value,)
@@ -143,9 +143,7 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
         return ()
     if not value:
         reader.refuse("text", "must hold at least one string")
-    most = reader.limits.max_texts
-    if len(value) > most:
-        reader.refuse("text", f"must hold at most {most} strings, got {len(value)}")
+    if not reader.limit("text", value, reader.limits.max_texts, "strings"):
         return ()
     for index, item in enumerate(value):
         if not isinstance(item, str):
@@ -154,7 +152,7 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
 
 
 def _read_chat(reader: Reader, model: str) -> ChatRequest:
-    """What a chat request with these fields would ask of the model."""
+    """Read what a chat request with these fields would ask of the model."""
     if reader.boolean("add_special_tokens"):
         # The template writes them.
         complaint = "is only supported as false with messages"
@@ -173,8 +171,7 @@ def _read_chat(reader: Reader, model: str) -> ChatRequest:
 
 def _read_tokens(reader: Reader) -> Sequence[int]:
     values = reader.array("tokens") or []
-    if len(values) > MAX_TOKENS:
-        reader.refuse("tokens", f"must hold at most {MAX_TOKENS} tokens, got {len(values)}")
+    if not reader.limit("tokens", values, MAX_TOKENS, "tokens"):
         return ()
     # At once, not one by one: there may be a million.
     tokens = [value for value in values if type(value) is int]

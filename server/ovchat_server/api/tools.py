@@ -115,7 +115,7 @@ def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[Fi
     if allowed.fields.get("tools") == []:
         allowed.refuse("tools", "must hold at least one tool")
     names = []
-    for index, item in enumerate(allowed.objects("tools", at_most=choice.limits.max_tools)):
+    for index, item in enumerate(allowed.objects("tools", max_items=choice.limits.max_tools)):
         item.require("function")
         if function := item.object("function"):
             path = FieldPath.of("allowed_tools", "tools", index, "function")
@@ -131,7 +131,7 @@ def _read_name(function: Reader, path: FieldPath) -> list[tuple[FieldPath, str]]
 def _items(request: Reader, name: str) -> list[Reader]:
     if request.fields.get(name) == []:
         request.refuse(name, "must hold at least one tool; leave it out where there are none")
-    return request.objects(name, at_most=request.limits.max_tools)
+    return request.objects(name, max_items=request.limits.max_tools)
 
 
 def _named_once(readers: list[tuple[Reader, Reader]], path: FieldPath) -> tuple[Tool, ...]:

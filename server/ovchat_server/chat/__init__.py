@@ -1,1 +1,1 @@
-"""Text: templates, detokenising, stop strings, parsers, deltas. Pure and synchronous."""
+"""Text: chat templates, detokenizing, stop strings, parsers, deltas. Pure and synchronous."""

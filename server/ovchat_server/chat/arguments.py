@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def parse_arguments(text: str) -> JsonObject | None:
-    """The object that `text` holds; None where it is none, or its strings are no text."""
+    """Parse a JSON object; None if it is none, or has a string that is not valid Unicode."""
     try:
         value = json.loads(text)
         # Half a surrogate pair can be escaped in JSON, but not be tokenised.

@@ -1,4 +1,4 @@
-"""Tokens to text, piece by piece, without ever cutting a character."""
+"""Detokenizing a stream of tokens, without ever cutting a character."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class TokenDecoder(Protocol):
     """What a detokenizer needs of a tokenizer."""
 
     def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
-        """The text of `tokens`; bytes that are not UTF-8 as U+FFFD.
+        """Return the text of `tokens`, with U+FFFD for bytes that are not UTF-8.
 
         Args:
-            tokens: Of the vocabulary.
-            special_tokens: Control tokens are part of the text.
+            tokens: Ids of the vocabulary.
+            special_tokens: Whether the text includes that of special tokens.
         """
         ...
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes that a token stands for: not always text by themselves."""
+        """Return the bytes that a token stands for, which need not be UTF-8 by themselves."""
         ...
 
 
 class Detokenizer:
-    """The text of one sequence, as its tokens arrive.
+    """Turns the tokens of one sequence into text as they arrive.
 
     The text of a token depends on the one before it (a leading space, bytes of one
     character), so each token is decoded together with those of the last piece handed out,
@@ -52,9 +52,9 @@ class Detokenizer:
         """Start an empty sequence.
 
         Args:
-            decoder: Whose tokens they are.
-            special_tokens: Control tokens are part of the text.
-            dropped: Tokens that are not, nevertheless.
+            decoder: The tokenizer of the tokens.
+            special_tokens: Whether the text includes that of special tokens.
+            dropped: Special tokens whose text is left out nevertheless.
         """
         self._decode = partial(decoder.decode, special_tokens=special_tokens)
         self._dropped = dropped
@@ -67,7 +67,7 @@ class Detokenizer:
         self.held = 0
 
     def feed(self, token: int) -> str:
-        """The text that is whole now that `token` came; often none."""
+        """Add a token and return the text that is complete with it, which may be empty."""
         if token in self._dropped:
             return ""
         self._window.append(token)
@@ -92,26 +92,26 @@ class Detokenizer:
         return piece
 
     def flush(self) -> str:
-        """What was held back, at the end of the sequence."""
+        """End the sequence and return the text that was held back."""
         piece = self._decode(self._window)[self._passed :]
         self._passed += len(piece)
         return piece
 
     def _forget(self, keep: int, held: int) -> None:
-        """Drop all but the last `keep` tokens, of whose text `held` is yet to hand out."""
+        """Drop all but the last `keep` tokens, of whose text `held` characters are held back."""
         self._window = self._window[-keep:]
         self._passed = len(self._decode(self._window)) - held
 
     def _decodes_to_replacements(self) -> bool:
-        """Whether the last tokens alone show where the last replacement begins."""
+        """Return whether the last tokens alone show where the last replacement begins."""
         tail = self._decode(self._window[-MAX_TOKENS_A_CHARACTER:])
         return tail.endswith(2 * REPLACEMENT)
 
 
 def token_offsets(decoder: TokenDecoder, tokens: Sequence[int], text: str) -> list[int]:
-    """Where each of the tokens of `text` begins in it, in characters.
+    """Return where each of the tokens of `text` begins in it, in characters.
 
-    Those that the tokenizer put around the text begin at its ends.
+    Special tokens that the tokenizer added around the text begin at its ends.
     """
     detokenizer = Detokenizer(decoder, special_tokens=True)
     offsets: list[int] = []

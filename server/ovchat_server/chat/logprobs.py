@@ -1,4 +1,4 @@
-"""Log probabilities, told together with the text of their tokens."""
+"""Log probabilities, reported together with the text of their tokens."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ LEAST_LOGPROB = -9999.0
 
 
 class LogprobQueue:
-    """Holds the log probabilities of tokens whose text is held back.
+    """Holds back the log probabilities of tokens whose text is held back.
 
-    Of tokens that a stop string cut off, none is told: they are no part of the answer.
+    Those of tokens that a stop string cuts off are never reported: they are not in the answer.
     """
 
     def __init__(self) -> None:
-        """Start with nothing."""
+        """Start empty."""
         self._held: deque[TokenLogprob] = deque()
 
     def put(self, item: TokenLogprob) -> None:
-        """Hold one, in the order of the tokens."""
+        """Add the log probability of the next token."""
         self._held.append(item)
 
     def take(self, passed: int, *, rest: bool) -> tuple[TokenLogprob, ...]:
-        """Those of the tokens that begin before `passed` characters; with `rest` all."""
+        """Remove and return those of tokens that begin before character `passed`, or all."""
         taken = []
         while self._held and (rest or self._held[0].offset < passed):
             taken.append(self._held.popleft())
@@ -40,45 +40,45 @@ class LogprobQueue:
 
 def token_logprob(
     decoder: TokenDecoder,
-    said: tuple[int, float],
+    generated: tuple[int, float],
     likeliest: Sequence[tuple[int, float]],
     offset: int,
     *,
     with_itself: bool,
 ) -> TokenLogprob:
-    """What is told of one token of an answer.
+    """Describe a token of an answer with its log probability and alternatives.
 
     Args:
-        decoder: Whose tokens they are.
-        said: The token and its log probability.
-        likeliest: The same of the likeliest tokens in its place.
+        decoder: The tokenizer of the tokens.
+        generated: The token and its log probability.
+        likeliest: The most likely tokens at its position and their log probabilities.
         offset: Where it begins in the answer, in characters.
-        with_itself: It is among the alternatives even where it is none of the likeliest.
+        with_itself: Whether it is added to the alternatives if it is not one of the most likely.
     """
-    token, logprob = said
-    text, data = _spoken(decoder, token)
-    told = _told(logprob)
+    token, logprob = generated
+    text, data = _text_and_bytes(decoder, token)
+    logprob = _bounded(logprob)
     if not (likeliest or with_itself):
-        return TokenLogprob(text, told, data, offset)
-    itself = Alternative(text, told, data)
+        return TokenLogprob(text, logprob, data, offset)
+    itself = Alternative(text, logprob, data)
     missing = with_itself
     alternatives: list[Alternative] = []
     for other, number in likeliest:
         if other == token:
-            # Rounded on another way, the engine's second number of it may be a little different.
+            # The engine's second number for it may be rounded differently.
             alternatives.append(itself)
             missing = False
         else:
-            spoken, others = _spoken(decoder, other)
-            alternatives.append(Alternative(spoken, _told(number), others))
+            other_text, other_data = _text_and_bytes(decoder, other)
+            alternatives.append(Alternative(other_text, _bounded(number), other_data))
     if missing:
         alternatives.append(itself)
-    return TokenLogprob(text, told, data, offset, tuple(alternatives))
+    return TokenLogprob(text, logprob, data, offset, tuple(alternatives))
 
 
 def unscored_token(decoder: TokenDecoder, token: int) -> TokenLogprob:
-    """The same of a prompt's first token: it follows nothing, so nobody knows how likely it is."""
-    text, data = _spoken(decoder, token)
+    """Describe the first token of a prompt, which has no log probability as it follows nothing."""
+    text, data = _text_and_bytes(decoder, token)
     return TokenLogprob(text, None, data, 0)
 
 
@@ -87,37 +87,36 @@ def prompt_token(
     scored: tuple[int, float, int],
     likeliest: Sequence[tuple[int, float]],
 ) -> PromptToken:
-    """What is told of one token of a prompt.
+    """Describe a token of a prompt with its log probability, rank and alternatives.
 
     Args:
-        decoder: Whose tokens they are.
+        decoder: The tokenizer of the tokens.
         scored: The token, its log probability and its rank.
-        likeliest: The likeliest tokens in its place, and their log probabilities.
+        likeliest: The most likely tokens at its position and their log probabilities.
     """
     token, logprob, rank = scored
     others: list[RankedToken] = []
     for place, (other, number) in enumerate(likeliest, 1):
         if other == token:
-            # The same of both: of tokens as likely as each other each has a place of its own.
+            # Equally likely tokens each have a rank of their own: report the same one twice.
             rank, number = place, logprob  # noqa: PLW2901
-        others.append(RankedToken(other, *_spoken(decoder, other), _told(number), place))
-    itself = RankedToken(token, *_spoken(decoder, token), _told(logprob), rank)
+        others.append(RankedToken(other, *_text_and_bytes(decoder, other), _bounded(number), place))
+    itself = RankedToken(token, *_text_and_bytes(decoder, token), _bounded(logprob), rank)
     return PromptToken(itself, tuple(others))
 
 
 def unscored_prompt_token(decoder: TokenDecoder, token: int) -> PromptToken:
-    """The same of its first token."""
-    return PromptToken(RankedToken(token, *_spoken(decoder, token)))
+    """Describe the first token of a prompt, which has neither log probability nor rank."""
+    return PromptToken(RankedToken(token, *_text_and_bytes(decoder, token)))
 
 
-def _told(logprob: float) -> float:
+def _bounded(logprob: float) -> float:
     # Rounding in the engine may lift a certainty above itself.
     if logprob >= 0.0:
         return 0.0
     return max(LEAST_LOGPROB, logprob)
 
 
-def _spoken(decoder: TokenDecoder, token: int) -> tuple[str, bytes]:
-    """A token's text and bytes."""
+def _text_and_bytes(decoder: TokenDecoder, token: int) -> tuple[str, bytes]:
     data = decoder.token_bytes(token)
     return data.decode(errors="replace"), data

@@ -1,8 +1,8 @@
-"""From a conversation to the tokens of a prompt, in which nobody can forge a turn.
+"""Rendering a conversation as the tokens of a prompt, in which no caller can forge a message.
 
-A tokenizer turns the text of a control token, such as `<|im_end|>`, into the token wherever
-it stands. Written by a caller it must stay text, so it is split by a mark that is no
-character; the rendered prompt is cut at the marks and each piece tokenised by itself.
+A tokenizer turns the text of a special token, such as `<|im_end|>`, into the token wherever
+it stands. Written by a caller it must stay text, so it is split by a mark that is not a
+character; the rendered prompt is cut at the marks and each piece tokenized by itself.
 Nothing else about the tokens changes.
 """
 
@@ -45,11 +45,11 @@ class PromptTokenizer(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of `text`, nothing added."""
+        """Return the tokens of `text`, without adding special tokens."""
         ...
 
     def fewest_tokens(self, text: str) -> int:
-        """How many tokens `text` has at the least."""
+        """Return a lower bound of the number of tokens of `text`."""
         ...
 
 
@@ -66,10 +66,10 @@ class Conversation:
     """What to render.
 
     Attributes:
-        tools: What the model may call.
+        tools: The tools that the model may call.
         arguments: Further variables of the template.
-        documents: For templates that know retrieval.
-        ending: What the prompt ends with.
+        documents: The documents for templates that support retrieval.
+        ending: How the prompt ends.
     """
 
     messages: Sequence[Message]
@@ -83,7 +83,7 @@ class PromptRenderer:
     """Renders conversations for one model."""
 
     def __init__(self, template: ChatTemplate, tokenizer: PromptTokenizer) -> None:
-        """Render with `template`, tokenise with `tokenizer`."""
+        """Render with `template`, tokenize with `tokenizer`."""
         self._template = template
         self._tokenizer = tokenizer
         control = set(tokenizer.control_tokens)
@@ -91,14 +91,15 @@ class PromptRenderer:
         self._all = _pattern(control | set(tokenizer.markup_tokens))
 
     def render(self, conversation: Conversation, most_tokens: int | None = None) -> Prompt:
-        """The prompt of a conversation.
+        """Render a conversation and tokenize it.
 
         Args:
             conversation: What to render.
-            most_tokens: A text that surely has more is not tokenised.
+            most_tokens: The maximum number of tokens. A text that must have more of them is not
+                tokenized.
 
         Raises:
-            ContextLengthExceededError: The prompt surely has more than `most_tokens`.
+            ContextLengthExceededError: The prompt must have more than `most_tokens`.
             InvalidRequestError: The template refuses it, or it is nested too deeply.
         """
         try:
@@ -109,7 +110,7 @@ class PromptRenderer:
             )
             text = ErrorText.of(messages, ", ", tools, " or ", arguments, " are nested too deeply.")
             raise InvalidRequestError.of([Violation(tools, text)]) from error
-        # A piece is a token at least: a text of nothing but control tokens has many.
+        # A piece is at least one token: a text of nothing but special tokens has many.
         fewest = sum(max(self._tokenizer.fewest_tokens(piece), 1) for piece in pieces if piece)
         if most_tokens is not None and fewest > most_tokens:
             raise ContextLengthExceededError.of_prompt("messages", fewest, most_tokens)
@@ -117,7 +118,7 @@ class PromptRenderer:
         return Prompt("".join(pieces), tuple(tokens))
 
     def _render(self, conversation: Conversation) -> list[str]:
-        """The text of the prompt, cut where a caller wrote a control token."""
+        """Return the text of the prompt, cut where a caller wrote a special token."""
         strings = list(_strings(conversation))
         if not any(self._all.search(text) for text in strings):
             return [self._apply_template(conversation)]
@@ -208,7 +209,7 @@ def _split(text: str | None, pattern: re.Pattern[str], mark: str) -> str | None:
 
 
 def _strings(conversation: Conversation) -> Iterator[str]:
-    """All text that comes from the caller."""
+    """Yield all text that comes from the caller."""
     for message in conversation.messages:
         yield from _strings_of_message(message)
     for tool in conversation.tools:

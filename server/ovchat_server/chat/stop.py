@@ -1,4 +1,4 @@
-"""Stop strings, matched on text whatever the tokens' borders."""
+"""Stop strings, matched on text regardless of token boundaries."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class StopMatcher:
         self.matched: str | None = None
 
     def feed(self, text: str, *, armed: bool = True) -> str:
-        """What may be handed out now that `text` came. After a match: nothing.
+        """Add text and return the text that may be sent; nothing after a match.
 
-        A match that is whole in text that comes while not `armed` is text like any other.
+        A match that is complete while not `armed` is text like any other.
         """
         if self.matched is not None:
             return ""
@@ -40,8 +40,8 @@ class StopMatcher:
             self._immune = len(self._held)
         found = [(at, stop) for stop in self._stops if (at := self._find(stop)) >= 0]
         if found:
-            # The match that is whole first, as if the text came one character at a time: so
-            # the pieces' borders change nothing. Of several that end together, the longest.
+            # The match that is complete first, as if the text came one character at a time: so
+            # the boundaries of pieces change nothing. Of several that end together, the longest.
             at, self.matched = min(found, key=lambda match: (match[0] + len(match[1]), match[0]))
             end = at + len(self.matched) if self._include else at
             passed, self._held = self._held[:end], ""
@@ -53,10 +53,10 @@ class StopMatcher:
         return passed
 
     def _find(self, stop: str) -> int:
-        """Where the first match begins that ends in text that came while armed; -1: nowhere."""
+        """Return where the first match begins that ends in text added while armed, or -1."""
         return self._held.find(stop, max(self._immune - len(stop) + 1, 0))
 
     def flush(self) -> str:
-        """What was held back, at the end of the text."""
+        """End the text and return what was held back."""
         held, self._held = self._held, ""
         return held

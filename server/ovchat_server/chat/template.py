@@ -1,4 +1,4 @@
-"""A model's chat template: from messages to the text of the prompt."""
+"""A model's chat template, which renders messages as the text of a prompt."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ChatTemplate:
         Args:
             source: Jinja2, as in `chat_template.jinja`.
             special_tokens: `bos_token`, `eos_token` and the like, which templates refer to.
-            tool_source: What renders conversations with tools instead, if there is such.
+            tool_source: The template for conversations with tools, if there is one.
 
         Raises:
             ChatTemplateError: A source does not compile.
@@ -60,18 +60,18 @@ class ChatTemplate:
         documents: Sequence[JsonObject] = (),
         ending: PromptEnding = PromptEnding.ASSISTANT_TURN,
     ) -> str:
-        """The prompt.
+        """Render the text of a prompt.
 
         Args:
             messages: The conversation.
-            tools: What the model may call; none leaves the template's `tools` unset.
+            tools: The tools that the model may call; if empty, the template's `tools` is unset.
             arguments: Further variables (`chat_template_kwargs`).
-            documents: What the model may quote from; none leaves `documents` unset.
-            ending: What the prompt ends in. Some templates know one ending only.
+            documents: The documents for retrieval; if empty, `documents` is unset.
+            ending: How the prompt ends. Some templates support one ending only.
 
         Raises:
-            InvalidRequestError: The template refuses the conversation, with its own words, or
-                does not show the final message that is to be continued.
+            InvalidRequestError: The template refuses the conversation, with its own message, or
+                does not render the final message that is to be continued.
         """
         template = self._tool_template if tools else self._template
         conversation = [_message(message, template) for message in messages]
@@ -93,7 +93,7 @@ class ChatTemplate:
 
 
 def load_chat_template(directory: Path) -> ChatTemplate:
-    """The chat template of a model's folder, found where Hugging Face's transformers looks.
+    """Load the chat template of a model's folder, from where Hugging Face's transformers reads it.
 
     Raises:
         ChatTemplateError: There is none, it cannot be read, or it does not compile.
@@ -130,7 +130,7 @@ def _compile(source: str) -> _Template:
 
 
 def _cut(text: str, final: str) -> str:
-    """The prompt up to the end of the final message's text, where the mark is."""
+    """Cut the prompt at the end of the final message's text, where the mark is."""
     end = text.rfind(CONTINUATION_MARK.strip())
     if end < 0 or final.strip() not in text:
         complaint = "cannot be continued: the model's chat template changes the final one."
@@ -140,7 +140,7 @@ def _cut(text: str, final: str) -> str:
 
 
 def _readable(reason: str) -> str:
-    """Without control characters, and without the marks that keep callers' control tokens text."""
+    """Remove control characters, and the marks that keep callers' special tokens text."""
     text = "".join(filter(str.isprintable, " ".join(reason.split())))
     return text if len(text) <= MAX_REASON_CHARACTERS else text[:MAX_REASON_CHARACTERS] + "..."
 

@@ -1,4 +1,4 @@
-"""Where a model's folder keeps its chat template, and the tokens that templates name."""
+"""The files of a model's folder with its chat template and the special tokens templates use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TemplateFiles:
 
     Attributes:
         source: The template, as Jinja2.
-        tool_source: The one for conversations with tools, where there is a special one.
+        tool_source: The template for conversations with tools, if there is one.
         special_tokens: `bos_token`, `eos_token` and the like: text by name.
     """
 
@@ -60,7 +60,7 @@ def read_template_files(directory: Path) -> TemplateFiles:
 
 
 def _sources(directory: Path, config: Mapping[str, Any]) -> dict[str, str]:
-    """The templates by name."""
+    """Return the templates by name."""
     for name in PROCESSOR_FILES:
         if sources := _named(_read_json(directory / name).get("chat_template")):
             return sources
@@ -75,7 +75,7 @@ def _sources(directory: Path, config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _named(value: object) -> dict[str, str]:
-    """The templates of a configuration: one text, or several as pairs of name and template."""
+    """Return the templates of a configuration: one text, or several with names."""
     if isinstance(value, str):
         return {"default": value}
     if isinstance(value, list):
@@ -105,7 +105,7 @@ def _special_tokens(directory: Path, config: Mapping[str, Any]) -> dict[str, str
 
 
 def _content(token: object) -> str | None:
-    """The text of a token, which may stand with its properties or alone."""
+    """Return the text of a token, which is given alone or with its properties."""
     if isinstance(token, dict):
         token = token.get("content")
     return token if isinstance(token, str) else None

@@ -1,7 +1,7 @@
-"""The Jinja2 that chat templates are written for: that of Hugging Face's transformers.
+"""The Jinja2 environment of chat templates, with what Hugging Face's transformers adds to it.
 
-What a template may do is decided by its author, who is not trusted: the sandbox keeps it
-from attributes and from changing what it was given.
+Templates come with models and are not trusted: the sandbox keeps them from private attributes
+and from changing the values that they are given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def sandbox() -> jinja2.Environment:
-    """An environment to compile a chat template in."""
+    """Create the environment that chat templates are compiled in."""
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _GenerationTag]
     )
@@ -38,7 +38,7 @@ def sandbox() -> jinja2.Environment:
 
 
 class _GenerationTag(Extension):
-    """`{% generation %}`: marks the assistant's words for training; here only its body counts."""
+    """Renders the body of `{% generation %}`, which marks an assistant's message for training."""
 
     tags = {"generation"}  # noqa: RUF012  Jinja's own declaration
 
@@ -59,36 +59,36 @@ def tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,  # noqa: FBT001, FBT002
 ) -> str:
-    """JSON, where Jinja's own filter escapes for HTML, which would change the prompt."""
+    """Encode a value as JSON, without the HTML escapes of Jinja's own filter."""
     return json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
 
 
 def raise_exception(message: str) -> NoReturn:
-    """End the rendering: how a template refuses a conversation."""
+    """End the rendering, by which a template refuses a conversation."""
     raise jinja2.TemplateError(message)
 
 
 def strftime_now(form: str) -> str:
-    """The local time. It tells no zone, since transformers' does not."""
+    """Format the local time, without a time zone, as transformers does."""
     return datetime.now().astimezone().replace(tzinfo=None).strftime(form)
 
 
 class TemplateDict:
-    """`dict`, but no class: with its methods a template could change what it was given."""
+    """Stands for `dict`, through whose methods a template could change the values it is given."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:  # noqa: ANN401  as dict's
-        """A dictionary of anything that `dict` takes."""
+        """Create a dictionary from anything that `dict` takes."""
         return dict(*args, **kwargs)
 
     def fromkeys(self, keys: Iterable[Any], value: object = None) -> dict[Any, object]:
-        """A dictionary with one value for all keys."""
+        """Create a dictionary with the same value for all keys."""
         return dict.fromkeys(keys, value)
 
 
 class TemplateNamespace(Namespace):
-    """`namespace`, without names that mean something to Python."""
+    """A Jinja namespace that refuses names beginning with an underscore."""
 
     # Jinja's own trick, for a namespace may have an attribute `self`.
     def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401, D107

@@ -1,4 +1,4 @@
-"""What `ovchat up` prints when it is ready: where it listens, and requests to copy."""
+"""The text that `ovchat up` prints when it is ready: addresses, and requests to copy."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ Ctrl-C ends it, after the answers that are under way; a second one at once.
 
 
 def _shell(text: str) -> str:
-    """Make `text` safe between single quotes."""
+    """Escape `text` for a shell's single quotes."""
     return text.replace("'", "'\\''")

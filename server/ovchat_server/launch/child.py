@@ -22,10 +22,10 @@ class Program:
     """What to run.
 
     Attributes:
-        command: The program, and what it is told.
-        ps_name: Replaces its name in ps. Not for Python, which finds its installation by it.
-        text: What it finds on standard input.
-        processors: Those that it may run on; none: as we.
+        command: The program and its arguments.
+        ps_name: The name that ps shows. Not for Python, which finds its installation by it.
+        text: The text on its standard input.
+        processors: The processors that it may run on; if empty, those of this process.
     """
 
     command: Sequence[str]
@@ -34,7 +34,7 @@ class Program:
     processors: frozenset[int] = frozenset()
 
     def tied(self) -> tuple[str, ...]:
-        """The command that runs it as a child of ours which ends when we do."""
+        """Return the command that runs it as a child that ends when this process does."""
         return (
             sys.executable,
             # Nothing of site-packages is needed, and importing it takes longer than the rest.
@@ -54,14 +54,19 @@ class Child:
     """
 
     def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
-        """Take over a process that leads its own group; `name` is for messages."""
+        """Take over a process that leads its own group.
+
+        Args:
+            name: Names it in messages.
+            process: The process.
+        """
         self.name = name
         self._process = process
         self._closed = False
 
     @classmethod
     async def spawn(cls, name: str, program: Program) -> Self:
-        """Start a program; its output goes where ours goes."""
+        """Start a program, which writes its output to where this process does."""
         # A file in memory: unlike a temporary one it is never left behind, and unlike a pipe
         # it takes any length at once.
         with os.fdopen(os.memfd_create("stdin"), "w+", encoding="utf-8") as stdin:
@@ -94,29 +99,29 @@ class Child:
         return (self._process.returncode or 0) > 0
 
     async def wait(self) -> int:
-        """Wait for the end; the exit code, negative for a signal."""
+        """Wait for its end and return the exit code, negative for a signal."""
         return await self._process.wait()
 
-    async def terminate(self, patience: float) -> int:
-        """Ask it to end, and after `patience` seconds make it; the exit code."""
+    async def terminate(self, timeout: float) -> int:
+        """Ask it to end, kill it after `timeout` seconds, and return the exit code."""
         if self.running:
             # The process alone: it knows in which order its own children should end.
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
                 # Not wait_for, which may swallow a cancellation on Python 3.11.
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(timeout):
                     return await self.wait()
         return await self.close()
 
-    def insist(self) -> None:
-        """Tell it to end at once, whether or not it was asked before."""
+    def interrupt(self) -> None:
+        """Ask it to end at once, whether or not it was asked to end before."""
         # Another signal than `terminate` sends: of two alike that are both on their way it
         # would see one.
         if self.running:
             self._signal(signal.SIGINT)
 
     async def close(self) -> int:
-        """End it and its process group at once; the exit code. May be called again."""
+        """Kill it and its process group and return the exit code. May be called again."""
         # The group also when the process has ended: its own children may have stayed. Once
         # only: when all members are gone, the id may become another group's.
         if not self._closed:
@@ -129,7 +134,7 @@ class Child:
         return await self.wait()
 
     def describe_end(self) -> str:
-        """Say how it ended: "exit code 2", or "signal SIGKILL"."""
+        """Return how it ended in words: "exit code 2", or "signal SIGKILL"."""
         code = self._process.returncode
         if code is not None and code < 0:
             return f"signal {signal.Signals(-code).name}"
@@ -150,5 +155,5 @@ class Child:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Kill what is left."""
+        """Kill what is left of it."""
         await self.close()

@@ -1,4 +1,4 @@
-"""Envoy's binary and configuration: where they are, and what a launch changes in them."""
+"""Envoy's binary and configuration: where they are, and what a launch sets in them."""
 
 from __future__ import annotations
 
@@ -40,15 +40,19 @@ class EnvoyFiles:
     config: Path
     """envoy.yaml."""
     replicas: Path
-    """replicas.yaml: what it has besides where there are several servers."""
+    """replicas.yaml, which is added if there are several servers."""
     lua: Path
     """errors.lua."""
     descriptor: Path
-    """ovchat.binpb: the contract, as the transcoder reads it."""
+    """ovchat.binpb, the descriptor set for the transcoder."""
 
     @classmethod
     def locate(cls) -> Self:
-        """Find them in the installed package, or else in the repository around it."""
+        """Find the files in the installed package, or else in the repository around it.
+
+        Raises:
+            LaunchError: They are in neither.
+        """
         # An editable installation has no resources/: the repository is the package's.
         roots = (_PACKAGE / "resources", _PACKAGE.parents[1])
         for root in roots:
@@ -67,7 +71,11 @@ class EnvoyFiles:
 
 
 def locate_envoy(explicit: Path | None) -> Path:
-    """Find Envoy's binary: as told, else of the `envoy` extra, else on PATH."""
+    """Find Envoy's binary: the explicit one, that of the `envoy` extra, or the one on PATH.
+
+    Raises:
+        LaunchError: There is none.
+    """
     if explicit is not None:
         if not os.access(explicit, os.X_OK) or explicit.is_dir():
             msg = f"{explicit} is not a program: --envoy-path takes Envoy's binary"
@@ -101,7 +109,7 @@ class Address:
 
     @property
     def config(self) -> Config:
-        """As Envoy has it."""
+        """The address in Envoy's configuration."""
         return {"socket_address": {"address": self.host, "port_value": self.port}}
 
 
@@ -114,7 +122,7 @@ class Socket:
 
     @property
     def config(self) -> Config:
-        """As Envoy has it."""
+        """The address in Envoy's configuration."""
         return {"pipe": {"path": self.name}}
 
 
@@ -126,11 +134,11 @@ class Listening:
     """Where Envoy listens."""
 
     host: str
-    """Numeric address of both doors."""
+    """The numeric address of both doors."""
     ports: Sequence[int]
-    """REST and gRPC on each of them."""
+    """The ports, each for REST and gRPC."""
     admin_port: int
-    """On loopback whatever the host: who reaches it may end Envoy."""
+    """The port of Envoy's admin interface, always on loopback: who reaches it may end Envoy."""
 
 
 def envoy_config(
@@ -140,9 +148,16 @@ def envoy_config(
     *,
     max_request_bytes: int,
 ) -> Config:
-    """Read envoy.yaml and put in what the launch decides; everything else stays as it is.
+    """Read envoy.yaml and set what the launch decides.
 
-    Of several `upstreams` each may be away: replicas.yaml comes in.
+    Args:
+        files: The files to read.
+        listening: The addresses to listen on.
+        upstreams: The servers. For several of them replicas.yaml is added, as each may be down.
+        max_request_bytes: The maximum size of a request's body.
+
+    Raises:
+        LaunchError: envoy.yaml lacks a part that has to be set.
     """
     config: Config = yaml.safe_load(files.config.read_text(encoding="utf-8"))
     listeners = config["static_resources"]["listeners"]
@@ -166,13 +181,13 @@ def envoy_config(
     transcoder["proto_descriptor"] = str(files.descriptor)
 
     # The buffer filter decides. What a body becomes on the way has to fit everywhere else.
-    roomy = max_request_bytes + ENVELOPE_BYTES
+    buffered_bytes = max_request_bytes + ENVELOPE_BYTES
     buffer["max_request_bytes"] = max_request_bytes
     # The error message names it.
     listener["metadata"]["filter_metadata"]["ovchat"]["max_request_bytes"] = max_request_bytes
-    listener["per_connection_buffer_limit_bytes"] = roomy
-    cluster["per_connection_buffer_limit_bytes"] = roomy
-    transcoder["max_request_body_size"] = roomy
+    listener["per_connection_buffer_limit_bytes"] = buffered_bytes
+    cluster["per_connection_buffer_limit_bytes"] = buffered_bytes
+    transcoder["max_request_body_size"] = buffered_bytes
 
     first, *others = listening.ports
     listener["address"] = Address(listening.host, first).config

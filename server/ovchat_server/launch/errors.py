@@ -1,7 +1,7 @@
-"""What `ovchat up` tells a person and ends with."""
+"""The error that ends `ovchat up`."""
 
 from __future__ import annotations
 
 
 class LaunchError(Exception):
-    """Nothing was started, or what was started has ended; the text says why and what to do."""
+    """`ovchat up` cannot go on; the message says why and what to do."""

@@ -16,7 +16,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Take the parent's id, processors, the name for ps, and the program with its arguments."""
+    """Become the program.
+
+    Args:
+        arguments: The parent's process id, the processors to run on (comma-separated, or empty),
+            the name for ps (or empty), and the program with its arguments.
+    """
     parent, processors, name, program, *rest = arguments
     # KILL: a parent that was killed cannot follow up on a child that is slow to obey TERM.
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:

@@ -1,4 +1,4 @@
-"""Ask a server whether it serves: exit code 0 or 1. For containers, which have no such tool.
+"""Health check for containers: asks a server whether it serves, exit code 0 or 1.
 
 python -m ovchat_server.launch.healthcheck [HOST:PORT]
 """
@@ -14,13 +14,13 @@ _TIMEOUT = 3.0
 
 
 def main(target: str = "127.0.0.1:9000") -> int:
-    """Check `target`; the exit code."""
+    """Check the server at `target` and return the exit code."""
     with grpc.insecure_channel(target) as channel:
         return check(channel)
 
 
 def check(channel: grpc.Channel) -> int:
-    """Check the server at the other end; the exit code."""
+    """Check the server at the other end of `channel` and return the exit code."""
     call = channel.unary_unary(
         "/grpc.health.v1.Health/Check",
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,

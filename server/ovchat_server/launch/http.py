@@ -1,4 +1,4 @@
-"""One HTTP request, for the launcher's few words with Envoy: no dependency, no thread."""
+"""A minimal HTTP client for Envoy's admin interface: no dependency, no thread."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _TIMEOUT = 2.0
 
 
 async def request(method: str, host: str, port: int, path: str) -> tuple[int, bytes]:
-    """Send a request without a body; the status and body of the answer.
+    """Send a request without a body and return the status and body of the answer.
 
     Raises:
-        OSError: There is no (whole) answer, or none in two seconds.
+        OSError: There is no complete answer within two seconds.
     """
     async with asyncio.timeout(_TIMEOUT):
         return await _request(method, host, port, path)

@@ -1,4 +1,4 @@
-"""What `ovchat up` starts: everything that is decided, and checked, before it does."""
+"""The plan of what `ovchat up` starts, decided and checked before anything runs."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Replica:
     """One server."""
 
     name: str
-    """For messages."""
+    """Names it in messages."""
     target: str
-    """Where it is reached, as gRPC says it."""
+    """The gRPC target at which it is reached."""
     upstream: Upstream
-    """The same, as Envoy does."""
+    """The same address for Envoy."""
     arguments: Sequence[str] = ()
-    """What `ovchat serve` is told besides what all are."""
+    """Arguments of `ovchat serve` for this server alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Plan:
     """What to start, decided and checked."""
 
     host: str
-    """The numeric address to reach the service under, from this machine."""
+    """The numeric address at which this machine reaches the service."""
     rest_port: int
     grpc_port: int
     admin_port: int
@@ -61,11 +61,16 @@ class Plan:
     drain_timeout: float
     replicas: Sequence[Replica]
     envoy: Program
-    """It reads its configuration from standard input."""
+    """Envoy, which reads its configuration from standard input."""
 
     @classmethod
     def make(cls, settings: Settings) -> Self:
-        """Check all that can be checked before anything runs; raises LaunchError."""
+        """Make the plan, checking all that can be checked before anything runs.
+
+        Raises:
+            LaunchError: A setting is for `ovchat serve` alone, a port is not free, or Envoy or
+                its files are missing.
+        """
         host = numeric_host(settings.host)
         rest_port = settings.rest_port or free_port()
         admin_port = settings.admin_port or free_port()
@@ -103,7 +108,7 @@ class Plan:
         )
 
     def banner(self) -> str:
-        """Render what to print when everything is ready."""
+        """Render the text that is printed when everything is ready."""
         return banner(
             self.host, rest_port=self.rest_port, grpc_port=self.grpc_port, model=self.model
         )

@@ -10,7 +10,11 @@ from ovchat_server.launch.errors import LaunchError
 
 
 def numeric_host(host: str) -> str:
-    """Resolve a host name to an address of this machine: Envoy takes addresses only."""
+    """Resolve a host name to a numeric address: Envoy takes no names.
+
+    Raises:
+        LaunchError: The name cannot be resolved.
+    """
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -22,10 +26,18 @@ def numeric_host(host: str) -> str:
 
 
 def check_free(host: str, port: int, option: str) -> None:
-    """Make sure that `port` can be listened on; `option` is the flag that chooses another.
+    """Check that `port` can be listened on.
 
     Envoy sets SO_REUSEPORT: it would join another Envoy on the same port, and each would get
     half of the connections, without a word.
+
+    Args:
+        host: The numeric address.
+        port: The port.
+        option: The flag that sets another port, for the message.
+
+    Raises:
+        LaunchError: The port is in use, or not for this user or machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -46,7 +58,7 @@ def free_port() -> int:
 
 
 def authority(host: str, port: int) -> str:
-    """Return host and port as a URL has them."""
+    """Return host and port as in a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -1,4 +1,4 @@
-"""Waiting until what was started answers."""
+"""Waiting until servers and Envoy are ready."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CHANNEL_OPTIONS = (
 
 
 async def grpc_serving(target: str) -> None:
-    """Return once the server at `target` says SERVING."""
+    """Return once the server at `target` reports SERVING."""
     async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
@@ -47,7 +47,7 @@ async def grpc_serving(target: str) -> None:
 
 
 async def rest_healthy(host: str, port: int) -> None:
-    """Return once REST requests get through to a server that serves."""
+    """Return once REST requests reach a server that serves."""
     # Envoy has nothing to watch; it is up some 100 ms after its start, well before the model.
     while True:
         with contextlib.suppress(OSError):
@@ -70,7 +70,7 @@ async def envoy_running(admin_port: int) -> None:
 
 
 async def in_rotation(admin_port: int, socket: str) -> None:
-    """Return once Envoy takes the server at `socket` for healthy."""
+    """Return once Envoy considers the server at `socket` healthy."""
     healthy = f"::{socket}::health_flags::healthy\n".encode()
     while True:
         with contextlib.suppress(OSError):
@@ -81,13 +81,13 @@ async def in_rotation(admin_port: int, socket: str) -> None:
 
 
 async def unready_reasons(host: str, port: int) -> AsyncIterator[str]:
-    """In the server's words why it does not serve, whenever that changes; never ends."""
-    told = ""
+    """Yield the server's reason for not being ready whenever it changes. Never ends."""
+    reported = ""
     while True:
         await asyncio.sleep(_REASON_INTERVAL)
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
             status, body = await request("GET", host, port, "/health")
             reason = "" if status == _HTTP_OK else str(json.loads(body)["error"]["message"])
-            if reason not in ("", told):
+            if reason not in ("", reported):
                 yield reason
-            told = reason
+            reported = reason

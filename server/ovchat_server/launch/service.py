@@ -71,7 +71,7 @@ class Service:
     async def stop_now(self, patience: float) -> None:
         """Tell it to end at once, and after `patience` seconds make it."""
         if self._child is not None:
-            self._child.insist()
+            self._child.interrupt()
         self._patience = patience
         self._stopping.set()
         if self._task is not None:
@@ -89,7 +89,7 @@ class Service:
             how = await self._run()
             if self._stopping.is_set():
                 return
-            tell(f"{self.name} {how}; it is started again in {self._backoff.delay:g} s")
+            report(f"{self.name} {how}; it is started again in {self._backoff.delay:g} s")
             await self._unless_stopping(self._backoff.wait())
 
     async def _run(self) -> str:
@@ -123,7 +123,7 @@ class Service:
         await self._serves()
         self._backoff.reset()
         if self.served.is_set():
-            tell(f"{self.name} serves again")
+            report(f"{self.name} serves again")
         self.served.set()
 
     async def _unless_stopping(self, work: Awaitable[object]) -> None:
@@ -145,6 +145,6 @@ async def first(*works: Awaitable[object]) -> None:
         task.result()
 
 
-def tell(text: str) -> None:
-    """Tell the person who started it."""
+def report(text: str) -> None:
+    """Write a message for the operator to standard error."""
     click.echo(f"ovchat up: {text}", err=True)

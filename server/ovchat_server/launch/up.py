@@ -1,4 +1,4 @@
-"""`ovchat up`: keep the gRPC servers and Envoy running, end them in the right order."""
+"""`ovchat up`: keeps the gRPC servers and Envoy running, and ends them in the right order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ovchat_server.launch.ready import (
     rest_healthy,
     unready_reasons,
 )
-from ovchat_server.launch.service import Service, first, tell
+from ovchat_server.launch.service import Service, first, report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,37 +38,41 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FLUSH_TIMEOUT = 5.0
 _CLOSE_TIMEOUT = 1.0
 _INTERVAL = 0.02
-_ENVOY_PATIENCE = 2.0
+_ENVOY_TIMEOUT = 2.0
 # On top of the drain timeout, which a server keeps itself: it ends its streams and its engines
 # after it, and those get 5 seconds.
-_SERVER_PATIENCE = 8.0
-# Told to end at once a server ends its calls, and gives them 2 seconds to say so.
-_INSISTENCE = 5.0
+_SERVER_TIMEOUT = 8.0
+# Asked to end at once, a server ends its calls and gives them 2 seconds to send the error.
+_STOP_NOW_TIMEOUT = 5.0
 _LAST_FLUSH_TIMEOUT = 2.0
 # A request counts as done when its last byte is in the connection's buffer, not when it is sent.
 _PENDING = "/stats?filter=^http.rest.downstream_(rq_active|cx_tx_bytes_buffered)$"
 
 
 async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
-    """Run the servers (each `serve_command`) and Envoy until a signal.
+    """Run the servers and Envoy until a signal, restarting what ends by itself.
 
-    What dies is started again. Returns the exit code: 0 after a signal, 1 when something could
-    not start at all.
+    Args:
+        settings: The settings.
+        serve_command: The command of a server, to which each server's own arguments are added.
+
+    Returns:
+        The exit code: 0 after a signal, 1 if something could not start at all.
     """
     try:
         plan = Plan.make(settings)
     except LaunchError as error:
-        tell(str(error))
+        report(str(error))
         return 1
     with Signals() as signals:
         return await _run(plan, serve_command, signals)
 
 
 class Signals:
-    """The signals that end us: the first asks, the second insists, the third ends all patience."""
+    """The signals that end `ovchat up`: the first drains, the second ends calls, another kills."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with no signal received."""
         self._received: asyncio.Queue[int] = asyncio.Queue()
 
     def __enter__(self) -> Self:
@@ -83,16 +87,16 @@ class Signals:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ignore them from here on: everything has ended.
+        """Ignore the signals from here on, when everything has ended.
 
-        By default another Ctrl-C would end the last moments with a traceback.
+        By default another Ctrl-C would end the process with a traceback.
         """
         for number in _SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
 
     async def next(self) -> None:
-        """Wait for one."""
+        """Wait for the next signal."""
         await self._received.get()
 
 
@@ -115,25 +119,25 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
             await first(_serve(plan, services), signals.next(), *ends)
             code = 0
         except LaunchError as error:
-            tell(str(error))
+            report(str(error))
             code = 1
         # Closing kills what is left.
-        await first(_stop(plan, servers, envoy), _insist(plan, servers, envoy, signals))
+        await first(_stop(plan, servers, envoy), _stop_at_signal(plan, servers, envoy, signals))
     finally:
         await asyncio.gather(*(service.close() for service in services))
     return code
 
 
 async def _serving(plan: Plan, replica: Replica) -> None:
-    """Return once a server gets requests and answers them."""
+    """Return once a server serves and, if there are several, Envoy sends requests to it."""
     await grpc_serving(replica.target)
     if isinstance(replica.upstream, Socket):
         await in_rotation(plan.admin_port, replica.upstream.name)
 
 
 async def _serve(plan: Plan, services: Sequence[Service]) -> None:
-    """Say when everything is ready; goes on for ever."""
-    await first(_ready(plan, services), _tell_reasons(plan))
+    """Print the banner once everything is ready; never return."""
+    await first(_ready(plan, services), _report_reasons(plan))
     click.echo(plan.banner())
     await asyncio.Event().wait()
 
@@ -144,40 +148,42 @@ async def _ready(plan: Plan, services: Sequence[Service]) -> None:
     await rest_healthy(plan.host, plan.rest_port)
 
 
-async def _tell_reasons(plan: Plan) -> None:
-    """Tell why it is not ready, for as long as that lasts."""
+async def _report_reasons(plan: Plan) -> None:
+    """Report why the service is not ready, whenever that changes."""
     async for reason in unready_reasons(plan.host, plan.rest_port):
-        tell(reason)
+        report(reason)
 
 
 async def _stop(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
-    """End all, losing no answer that is under way."""
+    """Stop everything without losing an answer that is under way."""
     # First no new requests, or there is always one more to wait for; then the servers, which
     # wait for their answers; Envoy last, because they go through it.
     await _stop_accepting(plan)
-    patience = plan.drain_timeout + _SERVER_PATIENCE
-    await asyncio.gather(*(server.stop(patience) for server in servers))
+    timeout = plan.drain_timeout + _SERVER_TIMEOUT
+    await asyncio.gather(*(server.stop(timeout) for server in servers))
     with contextlib.suppress(TimeoutError):
         # However slowly they read, no longer than an answer gets.
         async with asyncio.timeout(plan.drain_timeout + _FLUSH_TIMEOUT):
             await _flushed(plan)
-    await envoy.stop(_ENVOY_PATIENCE)
+    await envoy.stop(_ENVOY_TIMEOUT)
 
 
-async def _insist(plan: Plan, servers: Sequence[Service], envoy: Service, signals: Signals) -> None:
-    """At a signal have the servers end their calls; return when all has ended, or at another."""
+async def _stop_at_signal(
+    plan: Plan, servers: Sequence[Service], envoy: Service, signals: Signals
+) -> None:
+    """Stop everything at once at a signal; return when it has stopped, or at another signal."""
     await signals.next()
     await first(_stop_now(plan, servers, envoy), signals.next())
 
 
 async def _stop_now(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
-    """End all, answers under way too: their clients are told."""
-    await asyncio.gather(*(server.stop_now(_INSISTENCE) for server in servers))
-    # What they are told goes through Envoy.
+    """Stop everything at once; calls under way end with an error."""
+    await asyncio.gather(*(server.stop_now(_STOP_NOW_TIMEOUT) for server in servers))
+    # The errors reach the clients through Envoy.
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_LAST_FLUSH_TIMEOUT):
             await _flushed(plan)
-    await envoy.stop(_ENVOY_PATIENCE)
+    await envoy.stop(_ENVOY_TIMEOUT)
 
 
 async def _stop_accepting(plan: Plan) -> None:
@@ -193,7 +199,7 @@ async def _stop_accepting(plan: Plan) -> None:
 
 
 async def _refused(plan: Plan) -> None:
-    """Wait for the REST port to be closed: it ends with the OSError that says so."""
+    """Wait until the REST port is closed, then raise the OSError of a refused connection."""
     while True:
         _, writer = await asyncio.open_connection(plan.host, plan.rest_port)
         writer.close()
@@ -201,7 +207,7 @@ async def _refused(plan: Plan) -> None:
 
 
 async def _flushed(plan: Plan) -> None:
-    """Return once Envoy has no request under way and nothing left to send, or nobody reads it."""
+    """Return once Envoy has no request under way and nothing to send that a client reads."""
     loop = asyncio.get_running_loop()
     last, since = b"", loop.time()
     with contextlib.suppress(OSError):

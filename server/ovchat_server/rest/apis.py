@@ -16,28 +16,39 @@ import grpc.aio
 from google.api import httpbody_pb2
 
 from ovchat_server.api.errors import ApiError, InternalError
-from ovchat_server.rest.body import event_stream, json_body, json_pieces, name_ignored
-from ovchat_server.rest.codec import GeneratingRequest, ReadRequest
+from ovchat_server.rest.response_body import event_stream, json_body, json_pieces, name_ignored
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
     from google.protobuf.message import Message
 
+    from ovchat_server.api.completion import Chunk
     from ovchat_server.api.generation import StreamOptions
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.rest.body_reader import BodyReader
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
+    from ovchat_server.rest.request_body import BodyReader
     from ovchat_server.serving.answer import Answer
+    from ovchat_server.serving.codec_workers import CodecWorkers
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Bodies: TypeAlias = "AsyncGenerator[httpbody_pb2.HttpBody, None]"
-Generating = TypeVar("Generating", bound=GeneratingRequest)
-Request = TypeVar("Request", bound=ReadRequest)
+Generating = TypeVar("Generating", bound="_GenerationRequest")
+Request = TypeVar("Request", bound="_Request")
 Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
+
+
+class _Request(Protocol):
+    @property
+    def ignored(self) -> Sequence[str]: ...  # names of parameters
+
+
+class _GenerationRequest(_Request, Protocol):
+    @property
+    def stream(self) -> StreamOptions | None: ...  # None: the whole answer at once
 
 
 class Api(Protocol):
@@ -58,9 +69,8 @@ class GenerationApi(Generic[Generating]):
     """Generates an answer, sent whole or as a stream of events.
 
     Attributes:
-        read: Reads the request.
-        answer: Starts to answer it.
-        encoder: Makes the encoder of an answer to it.
+        answer: Starts to answer a request.
+        encoder: Makes the encoder of an answer.
         errors: Encodes errors before the answer has begun.
     """
 
@@ -75,14 +85,18 @@ class GenerationApi(Generic[Generating]):
         async def serve(body: httpbody_pb2.HttpBody, context: Context) -> Bodies:
             request = await bodies.read(self.read, body)
             answer = await self.answer(request)
-            encoding = _Encoding(self.encoder(request), bodies, request, context)
-            parts = (
-                encoding.whole(answer)
-                if request.stream is None
-                else encoding.events(answer, request.stream)
-            )
+            encoder = self.encoder(request)
+            if request.stream is None:
+                parts = _whole(answer, encoder, bodies.workers)
+            else:
+                parts = _events(answer.stream(request.stream), encoder, bodies.workers)
+            named = False
             async with contextlib.aclosing(parts):
                 async for part in parts:
+                    # Not before there is an answer: an error's status needs untouched headers.
+                    if not named:
+                        await name_ignored(request.ignored, context)
+                        named = True
                     yield part
 
         return _posted(serve)
@@ -93,10 +107,7 @@ class CallApi(Generic[Request, Result]):
     """Answers at once, with a JSON object of any size.
 
     Attributes:
-        read: Reads the request.
-        call: Answers it.
         encode: Makes the body of the answer.
-        errors: Encodes errors.
     """
 
     read: RequestReader[Request]
@@ -124,7 +135,6 @@ class GetApi:
     Attributes:
         message: The type of that message.
         get: Makes the body of the answer.
-        errors: Encodes errors.
     """
 
     message: type[Message]
@@ -144,40 +154,29 @@ class GetApi:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Encoding:
-    encoder: AnswerEncoder
-    bodies: BodyReader
-    request: ReadRequest
-    context: Context
+async def _whole(answer: Answer, encoder: AnswerEncoder, workers: CodecWorkers) -> Bodies:
+    completion = await answer.whole()
+    for piece in await workers.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
+        yield piece
 
-    async def whole(self, answer: Answer) -> Bodies:
-        completion = await answer.whole()
-        pieces = await self.bodies.workers.write(
-            lambda whole: json_pieces(self.encoder.whole(whole)), completion
-        )
-        # Not before there is an answer: an error's status needs untouched headers.
-        await name_ignored(self.request.ignored, self.context)
-        for piece in pieces:
-            yield piece
 
-    async def events(self, answer: Answer, options: StreamOptions) -> Bodies:
-        began = False
-        async with contextlib.aclosing(answer.stream(options)) as chunks:
-            try:
-                async for chunk in chunks:
-                    if not began:
-                        await name_ignored(self.request.ignored, self.context)
-                        began = True
-                    if events := await self.bodies.workers.write(self.encoder.chunk, chunk):
-                        yield event_stream(events)
-            except Exception as error:
-                if not began:
-                    raise
-                # SDKs take a stream that just ends for a whole answer: a broken one must say so.
-                yield event_stream(self.encoder.failure(_reported(error)))
-                return
-        yield event_stream(self.encoder.end())
+async def _events(
+    stream: AsyncGenerator[Chunk, None], encoder: AnswerEncoder, workers: CodecWorkers
+) -> Bodies:
+    began = False
+    async with contextlib.aclosing(stream) as chunks:
+        try:
+            async for chunk in chunks:
+                if events := await workers.write(encoder.chunk, chunk):
+                    began = True
+                    yield event_stream(events)
+        except Exception as error:
+            if not began:
+                raise
+            # SDKs take a stream that just ends for a whole answer: a broken one must say so.
+            yield event_stream(encoder.failure(_reported(error)))
+            return
+    yield event_stream(encoder.end())
 
 
 def _posted(

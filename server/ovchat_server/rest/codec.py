@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ovchat_server.api.completion import Chunk, Completion
     from ovchat_server.api.errors import ApiError
-    from ovchat_server.api.generation import StreamOptions
     from ovchat_server.api.json_value import JsonObject
     from ovchat_server.api.limits import Limits
 
@@ -36,24 +33,6 @@ class RequestReader(Protocol[Request_co]):
         Raises:
             InvalidRequestError: With every fault found.
         """
-        ...
-
-
-class ReadRequest(Protocol):
-    """What the door needs to know of any request that was read."""
-
-    @property
-    def ignored(self) -> Sequence[str]:
-        """Names of the parameters that were ignored."""
-        ...
-
-
-class GeneratingRequest(ReadRequest, Protocol):
-    """What the door needs to know of a request for generated tokens."""
-
-    @property
-    def stream(self) -> StreamOptions | None:
-        """What to stream; None where the whole answer is wanted at once."""
         ...
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat.v1 import rest_service_pb2
@@ -25,27 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ovchat_server.rest.apis import Api
-    from ovchat_server.serving.chat import ChatCompletions
-    from ovchat_server.serving.models import ModelRegistry
-    from ovchat_server.serving.text import TextCompletions
-    from ovchat_server.serving.tokenization import Tokenization
-    from ovchat_server.serving.versions import Versions
+    from ovchat_server.serving.services import Services
 
 SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
 
 
-@dataclass(frozen=True, slots=True)
-class RestServices:
-    """What the REST door offers."""
-
-    chat: ChatCompletions
-    texts: TextCompletions
-    tokenization: Tokenization
-    models: ModelRegistry
-    versions: Versions
-
-
-def public_apis(services: RestServices) -> Mapping[str, Api]:
+def public_apis(services: Services) -> Mapping[str, Api]:
     """Return the APIs by the full names of their RPCs."""
     chat, texts, tokenization = services.chat, services.texts, services.tokenization
     info = ServerInfo(services.models, services.versions)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def authentication(keys: Collection[str]) -> Around:
-    """What lets only callers with one of `keys` pass; everybody where there are none."""
+    """Return what lets only callers with one of `keys` pass; everybody where there are none."""
     digests = [_digest(key) for key in keys]
 
     @contextlib.asynccontextmanager

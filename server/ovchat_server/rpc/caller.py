@@ -21,7 +21,7 @@ FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
 
 def naming(*, by_key: bool) -> Around:
-    """What notes the client of each call.
+    """Return what notes the client of each call.
 
     Args:
         by_key: By its API key, which was checked. Otherwise by its address: the word of
@@ -46,7 +46,7 @@ def naming(*, by_key: bool) -> Around:
 
 
 def _address(forwarded_for: str, peer: str) -> str:
-    """The address that Envoy, the last of proxies, saw; or the host of gRPC's `ipv4:host:port`."""
+    """Return the address that Envoy, the last proxy, saw; or gRPC's peer without its port."""
     forwarded = forwarded_for.rpartition(",")[2].strip()
     if forwarded and _near(peer):
         return forwarded
@@ -54,7 +54,7 @@ def _address(forwarded_for: str, peer: str) -> str:
 
 
 def _near(peer: str) -> bool:
-    """Whether a peer is on this machine, as Envoy is; who is not may write any header."""
+    """Say whether a peer is on this machine, as Envoy is; others may write any header."""
     family, _, rest = peer.partition(":")
     if family not in FAMILIES:
         return family.startswith("unix")

@@ -65,7 +65,7 @@ def error_translation(rest_error: RestErrorEncoder) -> Around:
 
 
 def status_of(error: ApiError) -> status_pb2.Status:
-    """An error with its google.rpc details."""
+    """Return an error with its google.rpc details."""
     code = grpc.StatusCode[error.status].value[0]
     status = status_pb2.Status(code=code, message=error.message)
     for detail in _details(error):

@@ -33,7 +33,7 @@ class HealthServicer(health.aio.HealthServicer):
         request: Any,  # noqa: ANN401, ARG002  it has nothing to say
         context: grpc.aio.ServicerContext[Any, Any],  # noqa: ARG002
     ) -> Any:  # noqa: ANN401
-        """Every service's health."""
+        """Return the health of every service."""
         statuses: dict[str, Any] = self._server_status  # type: ignore[attr-defined]
         return health_pb2.HealthListResponse(  # type: ignore[attr-defined]
             statuses={

@@ -33,7 +33,7 @@ class IdleInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """The handler of the RPC; None where there is no such method."""
+        """Return the handler of the RPC, watched; None where there is no such method."""
         handler = await continuation(handler_call_details)
         if handler is None or not inspect.isasyncgenfunction(handler.unary_stream):
             return handler

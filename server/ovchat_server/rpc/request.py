@@ -7,7 +7,7 @@ not set is absent. Fields keep their names, so the path in an error is the path 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,7 +27,7 @@ from ovchat_server.api.text_request import read_text_request
 from ovchat_server.api.tokenization_request import read_tokenize_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
     from google.protobuf.message import Message
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 def chat_request(
     request: chat_pb2.CreateChatCompletionRequest, *, stream: bool, limits: Limits = DEFAULT_LIMITS
 ) -> ChatRequest:
-    """The chat request in a message.
+    """Read the chat request in a message.
 
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _prompt_fields(request, limits)
-    with contract_paths(request.DESCRIPTOR):
+    with contract_paths(request):
         return read_chat_request({**fields, "stream": stream}, limits=limits)
 
 
@@ -58,26 +58,26 @@ def text_request(
     stream: bool,
     limits: Limits = DEFAULT_LIMITS,
 ) -> TextRequest:
-    """The text completion request in a message.
+    """Read the text completion request in a message.
 
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _fields(request, FieldPath())
-    with contract_paths(request.DESCRIPTOR):
+    with contract_paths(request):
         return read_text_request({**fields, "stream": stream}, limits=limits)
 
 
 def tokenize_request(
     request: tokenizer_service_pb2.TokenizeRequest, limits: Limits = DEFAULT_LIMITS
 ) -> TokenizeRequest:
-    """The tokenize request in a message.
+    """Read the tokenize request in a message.
 
     Raises:
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _prompt_fields(request, limits)
-    with contract_paths(request.DESCRIPTOR):
+    with contract_paths(request):
         return read_tokenize_request(fields, limits=limits)
 
 
@@ -85,27 +85,18 @@ def _prompt_fields(
     request: chat_pb2.CreateChatCompletionRequest | tokenizer_service_pb2.TokenizeRequest,
     limits: Limits,
 ) -> JsonObject:
-    """The set fields of a request that a chat template is rendered for."""
+    """Return the set fields of a request that a chat template is rendered for."""
     # Before each of them becomes a mapping.
     parts = sum(len(message.content) + len(message.tool_calls) for message in request.messages)
     if complaint := too_many_parts(parts, limits):
         raise InvalidRequestError.about("messages", f"{complaint}.")
-    fields = _fields(request, FieldPath())
-    if request.HasField("chat_template_kwargs"):
-        fields["chat_template_kwargs"] = _parsed(
-            request.chat_template_kwargs, FieldPath.of("chat_template_kwargs")
-        )
-    if request.documents:
-        fields["documents"] = [
-            _parsed(text, FieldPath.of("documents", index))
-            for index, text in enumerate(request.documents)
-        ]
-    return fields
+    return _fields(request, FieldPath())
 
 
 @contextlib.contextmanager
-def contract_paths(descriptor: Descriptor) -> Iterator[None]:
-    """Name faults by the fields of the contract: the part of a path that is one."""
+def contract_paths(message: Message) -> Iterator[None]:
+    """Name faults by the fields of a message: the part of a path that is one."""
+    descriptor: Descriptor = message.DESCRIPTOR  # type: ignore[assignment]  # of any runtime
     try:
         yield
     except InvalidRequestError as error:
@@ -114,7 +105,7 @@ def contract_paths(descriptor: Descriptor) -> Iterator[None]:
 
 
 def _with_token_ids(path: FieldPath) -> FieldPath:
-    """A path in which OpenAI's list of lists of tokens is a list of messages."""
+    """Return a path in which OpenAI's list of lists of tokens is a list of messages."""
     match path.steps:
         case ("prompt", int() as prompt, int() as token):
             return FieldPath.of("prompt", prompt, "token_ids", "values", token)
@@ -122,7 +113,7 @@ def _with_token_ids(path: FieldPath) -> FieldPath:
 
 
 def _known_part(path: FieldPath, descriptor: Descriptor | None) -> FieldPath:
-    """The beginning of a path that is of fields of a message."""
+    """Return the beginning of a path, as far as it names fields of a message."""
     known: list[str | int] = []
     for step in path.steps:
         if isinstance(step, str):
@@ -135,33 +126,34 @@ def _known_part(path: FieldPath, descriptor: Descriptor | None) -> FieldPath:
 
 
 def _fields(message: Message, path: FieldPath) -> JsonObject:
-    fields: JsonObject = {}
-    for field, value in message.ListFields():
-        fields[field.name] = _value(field, value, path / field.name)
-    return fields
+    return {field.name: _value(field, value, path) for field, value in message.ListFields()}
 
 
-def _value(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue:
+def _value(field: FieldDescriptor, value: Any, path: FieldPath) -> JsonValue:  # noqa: ANN401
+    """Return the value of a field of the message at `path`."""
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        pairs: Mapping[str, JsonValue] = value  # type: ignore[assignment]
-        return {str(key): item for key, item in pairs.items()}
+        return {str(key): item for key, item in value.items()}
+    convert = _converter(field)
+    if convert is None:
+        scalars: JsonValue = list(value) if field.is_repeated else value
+        return scalars
+    path /= field.name
     if field.is_repeated:
-        items: Iterable[object] = value  # type: ignore[assignment]
-        return [_single(field, item, path / index) for index, item in enumerate(items)]
-    return _single(field, value, path)
-
-
-def _single(field: FieldDescriptor, value: object, path: FieldPath) -> JsonValue:
-    if field.enum_type is not None:
-        return _enum_name(field.enum_type, value)  # type: ignore[arg-type]
-    if field.message_type is None:
-        return value  # type: ignore[return-value]
-    convert = _CONVERTERS.get(field.message_type.full_name, _fields)
+        return [convert(item, path / index) for index, item in enumerate(value)]
     return convert(value, path)
 
 
+def _converter(field: FieldDescriptor) -> Callable[[Any, FieldPath], JsonValue] | None:
+    """Return what makes JSON of a field's value or of each of its values; None: they are JSON."""
+    if field.message_type is not None:
+        return _CONVERTERS.get(field.message_type.full_name, _fields)
+    if (enum := field.enum_type) is not None:
+        return lambda number, _: _enum_name(enum, number)
+    return _parsed if field.full_name in _JSON_TEXTS else None
+
+
 def _enum_name(enum: EnumDescriptor, number: int) -> str:
-    """OpenAI's word: ROLE_USER of Role is "user"."""
+    """Return OpenAI's word: ROLE_USER of Role is "user"."""
     value = enum.values_by_number.get(number)
     if value is None:
         return str(number)
@@ -178,7 +170,7 @@ def _parsed(text: str, path: FieldPath) -> JsonValue:
 
 
 def _which(message: Message, oneof: str, path: FieldPath) -> str:
-    """Which field of a oneof is set.
+    """Return which field of a oneof is set.
 
     Raises:
         InvalidRequestError: None is.
@@ -203,12 +195,7 @@ def _prompt(prompt: completion_pb2.Prompt, path: FieldPath) -> JsonValue:
 
 
 def _tool(tool: tool_pb2.Tool, path: FieldPath) -> JsonObject:
-    kind = _which(tool, "tool", path)
-    fields = _fields(tool, path)
-    function = fields.get("function")
-    if isinstance(function, dict) and tool.function.HasField("parameters"):
-        function["parameters"] = _parsed(tool.function.parameters, path / "function" / "parameters")
-    return {"type": kind, **fields}
+    return {"type": _which(tool, "tool", path), **_fields(tool, path)}
 
 
 def _tool_choice(choice: tool_pb2.ToolChoice, path: FieldPath) -> JsonValue:
@@ -229,31 +216,39 @@ def _tool_choice(choice: tool_pb2.ToolChoice, path: FieldPath) -> JsonValue:
     }
 
 
-def _response_format(form: format_pb2.ResponseFormat, path: FieldPath) -> JsonObject:
-    kind = _which(form, "format", path)
+def _response_format(wanted: format_pb2.ResponseFormat, path: FieldPath) -> JsonObject:
+    kind = _which(wanted, "format", path)
+    described = _fields(wanted, path)[kind]
     match kind:
         case "json_schema":
-            schema = _fields(form.json_schema, path)
-            if form.json_schema.schema:
-                schema["schema"] = _parsed(form.json_schema.schema, path / "json_schema" / "schema")
-            return {"type": kind, "json_schema": schema}
-        case "structural_tag":
-            tag = _parsed(form.structural_tag, path / "structural_tag")
-            # It says its type itself; what is none becomes one without a format.
-            return tag if isinstance(tag, dict) else {"type": kind}
-    # Text and any JSON have nothing to say beyond their type.
+            return {"type": kind, kind: described}
+        case "structural_tag" if isinstance(described, dict):
+            # It says its type itself.
+            return described
+    # Text and any JSON have nothing to say beyond their type; what is no tag has no format.
     return {"type": kind}
 
 
 def _structured_outputs(outputs: format_pb2.StructuredOutputs, path: FieldPath) -> JsonObject:
-    match _which(outputs, "constraint", path):
-        case "choice":
-            return {"choice": list(outputs.choice.values)}
-        case "json" | "structural_tag" as name:
-            return {name: _parsed(getattr(outputs, name), path / name)}
+    if _which(outputs, "constraint", path) == "choice":
+        return {"choice": list(outputs.choice.values)}
     return _fields(outputs, path)
 
 
+# Strings that hold JSON, which keeps the order of keys.
+_JSON_TEXTS = frozenset(
+    {
+        "ovchat.v1.CreateChatCompletionRequest.chat_template_kwargs",
+        "ovchat.v1.CreateChatCompletionRequest.documents",
+        "ovchat.v1.FunctionDefinition.parameters",
+        "ovchat.v1.JsonSchemaFormat.schema",
+        "ovchat.v1.ResponseFormat.structural_tag",
+        "ovchat.v1.StructuredOutputs.json",
+        "ovchat.v1.StructuredOutputs.structural_tag",
+        "ovchat.v1.TokenizeRequest.chat_template_kwargs",
+        "ovchat.v1.TokenizeRequest.documents",
+    }
+)
 _CONVERTERS: dict[str, Callable[..., JsonValue]] = {
     message_pb2.ContentPart.DESCRIPTOR.full_name: _content_part,
     completion_pb2.Prompt.DESCRIPTOR.full_name: _prompt,

@@ -63,7 +63,7 @@ class _StopReason(TypedDict, total=False):
 
 
 def chat_completion(completion: Completion) -> chat_pb2.ChatCompletion:
-    """A whole answer to a chat."""
+    """Return a whole answer to a chat."""
     return chat_pb2.ChatCompletion(
         **_info(completion.info),
         choices=[_choice(choice) for choice in completion.choices],
@@ -73,7 +73,7 @@ def chat_completion(completion: Completion) -> chat_pb2.ChatCompletion:
 
 
 def chat_chunk(chunk: Chunk) -> chat_pb2.ChatCompletionChunk:
-    """A part of an answer to a chat."""
+    """Return a part of an answer to a chat."""
     return chat_pb2.ChatCompletionChunk(
         **_info(chunk.info),
         choices=[_chunk_choice(choice) for choice in chunk.choices],
@@ -82,7 +82,7 @@ def chat_chunk(chunk: Chunk) -> chat_pb2.ChatCompletionChunk:
 
 
 def completion(completion: Completion) -> completion_pb2.Completion:
-    """A whole text completion."""
+    """Return a whole text completion."""
     return completion_pb2.Completion(
         **_info(completion.info),
         choices=[
@@ -93,7 +93,7 @@ def completion(completion: Completion) -> completion_pb2.Completion:
 
 
 def completion_chunk(chunk: Chunk) -> completion_pb2.CompletionChunk:
-    """A part of a text completion."""
+    """Return a part of a text completion."""
     return completion_pb2.CompletionChunk(
         **_info(chunk.info),
         choices=[_text_choice(choice, choice.delta.content or "") for choice in chunk.choices],
@@ -102,7 +102,7 @@ def completion_chunk(chunk: Chunk) -> completion_pb2.CompletionChunk:
 
 
 def model(status: ModelStatus) -> model_service_pb2.Model:
-    """A model and how it is doing."""
+    """Return a model and how it is doing."""
     load = status.load
     return model_service_pb2.Model(
         id=status.id,

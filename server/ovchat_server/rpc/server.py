@@ -41,12 +41,8 @@ if TYPE_CHECKING:
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
     from ovchat_server.rpc.health import HealthServicer
-    from ovchat_server.serving.chat import ChatCompletions
-    from ovchat_server.serving.codec_workers import CodecWorkers
     from ovchat_server.serving.models import ModelRegistry
-    from ovchat_server.serving.text import TextCompletions
-    from ovchat_server.serving.tokenization import Tokenization
-    from ovchat_server.serving.versions import Versions
+    from ovchat_server.serving.services import Services
 
 CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
 COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
@@ -71,22 +67,16 @@ ENVELOPE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
-    """What the server offers.
+class RestRpcs:
+    """What the REST door adds to the server.
 
     Attributes:
-        rest: The RPCs of the REST door.
-        rest_error: See rpc.errors.error_translation.
+        handlers: Its RPCs.
+        encode_error: What errors of any RPC look like to its callers.
     """
 
-    chat: ChatCompletions
-    texts: TextCompletions
-    models: ModelRegistry
-    tokenization: Tokenization
-    versions: Versions
-    workers: CodecWorkers
-    rest: grpc.GenericRpcHandler
-    rest_error: RestErrorEncoder
+    handlers: grpc.GenericRpcHandler
+    encode_error: RestErrorEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +102,20 @@ class ServerOptions:
 
 def create_server(
     services: Services,
+    rest: RestRpcs,
     health_servicer: health.aio.HealthServicer,
     calls: Calls,
     options: ServerOptions,
 ) -> grpc.aio.Server:
-    """A server that is not started and listens nowhere yet."""
+    """Create the server; it is not started and listens nowhere yet.
+
+    Args:
+        services: What it serves.
+        rest: The RPCs behind Envoy's REST paths.
+        health_servicer: Answers grpc.health.v1.
+        calls: Knows the calls under way.
+        options: How to serve.
+    """
     server = grpc.aio.server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
@@ -124,7 +123,7 @@ def create_server(
             AroundInterceptor(
                 identify,
                 log_access,
-                error_translation(services.rest_error),
+                error_translation(rest.encode_error),
                 calls.admit,
                 authentication(options.api_keys),
                 naming(by_key=bool(options.api_keys)),
@@ -145,21 +144,21 @@ def create_server(
         ],
     )
     chat_service_pb2_grpc.add_ChatServiceServicer_to_server(
-        ChatServicer(services.chat, services.workers, options.limits), server
+        ChatServicer(services, options.limits), server
     )
     completion_service_pb2_grpc.add_CompletionServiceServicer_to_server(
-        CompletionServicer(services.texts, services.workers, options.limits), server
+        CompletionServicer(services, options.limits), server
     )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(
         ModelServicer(services.models), server
     )
     tokenizer_service_pb2_grpc.add_TokenizerServiceServicer_to_server(
-        TokenizerServicer(services.tokenization, services.workers, options.limits), server
+        TokenizerServicer(services, options.limits), server
     )
     server_service_pb2_grpc.add_ServerServiceServicer_to_server(
         ServerServicer(services.versions), server
     )
-    server.add_generic_rpc_handlers((services.rest,))
+    server.add_generic_rpc_handlers((rest.handlers,))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     names = (
         CHAT_SERVICE,

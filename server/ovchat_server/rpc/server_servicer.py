@@ -18,13 +18,13 @@ class ServerServicer(server_service_pb2_grpc.ServerServiceServicer):
     """ovchat.v1.ServerService."""
 
     def __init__(self, versions: Versions) -> None:
-        """Tell of `versions`."""
+        """Report `versions`."""
         self._versions = versions
 
     async def GetVersion(
         self, request: server_service_pb2.GetVersionRequest, context: Context
     ) -> server_service_pb2.GetVersionResponse:
-        """Which versions run."""
+        """Send which versions run."""
         return server_service_pb2.GetVersionResponse(
             version=self._versions.ovchat,
             openvino=self._versions.openvino,

@@ -6,9 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ovchat.v1 import tokenizer_service_pb2, tokenizer_service_pb2_grpc
-from ovchat_server.api.tokenization_request import (
-    read_detokenize_request,
-)
+from ovchat_server.api.tokenization_request import read_detokenize_request
 from ovchat_server.rpc.request import tokenize_request
 
 if TYPE_CHECKING:
@@ -16,8 +14,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.tokenization import DetokenizeRequest
-    from ovchat_server.serving.codec_workers import CodecWorkers
-    from ovchat_server.serving.tokenization import Tokenization
+    from ovchat_server.serving.services import Services
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -25,16 +22,16 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
     """ovchat.v1.TokenizerService."""
 
-    def __init__(self, tokenization: Tokenization, workers: CodecWorkers, limits: Limits) -> None:
-        """Answer with `tokenization` what keeps to `limits`."""
-        self._workers = workers
-        self._tokenization = tokenization
+    def __init__(self, services: Services, limits: Limits) -> None:
+        """Answer requests that keep to `limits`."""
+        self._workers = services.workers
+        self._tokenization = services.tokenization
         self._limits = limits
 
     async def Tokenize(
         self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.TokenizeResponse:
-        """The tokens of texts or of a conversation."""
+        """Send the tokens of texts or of a conversation."""
         read = await self._workers.read(
             partial(tokenize_request, request, self._limits), request.ByteSize()
         )
@@ -53,7 +50,7 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
     async def Detokenize(
         self, request: tokenizer_service_pb2.DetokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.DetokenizeResponse:
-        """The text of tokens."""
+        """Send the text of tokens."""
         read = await self._workers.read(partial(_detokenize_request, request), request.ByteSize())
         text = await self._tokenization.detokenize(read)
         return tokenizer_service_pb2.DetokenizeResponse(prompt=text)

@@ -44,7 +44,7 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """The handler of the RPC, surrounded; None where there is no such method."""
+        """Return the handler of the RPC, surrounded; None where there is no such method."""
         handler = await continuation(handler_call_details)
         if handler is None:
             return None
@@ -93,7 +93,7 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
 
 
 def _parser(deserialize: Parse | None, *, streamed: bool) -> Parse:
-    """What makes messages of a request, or of each in a stream of them."""
+    """Return what parses a request, or each in a stream of them."""
 
     def parsed(request: Any) -> Any:  # noqa: ANN401  messages
         if deserialize is None:

@@ -1,173 +1,122 @@
-"""One chat request, from validated to answered."""
+"""What chats have of their own at each stage of a completion."""
 
 from __future__ import annotations
 
 import dataclasses
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakKeyDictionary
 
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.chat.dialects.base import ParserOptions
-from ovchat_server.chat.prompt import Conversation
-from ovchat_server.serving.answer import Answer, assembly_options, completion_info
 from ovchat_server.serving.answer_form import answer_form, reasoning_before
-from ovchat_server.serving.caller import current_caller
-from ovchat_server.serving.deadline import Deadline
-from ovchat_server.serving.generation import (
-    PromptTokens,
-    check_prompts,
-    generation_requests,
-    truncated,
-)
-from ovchat_server.serving.logits import banned_tokens
-from ovchat_server.serving.models import ServedModel
-from ovchat_server.serving.opening import opening_of
-from ovchat_server.serving.prompt_logprobs import check_prompt_logprobs
+from ovchat_server.serving.plan import assembly_options
+from ovchat_server.serving.render import render_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.limits import Limits
     from ovchat_server.chat.assembler import AssemblyOptions
-    from ovchat_server.chat.dialects.registry import Dialects
-    from ovchat_server.chat.prompt import Prompt
     from ovchat_server.serving.answer_form import AnswerForm
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.pipeline import Completions
+    from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
+ChatCompletions: TypeAlias = "Completions[ChatRequest]"
 # Which of a dialect's markup are control tokens, and the other control tokens. Parsers have to see
 # the first, which callers are not to see; nobody sees the others.
 ControlMarkup: TypeAlias = tuple[tuple[str, ...], frozenset[int]]
 
 
-class ChatCompletions:
-    """Answers chat requests."""
+class ChatEndpoint:
+    """Chats: a conversation is the prompt; answers may hold reasoning and calls."""
 
-    def __init__(
+    id_prefix = "chatcmpl"
+    repeats_prompts = False
+
+    def __init__(self) -> None:
+        """Know nothing of any model yet."""
+        # The same for all requests to a model, which has a tokenizer of its own.
+        self._control_markup: WeakKeyDictionary[Tokenizer, ControlMarkup] = WeakKeyDictionary()
+
+    def render(self, model: ServedModel, request: ChatRequest) -> list[RenderedPrompt]:
+        """Render the conversation; see render_chat."""
+        return [render_chat(model, request)]
+
+    async def constrain(
         self,
-        models: ModelRegistry,
+        model: ServedModel,
+        request: ChatRequest,
+        prompts: Sequence[RenderedPrompt],
         workers: WorkerPool,
-        request_timeout: float | None = None,
-        limits: Limits = DEFAULT_LIMITS,
-    ) -> None:
-        """Answer with `models`, each request in `request_timeout` seconds and within `limits`."""
-        self._models = models
-        self._workers = workers
-        self._request_timeout = request_timeout
-        # The same for all requests to a model.
-        self._control_markup = cache(_control_markup)
-        self._limits = limits
+    ) -> AnswerForm:
+        """Compile the grammar of the response format and of the tools' calls."""
+        [prompt] = prompts
+        reasoning = reasoning_before(model, request, prompt.text, opened=prompt.inside_reasoning)
+        return await answer_form(model, request, reasoning, workers)
 
-    async def answer(self, request: ChatRequest) -> Answer:
-        """The answer to a request, not begun yet.
-
-        Raises:
-            ApiError: It cannot be answered; see the subclasses.
-        """
-        deadline = Deadline(self._request_timeout)
-        async with deadline.limit():
-            return await self._answer(request, deadline)
-
-    async def _answer(self, request: ChatRequest, deadline: Deadline) -> Answer:
-        model = self._models.get_as(ServedModel, request.model)
-        model.engine.check_queue(current_caller(request.generation.priority))
-        params = request.generation
-        # What is cut anyway may be longer.
-        most = None if params.truncation else model.files.context_length
-        prompt = await self._workers.run(partial(render_prompt, model, request, most))
-        tokens = truncated(model, params, prompt.tokens)
-        opened = _inside_reasoning(model.dialects, request, prompt)
-        reasoning = reasoning_before(model, request, prompt.text, opened=opened)
-        prompts = [PromptTokens(FieldPath.of("messages"), tokens)]
-        # Before a grammar is compiled for what does not fit anyway.
-        check_prompts(model, params, prompts)
-        check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs)
-        form = await answer_form(model, request, reasoning, self._workers)
-        banned = await banned_tokens(model, params, self._workers)
-        requests = generation_requests(model, params, prompts, form.grammar, banned)
-        markup = self._control_markup(model.files.tokenizer, model.dialects.special_tokens)
-        options = _assembly(model, request, form, markup, opened=opened)
-        return Answer(
-            model,
-            completion_info(model, "chatcmpl"),
-            requests,
-            len(tokens),
-            [ChoiceAssembler(index, model.files.tokenizer, options) for index in range(params.n)],
-            opening_of(
-                model,
-                self._workers,
-                params,
-                tuple(_beginnings(request)),
-                prompts,
-                answered=params.n,
-            ),
-            request.call_tags,
-            params.priority,
-            deadline,
+    def assembly(
+        self,
+        model: ServedModel,
+        request: ChatRequest,
+        prompts: Sequence[RenderedPrompt],
+        form: AnswerForm,
+    ) -> list[AssemblyOptions]:
+        """Return how to find reasoning and calls in the choices; the same for all of them."""
+        [prompt] = prompts
+        options = assembly_options(model, request.generation, constrained=form.bound)
+        hidden, dropped = ((), frozenset()) if options.special_tokens else self._markup(model)
+        choice = request.tool_choice
+        offered = request.tools and choice.mode is not ToolMode.NONE
+        # An answer that has to begin with its format is not looked through for reasoning.
+        unreasoned = form.bound and not form.reasoned
+        dialects = (
+            dataclasses.replace(model.dialects, reasoning=None) if unreasoned else (model.dialects)
         )
+        options = dataclasses.replace(
+            options,
+            special_tokens=options.special_tokens or bool(hidden),
+            dropped_tokens=dropped,
+            parser=partial(
+                dialects.parser,
+                ParserOptions(request.tools, trusted=form.trusted, leading=form.leading)
+                if offered
+                else None,
+                opened=prompt.inside_reasoning,
+                hidden=hidden,
+            ),
+            marks_reasoning=dialects.reasoning is not None,
+            include_reasoning=request.include_reasoning,
+            single_call=not (choice.parallel or form.trusted),
+            call_tags=request.call_tags,
+        )
+        return [options] * request.generation.n
 
+    def first_chunks(
+        self,
+        request: ChatRequest,
+        prompts: Sequence[RenderedPrompt],  # noqa: ARG002
+    ) -> Iterator[ChunkChoice]:
+        """Yield the role of each choice, and the message that it continues where asked for."""
+        last = request.messages[-1]
+        # As vLLM: where the answer is another's turn, it has no beginning to echo.
+        continues = request.prompt_ending is not PromptEnding.ASSISTANT_TURN
+        echo = request.echo and (continues or last.role is Role.ASSISTANT)
+        for index in range(request.generation.n):
+            yield ChunkChoice(index, Delta(role=Role.ASSISTANT))
+            if echo and last.content:
+                yield ChunkChoice(index, Delta(content=last.content))
 
-def render_prompt(
-    model: ServedModel, request: ChatRequest, most_tokens: int | None = None
-) -> Prompt:
-    """The prompt that a request makes.
-
-    Args:
-        model: Whose template and tokenizer to use.
-        request: What of it shapes the prompt is used.
-        most_tokens: A text that surely has more is not tokenised.
-
-    Raises:
-        InvalidRequestError: See PromptRenderer.render.
-    """
-    conversation = Conversation(
-        request.messages,
-        () if request.tool_choice.mode is ToolMode.NONE else request.tools,
-        request.template_arguments,
-        request.documents,
-        request.prompt_ending,
-    )
-    return model.renderer.render(conversation, most_tokens)
-
-
-def _assembly(
-    model: ServedModel,
-    request: ChatRequest,
-    form: AnswerForm,
-    markup: ControlMarkup,
-    *,
-    opened: bool,
-) -> AssemblyOptions:
-    options = assembly_options(model, request.generation, bound=form.bound)
-    dialects = model.dialects
-    hidden, dropped = ((), frozenset()) if options.special_tokens else markup
-    choice = request.tool_choice
-    offered = request.tools and choice.mode is not ToolMode.NONE
-    # What a form lets begin with the answer is not looked through for reasoning.
-    unreasoned = form.bound and not form.reasoned
-    spoken = dataclasses.replace(dialects, reasoning=None) if unreasoned else dialects
-    return dataclasses.replace(
-        options,
-        special_tokens=options.special_tokens or bool(hidden),
-        dropped_tokens=dropped,
-        parser=partial(
-            spoken.parser,
-            ParserOptions(request.tools, trusted=form.trusted, leading=form.leading)
-            if offered
-            else None,
-            opened=opened,
-            hidden=hidden,
-        ),
-        reasons=spoken.reasoning is not None,
-        include_reasoning=request.include_reasoning,
-        single_call=not (choice.parallel or form.trusted),
-    )
+    def _markup(self, model: ServedModel) -> ControlMarkup:
+        tokenizer = model.files.tokenizer
+        if (markup := self._control_markup.get(tokenizer)) is None:
+            markup = _control_markup(tokenizer, model.dialects.special_tokens)
+            self._control_markup[tokenizer] = markup
+        return markup
 
 
 def _control_markup(tokenizer: Tokenizer, markup: tuple[str, ...]) -> ControlMarkup:
@@ -177,21 +126,3 @@ def _control_markup(tokenizer: Tokenizer, markup: tuple[str, ...]) -> ControlMar
         return (), frozenset()
     tokens = (tokenizer.token(text) for text in control.difference(hidden))
     return hidden, frozenset(token for token in tokens if token is not None)
-
-
-def _inside_reasoning(dialects: Dialects, request: ChatRequest, prompt: Prompt) -> bool:
-    if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
-        return dialects.left_open(request.messages[-1].content or "")
-    return dialects.opened_by(prompt.text)
-
-
-def _beginnings(request: ChatRequest) -> Iterator[ChunkChoice]:
-    """The role of every choice, and what it goes on with where that was asked for."""
-    last = request.messages[-1]
-    # As vLLM: where the answer is another's turn, it has no beginning to echo.
-    continues = request.prompt_ending is not PromptEnding.ASSISTANT_TURN
-    echo = request.echo and (continues or last.role is Role.ASSISTANT)
-    for index in range(request.generation.n):
-        yield ChunkChoice(index, Delta(role=Role.ASSISTANT))
-        if echo and last.content:
-            yield ChunkChoice(index, Delta(content=last.content))

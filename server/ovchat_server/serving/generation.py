@@ -1,25 +1,20 @@
-"""What to ask the engine: the request's wishes, the model's defaults, the context's room."""
+"""Generation requests: what the engine is asked for, from a request's parameters."""
 
 from __future__ import annotations
 
 import dataclasses
 import secrets
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import TruncationSide
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
-from ovchat_server.serving.logits import check_logits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.generation import GenerationParams, SamplingParams, Truncation
+    from ovchat_server.api.generation import GenerationParams, SamplingParams
     from ovchat_server.serving.model_files import GenerationDefaults
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.structured_output import Grammar
 
 T = TypeVar("T")
@@ -31,88 +26,18 @@ DEFAULT_TOP_K = 40
 SEEDS = 2**32
 
 
-@dataclass(frozen=True, slots=True)
-class PromptTokens:
-    """A prompt.
-
-    Attributes:
-        field: What the caller named it.
-        text: What to say before the answer. None: nothing.
-    """
-
-    field: FieldPath
-    tokens: tuple[int, ...]
-    text: str | None = None
-
-
-def generation_requests(
-    model: ServedModel,
-    params: GenerationParams,
-    prompts: Sequence[PromptTokens],
-    grammar: Grammar,
-    banned: Sequence[tuple[int, ...]] = (),
-) -> list[GenerationRequest]:
-    """What to ask the engine for `params.n` choices of each prompt, in their order.
+def resolve_sampling(
+    request: SamplingParams,
+    defaults: GenerationDefaults,
+    banned: tuple[tuple[int, ...], ...] = (),
+) -> Sampling:
+    """Return how tokens are chosen: the request wins, then the model, then OpenAI's and OVMS's.
 
     Args:
-        model: Who answers.
-        params: What was asked for.
-        prompts: What to answer.
-        grammar: What the answers must be, checked.
-        banned: Tokens that the answers must not hold in this order; of the model's vocabulary.
-
-    Raises:
-        ContextLengthExceededError: Prompt and answer do not fit. While the model loads, what
-            its engine can hold is unknown; then `generate` says that it does not answer yet.
-        InvalidRequestError: There is nothing to answer, or a token is none of the model's.
+        request: What the caller asks for.
+        defaults: What the model's folder says.
+        banned: Sequences of tokens that the answer must not hold.
     """
-    check_prompts(model, params, prompts)
-    sampling = Sampling()
-    if not params.beams:
-        sampling = resolve_sampling(params.sampling, model.files.defaults, banned)
-    requests = [_request(model, params, prompt, grammar, sampling) for prompt in prompts]
-    if params.beams:
-        return requests
-    return [
-        _of_choice(request, prompt * params.n + choice, first=choice == 0)
-        for prompt, request in enumerate(requests)
-        for choice in range(params.n)
-    ]
-
-
-def check_prompts(
-    model: ServedModel, params: GenerationParams, prompts: Sequence[PromptTokens]
-) -> None:
-    """Refuse what the model cannot take.
-
-    Raises:
-        ContextLengthExceededError: A prompt does not fit.
-        InvalidRequestError: A prompt is empty, a token is none of the model's, or its device
-            cannot do what is asked for.
-    """
-    _check_tokens(model, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
-    _check_tokens(model, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
-    check_logits(model, params)
-    context = _context_length(model, params)
-    # Without an answer the prompt alone may fill the context.
-    room = context if params.ending.max_tokens == 0 else context - 1
-    for prompt in prompts:
-        if not prompt.tokens:
-            # The engine takes none, and ends all it runs when it is given one.
-            raise InvalidRequestError.about(prompt.field, "makes an empty prompt.")
-        _check_tokens(model, prompt.field, prompt.tokens)
-        if len(prompt.tokens) > room:
-            least = context - room
-            for answer in (params.ending.max_tokens or least, least):
-                _refuse_width(model, params, len(prompt.tokens) + answer)
-            longest = model.engine.status.context_length or context
-            raise ContextLengthExceededError.of_prompt(prompt.field, len(prompt.tokens), longest)
-
-
-def resolve_sampling(
-    request: SamplingParams, defaults: GenerationDefaults, banned: Sequence[tuple[int, ...]] = ()
-) -> Sampling:
-    """How tokens are chosen: the request wins, then the model, then OpenAI's and OVMS's."""
     temperature = _first(request.temperature, defaults.temperature, 1.0)
     top_k = _first(request.top_k, defaults.top_k, DEFAULT_TOP_K)
     return Sampling(
@@ -127,108 +52,62 @@ def resolve_sampling(
         frequency_penalty=request.frequency_penalty,
         bias=request.biases,
         allowed=tuple(dict.fromkeys(request.allowed_token_ids)),
-        banned=tuple(banned),
+        banned=banned,
     )
 
 
-def truncated(
-    model: ServedModel, params: GenerationParams, tokens: tuple[int, ...]
-) -> tuple[int, ...]:
-    """The tokens of a prompt, cut as the caller asked for."""
-    truncation = params.truncation
-    if truncation is None:
-        return tokens
-    keep = _kept(model, params, truncation)
-    if len(tokens) <= keep:
-        return tokens
-    return tokens[-keep:] if truncation.side is TruncationSide.LEFT else tokens[:keep]
-
-
-def _kept(model: ServedModel, params: GenerationParams, truncation: Truncation) -> int:
-    if truncation.tokens is not None:
-        return truncation.tokens
-    ending = params.ending
-    answer = ending.max_tokens or max(ending.min_tokens, 1)
-    return max(_context_length(model, params) - answer, 1)
-
-
-def _request(
-    model: ServedModel,
+def generation_requests(
     params: GenerationParams,
-    prompt: PromptTokens,
-    grammar: Grammar,
+    prompts: Sequence[RenderedPrompt],
+    max_tokens: Sequence[int],
     sampling: Sampling,
-) -> GenerationRequest:
+    grammar: Grammar,
+) -> list[GenerationRequest]:
+    """Return what to ask the engine for `params.n` choices of each prompt, in their order.
+
+    A beam search is one request for all choices of a prompt; otherwise each has its own.
+
+    Args:
+        params: What to generate.
+        prompts: From what, checked.
+        max_tokens: The most tokens to generate for each prompt.
+        sampling: How tokens are chosen. A search takes no samples.
+        grammar: What the answers must be, checked.
+    """
     ending, beams = params.ending, params.beams
-    return GenerationRequest(
-        prompt=prompt.tokens,
-        max_tokens=_max_tokens(model, params, prompt),
-        sampling=sampling,
-        beam_search=BeamSearch(beams.width, params.n, beams.length_penalty) if beams else None,
-        min_tokens=ending.min_tokens,
-        ignore_eos=ending.ignore_eos,
-        # The engine would let none of them appear before the end of a grammar; the assembler
-        # sees them anyway.
-        stop_tokens=() if grammar.text else ending.stop_token_ids,
-        reserve=ending.max_tokens is not None,
-        logprobs=params.logprobs,
-        top_logprobs=params.top_logprobs,
-        prompt_logprobs=max(params.prompt_alternatives().values(), default=None),
-        grammar=grammar.text,
-        closed=grammar.closed,
-        resumptions=grammar.resumptions,
-    )
-
-
-def _max_tokens(model: ServedModel, params: GenerationParams, prompt: PromptTokens) -> int:
-    ending = params.ending
-    context = _context_length(model, params)
-    used = len(prompt.tokens)
-    left = context - used
-    if ending.max_tokens is not None and ending.max_tokens > left:
-        _refuse_width(model, params, used + ending.max_tokens)
-        raise ContextLengthExceededError.of_answer(
-            ending.max_tokens_field, ending.max_tokens, used, context
+    requests = [
+        GenerationRequest(
+            prompt=prompt.tokens,
+            max_tokens=most,
+            sampling=Sampling() if beams else sampling,
+            beam_search=BeamSearch(beams.width, params.n, beams.length_penalty) if beams else None,
+            min_tokens=ending.min_tokens,
+            ignore_eos=ending.ignore_eos,
+            # The engine would let none of them appear before the end of a grammar; the
+            # assembler sees them anyway.
+            stop_tokens=() if grammar.text else ending.stop_token_ids,
+            reserve=ending.max_tokens is not None,
+            logprobs=params.logprobs,
+            top_logprobs=params.top_logprobs,
+            prompt_logprobs=max(params.prompt_alternatives().values(), default=None),
+            grammar=grammar.text,
+            closed=grammar.closed,
+            resumptions=grammar.resumptions,
         )
-    if ending.min_tokens > left:
-        raise ContextLengthExceededError.of_answer("min_tokens", ending.min_tokens, used, context)
-    if ending.max_tokens is not None:
-        return ending.max_tokens
-    # The model's own default is a wish, not a limit: it never makes a request impossible.
-    wished = max(model.files.defaults.max_tokens or left, ending.min_tokens)
-    return min(wished, left)
-
-
-def _context_length(model: ServedModel, params: GenerationParams) -> int:
-    status = model.engine.status
-    if not status.context_length:
-        return model.files.context_length
-    return status.search_lengths[params.beams.width - 1] if params.beams else status.context_length
-
-
-def _refuse_width(model: ServedModel, params: GenerationParams, needed: int) -> None:
-    """Refuse a search whose width leaves no room for `needed` tokens, where a narrower one does."""
-    beams = params.beams
-    if beams is None:
-        return
-    lengths = model.engine.status.search_lengths[: beams.width]
-    if fitting := sum(length >= needed for length in lengths):
-        raise ContextLengthExceededError.of_search(beams.field, beams.width, fitting, lengths[-1])
-
-
-def _check_tokens(model: ServedModel, field: FieldPath, tokens: Sequence[int]) -> None:
-    """Refuse tokens that the model does not have: the engine would read past its tables."""
-    size = model.files.vocabulary_size
-    if not tokens or max(tokens) < size:
-        return
-    index = next(index for index, token in enumerate(tokens) if token >= size)
-    complaint = f"is {tokens[index]}, but the model's vocabulary has {size} tokens."
-    raise InvalidRequestError.about(field / index, complaint)
+        for prompt, most in zip(prompts, max_tokens, strict=True)
+    ]
+    if beams:
+        return requests
+    return [
+        _of_choice(request, number * params.n + choice, first=choice == 0)
+        for number, request in enumerate(requests)
+        for choice in range(params.n)
+    ]
 
 
 def _of_choice(request: GenerationRequest, number: int, *, first: bool) -> GenerationRequest:
-    """The same request for the choice `number`, which may be the first of its prompt."""
-    # A seed of its own for every choice, or all would say the same.
+    """Return the request for the choice `number`, which may be the first of its prompt."""
+    # A seed of its own for every choice, or all would be the same.
     seed = (request.sampling.seed + number) % SEEDS
     return dataclasses.replace(
         request,

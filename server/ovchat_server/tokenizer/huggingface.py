@@ -28,7 +28,7 @@ class TokenizerError(Exception):
 
 
 class _Description(msgspec.Struct):
-    """What of a `tokenizer.json` is read here; the vocabulary is skipped."""
+    """The part of a `tokenizer.json` that is read here; the vocabulary is skipped."""
 
     decoder: dict[str, Any] | None = None
 
@@ -71,7 +71,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, directory: Path) -> Tokenizer:
-        """The tokenizer of a model's folder.
+        """Load the tokenizer of a model's folder.
 
         Raises:
             TokenizerError: There is none, or it cannot be read.
@@ -86,31 +86,32 @@ class Tokenizer:
         return cls(tokenizer, _pad_token(directory / "tokenizer_config.json"))
 
     def token(self, text: str) -> int | None:
-        """The id of a single token, None where there is none of that text."""
+        """Return the id of the token with this text, or None if there is none."""
         return self._tokenizer.token_to_id(text)
 
     def token_text(self, token: int) -> str:
-        """The token as the vocabulary writes it, such as "Ġthe"; "" where there is none."""
+        """Return a token as the vocabulary writes it, such as "Ġthe", or "" if there is none."""
         return self._tokenizer.id_to_token(token) or ""
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes that a token stands for; none for an id without a token.
+        """Return the bytes that a token stands for, empty for an id without a token.
 
         A token may be a part of a character. Those of a text, joined, are the text in UTF-8,
-        with the space in front that some tokenizers put there.
+        with the space in front that some tokenizers add.
         """
         return self._bytes_alone(token)
 
     def encode(
         self, text: str, *, special_tokens: bool = False, most_tokens: int | None = None
     ) -> list[int]:
-        """The tokens of `text`.
+        """Tokenize a text.
 
         Args:
-            text: Any. What is written like a control token in it becomes one.
-            special_tokens: Add those that the tokenizer puts around a text, such as BOS. A
-                chat template writes its own.
-            most_tokens: Cut the text's end off beyond so many, special ones included.
+            text: Any text. That of a special token is read as the token.
+            special_tokens: Whether to add the special tokens that the tokenizer puts around a
+                text, such as BOS. A chat template writes its own.
+            most_tokens: The maximum number of tokens, including special tokens; the end of a
+                longer text is cut off.
         """
         # Unlike `encode`, the batch form leaves the GIL: 8 MB of text take seconds.
         [encoding] = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
@@ -122,15 +123,15 @@ class Tokenizer:
         return encoding.ids[:most_tokens]
 
     def fewest_tokens(self, text: str) -> int:
-        """How many tokens `text` has at the least, known without tokenising it."""
+        """Return a lower bound of the number of tokens of `text`, without tokenizing it."""
         return len(text) // self._longest_token
 
     def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
-        """The text of `tokens`; bytes that are no UTF-8 as U+FFFD.
+        """Detokenize `tokens`, with U+FFFD for bytes that are not UTF-8.
 
         Args:
             tokens: Ids of the vocabulary; others have no text.
-            special_tokens: Keep the text of control tokens.
+            special_tokens: Whether the text includes that of special tokens.
         """
         if len(tokens) == 1:
             return self._text_alone(tokens[0], special_tokens)
@@ -149,7 +150,7 @@ class Tokenizer:
 
 
 def _pad_token(path: Path) -> str | None:
-    """The `pad_token` of a `tokenizer_config.json`, None where it has none.
+    """Read the `pad_token` of a `tokenizer_config.json`, or None if it has none.
 
     Raises:
         TokenizerError: It cannot be read.

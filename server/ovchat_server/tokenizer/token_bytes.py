@@ -1,4 +1,4 @@
-"""The exact bytes that a token stands for, by the tokenizer's own description of decoding.
+"""The exact bytes that tokens stand for, as the tokenizer describes its decoding.
 
 Decoding tokens to text loses them where a token is a part of a character, and a tokenizer
 writes its tokens in letters of its own: a byte each (GPT-2), or "▁" for a space and `<0xE2>`
@@ -22,7 +22,7 @@ BYTES = 256
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's letters: a printable byte is its own, the others follow from 256 in order."""
+    """Return GPT-2's letters for bytes: printable ones are their own, others follow from 256."""
     letters = sorted(ByteLevel.alphabet())
     own = {letter: ord(letter) for letter in letters if ord(letter) < BYTES}
     others = sorted(set(range(BYTES)) - set(own.values()))
@@ -48,7 +48,7 @@ class TokenBytes:
 
     @classmethod
     def of(cls, decoder: Mapping[str, Any] | None) -> TokenBytes:
-        """What the `decoder` of a `tokenizer.json` says; None where it has none."""
+        """Read the `decoder` of a `tokenizer.json`, None if it has none."""
         steps = list(_steps(decoder)) if decoder else []
         kinds = {step["type"] for step in steps}
         return cls(
@@ -58,7 +58,7 @@ class TokenBytes:
         )
 
     def __call__(self, token: str) -> bytes:
-        """The bytes of a token."""
+        """Return the bytes of a token."""
         fallback = FALLBACK_BYTE.fullmatch(token) if self.byte_fallback else None
         if fallback:
             return bytes([int(fallback[1], 16)])

@@ -95,6 +95,8 @@ async def edge(
         "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog"
     )
     logger["typed_config"]["path"] = str(access_log)
+    # How long Envoy waits after its last word for a client to hang up first.
+    manager(config)["delayed_close_timeout"] = "0.1s"
     change(config)
     command = (
         str(locate_envoy(None)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ovchat_server.chat.dialects.source import Source
+from tests.effort import scaled
 from tests.unit.dialects.reading import read, squeezed
 from tests.unit.dialects.test_reasoning import DIALECTS as REASONING
 from tests.unit.dialects.test_reasoning import MARKS
@@ -12,7 +13,7 @@ from tests.unit.dialects.test_reasoning import run as run_reasoning
 from tests.unit.dialects.test_tool_dialects import DIALECTS, F, tools
 from tests.unit.dialects.writers import WRITERS
 
-SIZE = 1 << 18
+SIZE = scaled(1 << 18)
 # Longer than any tag.
 MOST_UNREAD = 64
 

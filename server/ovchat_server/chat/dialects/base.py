@@ -1,4 +1,4 @@
-"""What a dialect is: how a family of models writes tool calls and reasoning."""
+"""Dialects: how families of models write tool calls and reasoning."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class CallPiece:
     """A part of a tool call.
 
     Attributes:
-        name: Begins a new call; None goes on with the last one.
-        arguments: New text of the arguments' JSON.
+        name: The function's name, which begins a new call; None continues the last call.
+        arguments: The text to append to the JSON of the arguments.
     """
 
     name: str | None
@@ -27,7 +27,7 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """New text of the answer, and the calls that follow it."""
+    """Text to append to the answer, and the parts of calls that follow it."""
 
     content: str = ""
     calls: tuple[CallPiece, ...] = ()
@@ -35,7 +35,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """New text, told apart."""
+    """Text to append to the reasoning and to the answer."""
 
     reasoning: str = ""
     content: str = ""
@@ -43,7 +43,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What is new of everything."""
+    """Text to append to the reasoning and to the answer, and the parts of calls."""
 
     reasoning: str = ""
     content: str = ""
@@ -51,22 +51,22 @@ class Output:
 
 
 class ToolParser(Protocol):
-    """Finds the calls in one answer. It never raises, whatever it is fed.
+    """Finds the calls in one answer. It never raises, whatever the text.
 
-    What does not parse as a call comes back as content, markup and all.
+    Text that does not parse as a call is content, including its markup.
     """
 
     def feed(self, text: str) -> Parsed:
-        """What of the text so far, and not handed out yet, is which."""
+        """Add text and return what can be parsed of the text so far."""
         ...
 
     def flush(self) -> Parsed:
-        """What was held back, at the end of the answer."""
+        """End the answer and return what was held back."""
         ...
 
 
 class ReasoningParser(Protocol):
-    """Tells the reasoning of one answer from the rest. It never raises, whatever it is fed."""
+    """Separates the reasoning of one answer from the rest. It never raises, whatever the text."""
 
     @property
     def reasoning(self) -> bool:
@@ -74,16 +74,16 @@ class ReasoningParser(Protocol):
         ...
 
     def feed(self, text: str) -> Split:
-        """What of the text so far, and not handed out yet, is which."""
+        """Add text and return what can be parsed of the text so far."""
         ...
 
     def flush(self) -> Split:
-        """What was held back, at the end of the answer."""
+        """End the answer and return what was held back."""
         ...
 
 
 class OutputParser(Protocol):
-    """Does both for one answer. It never raises, whatever it is fed."""
+    """Finds reasoning and calls in one answer. It never raises, whatever the text."""
 
     @property
     def reasoning(self) -> bool:
@@ -91,23 +91,23 @@ class OutputParser(Protocol):
         ...
 
     def feed(self, text: str) -> Output:
-        """What of the text so far, and not handed out yet, is which."""
+        """Add text and return what can be parsed of the text so far."""
         ...
 
     def flush(self) -> Output:
-        """What was held back, at the end of the answer."""
+        """End the answer and return what was held back."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ParserOptions:
-    """What a parser may know of the request.
+    """What a parser knows of the request.
 
     Attributes:
-        tools: What the model was offered. Dialects without types take them from the schemas.
-        trusted: A grammar guarantees that calls are well formed, so they are handed out as
-            they are written. Otherwise a call is handed out whole, once it has proved to be one.
-        leading: Calls begin the answer, or it has none.
+        tools: The tools of the request. Dialects without types take them from their schemas.
+        trusted: Whether a grammar guarantees that calls are well formed, so that they are
+            streamed as they are generated. Otherwise a call is returned once it has parsed.
+        leading: Whether there are only calls at the beginning of the answer.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -117,11 +117,11 @@ class ParserOptions:
 
 @dataclass(frozen=True, slots=True)
 class CombinedOptions:
-    """What the parser of a dialect that cannot be taken apart may know of the request.
+    """What the parser of a combined dialect knows of the request.
 
     Attributes:
-        calls: Of the parser that finds calls. None: calls are text.
-        reasoning: Reasoning is told apart. Otherwise it is text.
+        calls: The options for parsing calls; None if calls are text.
+        reasoning: Whether reasoning is parsed; otherwise it is text.
     """
 
     calls: ParserOptions | None = None

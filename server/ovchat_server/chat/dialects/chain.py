@@ -1,4 +1,4 @@
-"""The parsers of one answer, one behind the other."""
+"""The parsers of one answer, one after the other."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Chain:
-    """First tells reasoning from answer, then finds the calls in the answer."""
+    """Parses reasoning first, then calls in the rest of the answer."""
 
     def __init__(self, reasoning: ReasoningParser | None, tools: ToolParser | None) -> None:
-        """Parse one answer; without a parser the text passes."""
+        """Parse one answer; without a parser its text is passed on."""
         self._reasoning = reasoning
         self._tools = tools
 
@@ -30,13 +30,13 @@ class Chain:
         return self._reasoning is not None and self._reasoning.reasoning
 
     def feed(self, text: str) -> Output:
-        """What of the text so far, and not handed out yet, is which."""
+        """Add text and return what can be parsed of the text so far."""
         if self._reasoning is None:
             return _output("", self._find(text))
         return self._from(self._reasoning.feed(text))
 
     def flush(self) -> Output:
-        """What was held back, at the end of the answer."""
+        """End the answer and return what was held back."""
         output = Output() if self._reasoning is None else self._from(self._reasoning.flush())
         if self._tools is None:
             return output
@@ -57,10 +57,10 @@ def _output(reasoning: str, parsed: Parsed) -> Output:
 
 
 class WithoutTags:
-    """Takes control tokens, that a parser needed to see, out of what it says."""
+    """Removes the text of special tokens, which a parser had to see, from its output."""
 
     def __init__(self, parser: OutputParser, tags: tuple[str, ...]) -> None:
-        """Take `tags` out of the reasoning and the content of `parser`."""
+        """Remove `tags` from the reasoning and the content of `parser`."""
         self._parser = parser
         self._from_reasoning = _Remover(tags)
         self._from_content = _Remover(tags)
@@ -71,7 +71,7 @@ class WithoutTags:
         return self._parser.reasoning
 
     def feed(self, text: str) -> Output:
-        """What of the text so far, and not handed out yet, is which."""
+        """Add text and return what can be parsed of the text so far."""
         output = self._parser.feed(text)
         return Output(
             self._from_reasoning.feed(output.reasoning),
@@ -80,7 +80,7 @@ class WithoutTags:
         )
 
     def flush(self) -> Output:
-        """What was held back, at the end of the answer."""
+        """End the answer and return what was held back."""
         output = self._parser.flush()
         return Output(
             self._from_reasoning.feed(output.reasoning) + self._from_reasoning.flush(),

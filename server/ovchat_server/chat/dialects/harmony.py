@@ -49,7 +49,7 @@ _WORDS = ("assistant", "analysis", "commentary", "final", "json", "code")
 
 
 class _Messages(MarkupParser):
-    """Finds messages; what is reasoned is kept apart."""
+    """Finds messages, and keeps reasoning apart."""
 
     tags = (START, CHANNEL, RECIPIENT)
 
@@ -58,10 +58,10 @@ class _Messages(MarkupParser):
         self.reasoning = False
         self.reasoned: list[str] = []
         self._finds_calls = options.calls is not None
-        self._tells_reasoning = options.reasoning
-        # Messages that follow each other are told apart by a line break.
+        self._finds_reasoning = options.reasoning
+        # Messages that follow each other are separated by a line break.
         self._break = ""
-        self._thought = self._said = False
+        self._thought = self._has_content = False
 
     def read(self, opening: str) -> Steps[None]:
         """Read one message."""
@@ -73,22 +73,22 @@ class _Messages(MarkupParser):
             yield from self._read_call(recipient[1].removeprefix(FUNCTIONS))
             return
         self.source.forget()
-        if header.partition(CHANNEL)[2].startswith("analysis") and self._tells_reasoning:
+        if header.partition(CHANNEL)[2].startswith("analysis") and self._finds_reasoning:
             self.reasoning = True
             yield from self._read_body(self._think)
             self.reasoning = False
             self._break = "\n" if self._thought else ""
         else:
-            self.say("\n" if self._said else "")
-            self._said = True
-            yield from self._read_body(self.say)
+            self.add_content("\n" if self._has_content else "")
+            self._has_content = True
+            yield from self._read_body(self.add_content)
 
     def _is_tool(self, recipient: str) -> bool:
         offered = bool(self.tools) and self.offers(recipient)
         return recipient.startswith(FUNCTIONS) or offered
 
     def _read_header(self, opening: str) -> Steps[str | None]:
-        """The header up to its message, None where the end of the answer cut it off."""
+        """Read the header up to its message; None if the end of the answer cut it off."""
         source = self.source
         header = opening
         while True:
@@ -127,7 +127,7 @@ class _Messages(MarkupParser):
 
 
 class HarmonyParser:
-    """Takes the messages of one answer apart."""
+    """Parses the messages of one answer."""
 
     def __init__(self, options: CombinedOptions) -> None:
         """Parse one answer."""
@@ -139,11 +139,11 @@ class HarmonyParser:
         return self._messages.reasoning
 
     def feed(self, text: str) -> Output:
-        """What of the text so far, and not handed out yet, is which."""
+        """Add text and return what can be parsed of the text so far."""
         return self._output(self._messages.feed(text))
 
     def flush(self) -> Output:
-        """What was held back, at the end of the answer."""
+        """End the answer and return what was held back."""
         return self._output(self._messages.flush())
 
     def _output(self, parsed: Parsed) -> Output:
@@ -153,7 +153,7 @@ class HarmonyParser:
 
 
 def _is_cut(header: str) -> bool:
-    """Whether a header may begin like this, so that nothing was said yet."""
+    """Return whether this may be the beginning of a header, which the end cut off."""
     words = filter(None, _BETWEEN_WORDS.split(header))
     return all(
         word.startswith("to=") or any(known.startswith(word) for known in _WORDS) for word in words

@@ -36,7 +36,7 @@ def read_arguments(call: Call, source: Source) -> Steps[None]:
     """Read a call's arguments, an object, with the white space before it.
 
     Raises:
-        DamagedError: It is none.
+        DamagedError: The text is something else.
     """
     yield from source.skip_space()
     if (yield from source.peek()) != "{":
@@ -56,7 +56,7 @@ def read_call(parser: MarkupParser, *, bare: bool = False) -> Steps[Call]:
             offered, with its arguments, and holds nothing else but a type.
 
     Raises:
-        DamagedError: It is none.
+        DamagedError: The text is something else.
     """
     source = parser.source
     call: Call | None = None
@@ -108,7 +108,7 @@ def read_list(parser: MarkupParser) -> Steps[None]:
     """Read a list of calls behind its bracket; each is certain once it closes.
 
     Raises:
-        DamagedError: It is none, from here on.
+        DamagedError: The text is something else, from here on.
     """
     source = parser.source
     while True:

@@ -1,4 +1,4 @@
-"""JSON that arrives in pieces: where a value ends, and that it is one."""
+"""Reading JSON that arrives in pieces: where a value ends, and whether it is valid."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_value(source: Source) -> Steps[None]:
     """Read one value, with the white space before it.
 
     Raises:
-        DamagedError: It is none; what was read ends before what makes it none.
+        DamagedError: The text is not a value; reading stopped before the first wrong character.
     """
     closings: list[str] = []
     while True:
@@ -57,7 +57,7 @@ def read_value(source: Source) -> Steps[None]:
 
 
 def _open(source: Source, closings: list[str], closing: str) -> Steps[bool]:
-    """Behind a bracket: read on to the first value, if there is one."""
+    """Read from behind an opening bracket to the first value; return whether there is one."""
     if len(closings) == MAX_DEPTH:
         raise DamagedError
     closings.append(closing)
@@ -70,7 +70,7 @@ def _open(source: Source, closings: list[str], closing: str) -> Steps[bool]:
 
 
 def _close(source: Source, closings: list[str]) -> Steps[None]:
-    """Behind a value: read on to where the next begins, or out of what ends with it."""
+    """Read from behind a value to the next one, or past the brackets that close here."""
     while closings:
         yield from source.run(_SPACE)
         char = yield from source.peek()
@@ -98,7 +98,7 @@ def read_string(source: Source) -> Steps[None]:
     """Read a string.
 
     Raises:
-        DamagedError: It is none.
+        DamagedError: The text is something else.
     """
     yield from source.literal('"')
     while True:
@@ -119,10 +119,10 @@ def read_string(source: Source) -> Steps[None]:
 
 
 def read_text(source: Source) -> Steps[str]:
-    """Read a string; what it says.
+    """Read a string and return its text.
 
     Raises:
-        DamagedError: It is none, or half a surrogate pair, which is no text.
+        DamagedError: It is not a string, or has half a surrogate pair, which is not text.
     """
     pieces: list[str] = []
     yield from source.copied(pieces.append, read_string(source))
@@ -137,15 +137,15 @@ def _read_scalar(source: Source) -> Steps[None]:
 
 
 def is_scalar(word: str) -> bool:
-    """Whether it is a number, true, false or null."""
+    """Return whether a word is a number, true, false or null."""
     return _SCALAR.fullmatch(word) is not None
 
 
 def encodable(text: str) -> str:
-    """The text itself.
+    """Return the text itself, if it can be encoded.
 
     Raises:
-        DamagedError: It holds half a surrogate pair, which no door could write.
+        DamagedError: It has half a surrogate pair, which no door could write.
     """
     try:
         text.encode()
@@ -155,7 +155,7 @@ def encodable(text: str) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Whether text is one JSON value from its beginning to its end."""
+    """Return whether a text is one JSON value from its beginning to its end."""
     try:
         finished(read_value, text.strip())
     except DamagedError:
@@ -164,15 +164,15 @@ def is_whole(text: str) -> bool:
 
 
 def parse(text: str, *, unique: bool = True) -> JsonValue:
-    """The value that `text` holds.
+    """Parse a JSON text.
 
     Args:
-        text: JSON.
-        unique: No object has a key twice.
+        text: The JSON.
+        unique: Whether an object with a key twice is an error.
 
     Raises:
-        DamagedError: It holds none; or one with a key twice, a number that is none for a
-            reader of doubles, half a surrogate pair, or nested too deeply.
+        DamagedError: It is not JSON, has a key twice, a number beyond doubles or half a surrogate
+            pair, or is nested too deeply.
     """
     # First, because the reader recurses.
     _check_depth(text)
@@ -217,9 +217,9 @@ def _refuse(text: str) -> NoReturn:
 
 
 def quoted(text: str) -> str:
-    """A string of JSON.
+    """Return a text as a JSON string.
 
     Raises:
-        DamagedError: It holds half a surrogate pair.
+        DamagedError: It has half a surrogate pair.
     """
     return json.dumps(encodable(text), ensure_ascii=False)

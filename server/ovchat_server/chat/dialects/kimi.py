@@ -51,7 +51,7 @@ class KimiParser(SectionParser):
 
 
 def _call(tool: CalledTool) -> JsonObject:
-    """A call of any number: it counts those of the whole conversation."""
+    """Return the format of a call of any number: numbers count through the conversation."""
     return {
         "type": "tag",
         "begin": f"{CALL}{FUNCTIONS}{tool.name}:",

@@ -1,4 +1,4 @@
-"""What parsers of calls share: text around markup, and what becomes of markup that is damaged."""
+"""The base of parsers of calls: text around markup, and the handling of damaged markup."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Call:
         return self._trusted
 
     def write(self, fragment: str) -> None:
-        """More of the arguments' JSON."""
+        """Append to the JSON of the arguments."""
         self._arguments.append(fragment)
         if self._trusted:
             self._parser.hand_out(CallPiece(None, fragment))
 
     def end(self) -> None:
-        """The call is whole. One that has no arguments is a call.
+        """End the call, which may have no arguments.
 
         Raises:
-            DamagedError: Its arguments are no object.
+            DamagedError: The arguments are not a JSON object.
         """
         if not self._arguments:
             self.write("{}")
@@ -65,7 +65,7 @@ class MarkupParser(ABC):
     """Finds markup in text, and the calls in it.
 
     Text before, between and after calls is content. White space next to a call is markup.
-    What was read of markup that turns out to be damaged is content, and so is what follows.
+    Markup that turns out to be damaged is content, and so is the text that follows.
 
     Attributes:
         tags: Where markup begins.
@@ -88,7 +88,7 @@ class MarkupParser(ABC):
         self._gap: list[str] = []
         self._after_call = False
         self._line_begins = True
-        self._said = False
+        self._has_content = False
         # In the markup that is being read.
         self._handed_out = False
         self._opening = _opening_pattern(self.tags, self.bare)
@@ -100,17 +100,17 @@ class MarkupParser(ABC):
         """Read markup behind its `opening`, and the calls in it.
 
         Raises:
-            DamagedError: It is none, from here on.
+            DamagedError: The text is not the dialect's markup, from here on.
         """
 
     def feed(self, text: str) -> Parsed:
-        """What of the text so far, and not handed out yet, is which."""
+        """Add text and return what can be parsed of the text so far."""
         self.source.push(text)
         next(self._steps)
         return self._take()
 
     def flush(self) -> Parsed:
-        """What was held back, at the end of the answer."""
+        """End the answer and return what was held back."""
         self.source.ended = True
         for _ in self._steps:
             raise AssertionError("nobody waits for text that has ended")
@@ -120,33 +120,33 @@ class MarkupParser(ABC):
         """Begin a call.
 
         Raises:
-            DamagedError: That is no name.
+            DamagedError: The name is empty or not valid text.
         """
         if not encodable(name).strip():
             raise DamagedError
         return Call(self, name, trusted=self._trusted)
 
     def offers(self, name: str) -> bool:
-        """Whether there is a tool of that name. Without tools there may be any."""
+        """Return whether there is a tool with this name; without tools any name will do."""
         return not self.tools or any(tool.name == name for tool in self.tools)
 
     def hand_out(self, piece: CallPiece) -> None:
-        """A part of a call is certain, and so is what was read for it."""
+        """Pass on a part of a call that is certain, and forget the text that was read for it."""
         self._calls.append(piece)
         self._handed_out = True
         self._gap.clear()
         self._after_call = self._line_begins = True
         self.source.forget()
 
-    def say(self, text: str) -> None:
-        """Text is content."""
+    def add_content(self, text: str) -> None:
+        """Pass on text as content."""
         if self._after_call:
             text = text.lstrip()
         line = text.rstrip(" \t")
         if line:
             self._line_begins = line.endswith("\n")
         kept = text.rstrip()
-        self._said = self._said or bool(kept)
+        self._has_content = self._has_content or bool(kept)
         if kept:
             self._content += [*self._gap, kept]
             self._gap.clear()
@@ -157,7 +157,7 @@ class MarkupParser(ABC):
     def _run(self) -> Iterator[None]:
         # `feed` pushes before it runs.
         while True:
-            opening = yield from self._say_until_opening()
+            opening = yield from self._pass_until_opening()
             if opening is None:
                 self._content += self._gap
                 return
@@ -168,9 +168,9 @@ class MarkupParser(ABC):
                 if self._trusted and self._handed_out and self.source.ended:
                     # Cut off between the parts of a call that is handed out already.
                     return
-                self.say(self.source.remembered())
+                self.add_content(self.source.remembered())
 
-    def _say_until_opening(self) -> Steps[str | None]:
+    def _pass_until_opening(self) -> Steps[str | None]:
         source = self.source
         while True:
             source.forget()
@@ -179,14 +179,14 @@ class MarkupParser(ABC):
             end = len(source.text)
             if not source.ended:
                 end -= unfinished(source.text, source.at, self.tags)
-            self.say(source.text[source.at : end])
+            self.add_content(source.text[source.at : end])
             source.at = end
             if source.ended:
                 return None
             yield
 
     def _find(self) -> str | None:
-        """Say what comes before the next opening, and read that."""
+        """Pass on the text before the next opening, and read the opening."""
         source = self.source
         found = None
         if self._bare_opening and self._line_begins:
@@ -196,9 +196,9 @@ class MarkupParser(ABC):
             return None
         opening = found[1] or found[0]
         start = found.end() - len(opening)
-        if self._leading and (self._said or source.text[source.at : start].strip()):
+        if self._leading and (self._has_content or source.text[source.at : start].strip()):
             return None
-        self.say(source.text[source.at : start])
+        self.add_content(source.text[source.at : start])
         source.at = start
         source.forget()
         source.at = found.end()
@@ -212,6 +212,6 @@ class MarkupParser(ABC):
 
 
 def _opening_pattern(tags: tuple[str, ...], bare: str) -> re.Pattern[str]:
-    """Finds a tag, or a bare opening at the beginning of a line, which is group 1."""
+    """Return a pattern for tags, and for bare openings at the beginning of a line (group 1)."""
     tagged = f"(?:{tag_pattern(tags).pattern})()" if tags else "(?!)()"
     return re.compile(rf"\n[ \t]*([{re.escape(bare)}])|{tagged}" if bare else tagged)

@@ -64,14 +64,14 @@ class MistralParser(MarkupParser):
 
 
 def _listed_call(tool: CalledTool) -> JsonObject:
-    """A call with or without its id."""
+    """Return the format of a call with or without its id."""
     rest = regex_format(r'(, "id": "[A-Za-z0-9]{9}")?')
     content = sequence_format(tool.arguments, rest)
     return {**call_format(tool), "content": content}
 
 
 def _named_call(tool: CalledTool) -> JsonObject:
-    """A call with or without its id."""
+    """Return the format of a call with or without its id."""
     marker = regex_format(rf"({literal(CALL_ID)}[A-Za-z0-9]{{9}})?{literal(ARGUMENTS)}")
     return {
         "type": "tag",

@@ -26,7 +26,7 @@ def read_nested(source: Source, read_leaf: Reader, read_key: Reader) -> Steps[st
         read_key: Reads the key of an object; gives its JSON.
 
     Raises:
-        DamagedError: It is none.
+        DamagedError: The text is something else.
     """
     written: list[str] = []
     closings: list[str] = []

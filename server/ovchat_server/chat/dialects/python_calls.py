@@ -28,7 +28,7 @@ def read_tagged_calls(parser: MarkupParser, closing: str) -> Steps[None]:
     """Read a list of calls behind an opening tag, and the closing one.
 
     Raises:
-        DamagedError: It is none, from here on.
+        DamagedError: The text is something else, from here on.
     """
     source = parser.source
     yield from source.skip_space()
@@ -48,7 +48,7 @@ def read_python_calls(parser: MarkupParser, *, bare: bool = False) -> Steps[None
             offered.
 
     Raises:
-        DamagedError: It is none.
+        DamagedError: The text is something else.
     """
     source = parser.source
     calls: list[Call] = []
@@ -72,7 +72,7 @@ def read_python_call(parser: MarkupParser, *, suffix: str = "", bare: bool = Fal
         bare: The call is of a tool that was offered.
 
     Raises:
-        DamagedError: It is none.
+        DamagedError: The text is something else.
     """
     source = parser.source
     name = yield from read_name(source)
@@ -103,7 +103,7 @@ def read_python(source: Source) -> Steps[str]:
     """Read a literal of Python, with the white space before it; as JSON.
 
     Raises:
-        DamagedError: It is none, or JSON has none like it.
+        DamagedError: It is not a literal, or not one that JSON has.
     """
     return (yield from read_nested(source, _read_leaf, _read_string))
 

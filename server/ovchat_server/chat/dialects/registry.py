@@ -94,28 +94,28 @@ class Dialects:
     @property
     def special_tokens(self) -> tuple[str, ...]:
         """The control tokens that the parsers need to see."""
-        spoken = [dialect for dialect in (self.tools, self.reasoning) if dialect]
-        return tuple(dict.fromkeys(tag for dialect in spoken for tag in dialect.special_tokens))
+        chosen = [dialect for dialect in (self.tools, self.reasoning) if dialect]
+        return tuple(dict.fromkeys(tag for dialect in chosen for tag in dialect.special_tokens))
 
     def opened_by(self, prompt: str) -> bool:
-        """Whether an answer to `prompt` begins inside the reasoning."""
+        """Return whether an answer to `prompt` begins inside the reasoning."""
         dialect = self.reasoning
         return isinstance(dialect, ReasoningDialect) and dialect.opened_by(prompt)
 
     def left_open(self, answer: str) -> bool:
-        """Whether the beginning `answer` of an answer ends inside the reasoning."""
+        """Return whether the beginning `answer` of an answer ends inside the reasoning."""
         dialect = self.reasoning
         return isinstance(dialect, ReasoningDialect) and dialect.left_open(answer)
 
     def parser(
         self, calls: ParserOptions | None, *, opened: bool, hidden: tuple[str, ...] = ()
     ) -> OutputParser:
-        """The parser of one answer.
+        """Create the parser of one answer.
 
         Args:
-            calls: What its parser of calls may know. None: calls are text.
-            opened: It begins inside the reasoning.
-            hidden: Texts of control tokens that no reader is to see.
+            calls: The options for parsing calls; None if calls are text.
+            opened: Whether the answer begins inside the reasoning.
+            hidden: The texts of special tokens to remove from the output.
         """
         parser = self._parser(calls, opened=opened)
         return WithoutTags(parser, hidden) if hidden else parser
@@ -134,15 +134,15 @@ class Dialects:
 
 
 def choose_dialects(template: str, tool_parser: str, reasoning_parser: str) -> Dialects:
-    """What a model speaks.
+    """Choose the dialects of a model.
 
     Args:
-        template: The source of its chat template.
-        tool_parser: A name, "none", or "auto": what the template shows.
-        reasoning_parser: The same.
+        template: The source of the chat template.
+        tool_parser: The name of a dialect, "none", or "auto" to recognise it by the template.
+        reasoning_parser: The same for reasoning.
 
     Raises:
-        UnknownParserError: There is no parser of that name, or the two cannot work together.
+        UnknownParserError: There is no dialect with the name, or the two cannot be combined.
     """
     tools = _chosen(TOOL_DIALECTS + _installed(TOOL_PARSERS), tool_parser, template, "tool_parser")
     reasoning = _chosen(
@@ -161,7 +161,7 @@ def choose_dialects(template: str, tool_parser: str, reasoning_parser: str) -> D
 
 
 def _installed(group: str) -> tuple[Dialect, ...]:
-    """The dialects that other packages bring."""
+    """Load the dialects that other packages install."""
     return tuple(
         dialect for entry in sorted(entry_points(group=group)) for dialect in [entry.load()]
     )

@@ -43,5 +43,5 @@ class SectionParser(MarkupParser):
         """Read a call behind its tag.
 
         Raises:
-            DamagedError: It is none, from here on.
+            DamagedError: The text is something else, from here on.
         """

@@ -1,8 +1,8 @@
-"""Text that arrives in pieces, for parsers that are written as if it were all there.
+"""Text that arrives in pieces, for parsers that are written as if it were complete.
 
 A parser is a generator that reads from a source and yields where it needs more text than there
-is. Everything that was read stays known until it is forgotten, so that a parser that gave up can
-hand it back. Text is looked at once: what stays unread is no longer than a tag.
+is. The text that was read is remembered until it is forgotten, so that a parser that gave up can
+return it as content. Text is read once: what stays unread is no longer than a tag.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Source:
     """The text of one answer, read from its beginning."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start with no text."""
         # What is not read yet begins at `at`.
         self.text = ""
         self.at = 0
@@ -36,23 +36,23 @@ class Source:
         self._written = 0
 
     def push(self, text: str) -> None:
-        """More text came."""
+        """Add text."""
         self._hand_out()
         self._read.append(self.text[self._remembered : self.at])
         self.text = self.text[self.at :] + text
         self.at = self._remembered = self._written = 0
 
     def forget(self) -> None:
-        """What was read so far was dealt with."""
+        """Forget the text that was read so far."""
         self._read.clear()
         self._remembered = self.at
 
     def remembered(self) -> str:
-        """What was read since it was last forgotten."""
+        """Return the text that was read since the last `forget`."""
         return "".join(self._read) + self.text[self._remembered : self.at]
 
     def copied(self, write: Callable[[str], object], steps: Steps[T]) -> Steps[T]:
-        """Take `steps`; the text that they read is written, too, as soon as it is read."""
+        """Take `steps`, and pass the text that they read to `write` as soon as it is read."""
         self._write, self._written = write, self.at
         try:
             return (yield from steps)
@@ -66,7 +66,7 @@ class Source:
             self._written = self.at
 
     def need(self, count: int) -> Steps[None]:
-        """Wait until so many characters are unread.
+        """Wait until `count` characters are unread.
 
         Raises:
             DamagedError: The text ends before.
@@ -77,7 +77,7 @@ class Source:
             yield
 
     def peek(self) -> Steps[str]:
-        """The next character, unread.
+        """Return the next character without reading it.
 
         Raises:
             DamagedError: The text ends here.
@@ -86,7 +86,7 @@ class Source:
         return self.text[self.at]
 
     def run(self, characters: re.Pattern[str], most: int | None = None) -> Steps[str]:
-        """Read what `characters`, a repeated set of them, matches.
+        """Read the characters that match `characters`, a repeated set.
 
         Raises:
             DamagedError: There are more than `most`.
@@ -112,7 +112,7 @@ class Source:
         yield from self.run(SPACE)
 
     def first_of(self, *literals: str) -> Steps[str | None]:
-        """Read the first of `literals` that comes now; None where none does."""
+        """Read the first of `literals` that comes next; return None if none does."""
         for literal in literals:
             while True:
                 rest = self.text[self.at : self.at + len(literal)]
@@ -125,7 +125,7 @@ class Source:
         return None
 
     def ahead(self, *literals: str) -> Steps[bool]:
-        """Whether one of `literals` comes now; it stays unread."""
+        """Return whether one of `literals` comes next, without reading it."""
         literal = yield from self.first_of(*literals)
         self.at -= len(literal or "")
         return literal is not None
@@ -134,7 +134,7 @@ class Source:
         """Read `literal`.
 
         Raises:
-            DamagedError: It does not come now.
+            DamagedError: Something else comes next.
         """
         if (yield from self.first_of(literal)) is None:
             raise DamagedError
@@ -143,7 +143,7 @@ class Source:
         """Read one of `literals`, or the beginning of one that the end of the text cut off.
 
         Returns:
-            Whether it came.
+            Whether there was one.
         """
         if (yield from self.first_of(*literals)) is not None:
             return True
@@ -154,10 +154,10 @@ class Source:
         return cut
 
     def until(self, *tags: str, write: Callable[[str], object]) -> Steps[str | None]:
-        """Read, and write, what comes before the first of `tags`, and read the tag.
+        """Pass the text before the first of `tags` to `write`, and read the tag.
 
         Returns:
-            The tag; None where the text ended before.
+            The tag, or None if the text ends before one.
         """
         search = tag_pattern(tags).search
         while True:
@@ -177,12 +177,12 @@ class Source:
 
 @cache
 def tag_pattern(tags: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds any of `tags`; of those that begin at the same place the longest."""
+    """Return a pattern for any of `tags`, the longest where several begin at the same place."""
     return re.compile("|".join(map(re.escape, sorted(tags, key=len, reverse=True))))
 
 
 def unfinished(text: str, start: int, tags: tuple[str, ...]) -> int:
-    """Length of the longest end of `text` behind `start` that may still become one of `tags`."""
+    """Return the length of the longest suffix of `text[start:]` that may become one of `tags`."""
     beginnings, firsts, longest = _beginnings(tags)
     for at in range(max(start, len(text) - longest), len(text)):
         if text[at] in firsts and text[at:] in beginnings:
@@ -192,17 +192,17 @@ def unfinished(text: str, start: int, tags: tuple[str, ...]) -> int:
 
 @cache
 def _beginnings(tags: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str], int]:
-    """What may become a tag, the characters it begins with, and the length of the longest."""
+    """Return all proper prefixes of tags, their first characters, and the longest one's length."""
     beginnings = frozenset(tag[:length] for tag in tags for length in range(1, len(tag)))
     firsts = frozenset(tag[0] for tag in tags)
     return beginnings, firsts, max(map(len, beginnings), default=0)
 
 
 def finished(steps: Callable[[Source], Steps[T]], text: str) -> T:
-    """What `steps` return for a whole text.
+    """Run `steps` on a complete text and return their result.
 
     Raises:
-        DamagedError: The text is not theirs, or there is more of it.
+        DamagedError: The text does not parse, or there is more text behind.
     """
     source = Source()
     source.push(text)

@@ -28,14 +28,14 @@ class Tags:
 
 
 class ThinkParser:
-    """Tells what stands between the tags at the beginning from the rest.
+    """Separates the text between the tags at the beginning of an answer from the rest.
 
-    The tags, and the white space around the reasoning, belong to neither. Where the model is cut
-    off inside the reasoning, what it said stays reasoning.
+    The tags, and the white space around the reasoning, belong to neither. If the answer ends inside
+    the reasoning, its text is reasoning.
     """
 
     def __init__(self, tags: Tags, *, opened_by_prompt: bool) -> None:
-        """Parse one answer, which begins inside the reasoning or not."""
+        """Parse one answer, which begins inside the reasoning if `opened_by_prompt`."""
         self.reasoning = opened_by_prompt
         self._tags = tags
         self._source = Source()
@@ -45,13 +45,13 @@ class ThinkParser:
         self._steps = self._run()
 
     def feed(self, text: str) -> Split:
-        """What of the text so far, and not handed out yet, is which."""
+        """Add text and return what can be parsed of the text so far."""
         self._source.push(text)
         next(self._steps)
         return self._take()
 
     def flush(self) -> Split:
-        """What was held back, at the end of the answer."""
+        """End the answer and return what was held back."""
         self._source.ended = True
         for _ in self._steps:
             raise AssertionError("nobody waits for text that has ended")
@@ -99,7 +99,7 @@ class ThinkParser:
         self._hold_space(text, self._answered)
 
     def _hold_space(self, text: str, pieces: list[str]) -> None:
-        """White space at the end may be the last before the closing tag."""
+        """Hold back white space at the end, which may be the last before the closing tag."""
         kept = text.rstrip()
         if kept:
             pieces += [*self._gap, kept]
@@ -115,7 +115,7 @@ def think_dialect(
     implied: bool = False,
     special_tokens: tuple[str, ...] | None = None,
 ) -> ReasoningDialect:
-    """A dialect of reasoning between tags.
+    """Create a dialect of reasoning between tags.
 
     Args:
         name: What operators call it.

@@ -1,4 +1,4 @@
-"""Values that dialects write as text without types: those come from the tool's schema."""
+"""Values that dialects write as text without types, which come from the tool's schema."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class Arguments:
         self._separator = "{"
 
     def write(self, key: str, text: str) -> None:
-        """The next one, as its text.
+        """Write the next argument from its text.
 
         Raises:
-            DamagedError: It is no text that can be written.
+            DamagedError: The text cannot be encoded.
         """
         value = typed(text, types_of(self._schema, key), unique=not self._call.trusted)
         self._call.write(f"{self._separator}{quoted(key)}: {value}")
         self._separator = ", "
 
     def end(self) -> None:
-        """That was the last.
+        """End the arguments.
 
         Raises:
-            DamagedError: One came twice.
+            DamagedError: An argument was written twice.
         """
         self._call.write("{}" if self._separator == "{" else "}")
         self._call.end()
@@ -85,12 +85,12 @@ def read_parameters(
 
 
 def typed(text: str, types: frozenset[str], *, unique: bool = True) -> str:
-    """The JSON of a value that is written as text.
+    """Convert a value that is written as text to JSON.
 
     Args:
-        text: As the model wrote it: JSON, or Python, or a string without quotes.
-        types: JSON Schema's names of what it may be. None: it may be anything.
-        unique: An object with a key twice is a string.
+        text: The value as the model wrote it: JSON, Python, or a string without quotes.
+        types: The JSON Schema types that it may have; if empty, it may have any.
+        unique: Whether an object with a key twice is read as a string.
     """
     if types == {STRING}:
         return quoted(text)
@@ -116,7 +116,7 @@ def _whole_python(source: Source) -> Steps[str]:
 
 
 def _kinds(value: JsonValue) -> frozenset[str]:
-    """JSON Schema's names of a value's type."""
+    """Return the JSON Schema types of a value."""
     match value:
         case None:
             kinds = {"null"}
@@ -136,11 +136,11 @@ def _kinds(value: JsonValue) -> frozenset[str]:
 
 
 def types_of(schema: JsonObject, key: str | None) -> frozenset[str]:
-    """What a schema says that its property `key` may be; none where it does not say.
+    """Return the types that a schema allows for its property `key`; empty if it does not say.
 
     Args:
-        schema: Of a tool's arguments.
-        key: None: one that the schema does not name.
+        schema: The schema of a tool's arguments.
+        key: The property, or None for one that the schema does not name.
     """
     types: set[str] = set()
     for whole in _parts(schema, schema):
@@ -179,7 +179,7 @@ def _types(schema: JsonValue, root: JsonObject) -> set[str]:
 
 
 def _parts(schema: JsonValue | None, root: JsonObject) -> Iterator[JsonObject]:
-    """A schema and its alternatives, wherever they stand."""
+    """Yield a schema and its alternatives, following references."""
     left = [schema]
     for _ in range(MOST_SCHEMAS):
         if not left:
@@ -197,7 +197,7 @@ def _parts(schema: JsonValue | None, root: JsonObject) -> Iterator[JsonObject]:
 
 
 def _referred(reference: str, root: JsonObject) -> JsonValue:
-    """What a reference within the schema, `#/$defs/x`, refers to."""
+    """Return the schema that a reference such as `#/$defs/x` refers to."""
     value: JsonValue = root
     for name in reference.removeprefix("#/").split("/"):
         value = value.get(name) if isinstance(value, dict) else None
@@ -205,5 +205,5 @@ def _referred(reference: str, root: JsonObject) -> JsonValue:
 
 
 def text_of(text: str) -> str:
-    """A value on lines of its own, without these line breaks."""
+    """Remove the line breaks around a value on lines of its own."""
     return text.removeprefix("\n").removesuffix("\n")

@@ -1,7 +1,7 @@
-"""Finds out whether a grammar can be followed, in a process that may die of it.
+"""Checks whether grammars compile, in a process that may die of it.
 
-A grammar that does not compile throws out of the engine's step for all its requests; one
-that is made to can hold it for minutes, or kill it.
+A grammar that does not compile makes the engine's step throw for all requests in it; a malicious
+one can hold the step for minutes, or kill the process.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 READ_SIZE = 1 << 16
 CACHED_VERDICTS = 4096
-# Grammars that wait for others to be checked.
+# Grammars that are checked, or wait for others to be.
 MAX_WAITING = 64
-# Seconds that one is believed to take too long: the machine may have been busy.
+# Seconds for which a grammar counts as too slow: the machine may have been busy.
 SLOW_FOR = 60.0
-# Loading the library and the tokenizer takes one, on a busy machine some.
+# Seconds. Loading the library and the tokenizer takes one, on a busy machine some.
 START_TIMEOUT = 60.0
 DIED = "compiling it crashes the compiler"
 
@@ -48,7 +48,7 @@ class _DiedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """Why a grammar cannot be followed; "" where it can. It is believed until a time."""
+    """Why a grammar does not compile, "" if it does; and the time until which that holds."""
 
     reason: str
     until: float = math.inf
@@ -56,7 +56,7 @@ class _Verdict:
 
 @dataclass(slots=True)
 class _Check:
-    """A grammar that is checked, or will be when it has its turn."""
+    """A grammar that is checked, or waits for its turn."""
 
     task: asyncio.Task[str] = field(init=False)
     waiters: int = 0
@@ -64,10 +64,10 @@ class _Check:
 
 
 class GrammarSandbox:
-    """Checks grammars for one model. Verdicts are kept, good and bad; that it is slow, a while."""
+    """Checks grammars for one model, and caches verdicts; "too slow" only for a while."""
 
     def __init__(self, spec: GenerationSpec, clock: Callable[[], float] = time.monotonic) -> None:
-        """Check for the model of `spec`; starts nothing. `clock` tells seconds."""
+        """Check grammars for the model of `spec`; `start` starts the process."""
         self._spec = spec
         self._clock = clock
         self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()
@@ -76,13 +76,13 @@ class GrammarSandbox:
         self._starting: asyncio.Task[_Process] | None = None
 
     def start(self) -> None:
-        """Start the process, if it does not run; returns at once."""
+        """Start the process unless it runs; return at once."""
         if self._starting is None:
             self._starting = asyncio.create_task(_Process.start(self._spec))
-            self._starting.add_done_callback(_look_at)
+            self._starting.add_done_callback(_retrieve)
 
     async def close(self) -> None:
-        """End the process, and whoever waits for it."""
+        """End the process; those who wait for it get an UnavailableError."""
         checks = [check.task for check in self._checks.values()]
         for check in checks:
             check.cancel()
@@ -91,10 +91,12 @@ class GrammarSandbox:
         await self._end()
 
     async def check(self, grammar: str) -> str:
-        """Why a grammar cannot be followed, a clause for the caller; "" where it can.
+        """Return why a grammar does not compile, as a clause for the caller; "" if it does.
+
+        May be cancelled; others who wait for the same grammar are not affected.
 
         Raises:
-            UnavailableError: Too many wait, or there is no process.
+            UnavailableError: Too many grammars wait, or the process cannot be started.
         """
         key = hashlib.sha256(grammar.encode()).digest()
         verdict = self._verdicts.get(key)
@@ -107,16 +109,16 @@ class GrammarSandbox:
                 raise UnavailableError(message, retry_after=1)
             self._checks[key] = check = _Check()
             check.task = asyncio.create_task(self._check(check, key, grammar))
-            check.task.add_done_callback(_look_at)
+            check.task.add_done_callback(_retrieve)
         check = self._checks[key]
         check.waiters += 1
         try:
-            # A caller that goes away takes nothing from others who asked for the same.
+            # Cancelling a caller must not cancel the check: others may wait for it.
             await asyncio.wait([check.task])
         finally:
             check.waiters -= 1
             if not (check.waiters or check.begun):
-                # Nobody wants to know any more.
+                # Nobody waits for it any more.
                 check.task.cancel()
                 self._forget(key, check)
         if check.task.cancelled():
@@ -129,7 +131,7 @@ class GrammarSandbox:
                 check.begun = True
                 verdict = await self._ask(grammar)
                 if verdict.reason == DIED:
-                    # It may have died before, of something else: once is no proof.
+                    # The process may have died of something else: once is no proof.
                     verdict = await self._ask(grammar)
         finally:
             self._forget(key, check)
@@ -139,7 +141,7 @@ class GrammarSandbox:
         return verdict.reason
 
     def _forget(self, key: bytes, check: _Check) -> None:
-        # Another may have come in its place.
+        # Another check of the same grammar may have replaced it.
         if self._checks.get(key) is check:
             del self._checks[key]
 
@@ -156,7 +158,7 @@ class GrammarSandbox:
         except _DiedError:
             logger.warning("the grammar sandbox died", extra={"model": self._spec.name})
         finally:
-            # Also when cancelled: nobody reads the answer that is on its way.
+            # Also when cancelled: nobody would read the verdict that is on its way.
             if checked.last:
                 await self._end()
         if checked.last:
@@ -185,14 +187,14 @@ class GrammarSandbox:
             await starting.result().close()
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
-    """Look at how a task ended: whoever waited for it may have gone away."""
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Retrieve a task's exception, which asyncio logs otherwise if nobody waits for it."""
     if not task.cancelled():
         task.exception()
 
 
 class _Process:
-    """One process, from `start` to `close`."""
+    """A grammar process, from `start` to `close`."""
 
     def __init__(self, process: asyncio.subprocess.Process, connection: socket.socket) -> None:
         self._process = process
@@ -201,19 +203,19 @@ class _Process:
 
     @classmethod
     async def start(cls, spec: GenerationSpec) -> _Process:
-        """Start a process and wait until it takes grammars.
+        """Start a process, and wait until it is ready.
 
         Raises:
             OSError: It cannot be started.
             _DiedError: It ended at once.
-            TimeoutError: It does not get ready.
+            TimeoutError: It is not ready in time.
         """
         self = cls(
             *await start_child(
                 "ovchat_server.engine.genai.grammar_process",
-                # Each of its threads would reserve as much address space as it may take.
+                # Each thread's arena would reserve as much address space as the process may use.
                 environment={"MALLOC_ARENA_MAX": "2"},
-                # The compiler warns of what was refused before it came there.
+                # The compiler prints warnings that concern nobody.
                 quiet=True,
             )
         )
@@ -227,17 +229,17 @@ class _Process:
         return self
 
     async def ask(self, grammar: str) -> Checked:
-        """What comes of a grammar.
+        """Have a grammar compiled, and return the verdict.
 
         Raises:
-            _DiedError: The end of the process.
+            _DiedError: The process ended.
         """
         await self._send(encode(Compile(grammar)))
         checked: Checked = msgspec.msgpack.decode(await self._receive(), type=Checked)
         return checked
 
     async def close(self) -> None:
-        """End the process and wait for it."""
+        """Kill the process and wait for its end."""
         self._connection.close()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()

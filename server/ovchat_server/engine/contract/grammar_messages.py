@@ -6,14 +6,14 @@ import msgspec
 
 
 class SandboxSpec(msgspec.Struct, frozen=True):
-    """A model, and the path of its folder."""
+    """The name of a model, and the path of its folder."""
 
     name: str
     path: str
 
 
 class SandboxReady(msgspec.Struct, frozen=True):
-    """The process takes grammars."""
+    """The process is ready to compile grammars."""
 
 
 class Compile(msgspec.Struct, frozen=True):
@@ -23,7 +23,12 @@ class Compile(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """Why the grammar does not compile; "" where it does. `last`: the process ends now."""
+    """The verdict on a grammar.
+
+    Attributes:
+        reason: Why it does not compile; "" if it does.
+        last: The process ends after this.
+    """
 
     reason: str
     last: bool = False

@@ -1,9 +1,9 @@
-"""Prompts that the prefix cache does not know, though it may have read the same tokens before.
+"""Prompts that the prefix cache does not find, though it may hold the same tokens.
 
-genai names KV blocks by the 64 bits of their tokens, of which OpenVINO's CPU plugin reads 32 and
-the model so many. So a first token with a salt in the upper half is the same to the model, and
-nothing that was read behind another one is found (openvino.genai 2026.4.1; a step that did read
-something else is found out by engine.genai.row_owners).
+genai names KV blocks by all 64 bits of their tokens, of which OpenVINO's CPU plugin, and so the
+model, reads the lower 32. So a first token with a salt in its upper half is the same to the model,
+and no block that was computed behind another one is found (openvino.genai 2026.4.1; should a step
+read something else after all, engine.genai.row_owners notices).
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 BITS: Final = 32
 TOKEN: Final = (1 << BITS) - 1
-# The sign is a bit, too. It is long before one comes again.
+# The sign takes a bit, too. It is long before one comes again.
 SALTS: Final = 1 << (BITS - 1)
 
 
-class Salts:
-    """Gives each prompt a salt of its own."""
+class CacheSalts:
+    """Gives each prompt a cache salt of its own."""
 
     def __init__(self) -> None:
-        """None was given."""
+        """Begin with the first salt."""
         self._given = 0
 
     def salted(self, prompt: Sequence[int]) -> tuple[int, ...]:
-        """The prompt, as nobody has read it before."""
+        """Return the prompt with a salt in its first token."""
         self._given = self._given % (SALTS - 1) + 1
         first, *others = prompt
         return ((self._given << BITS) + first, *others)
 
 
 def unsalted(tokens: Sequence[int]) -> Sequence[int]:
-    """The tokens, of the model's vocabulary again."""
+    """Return a prompt without its salt, if it has one: tokens of the model's vocabulary."""
     if tokens[0] <= TOKEN:
         return tokens
     return (tokens[0] & TOKEN, *tokens[1:])

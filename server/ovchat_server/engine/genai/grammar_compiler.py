@@ -1,8 +1,13 @@
-"""A pipeline too small to answer anything, which compiles grammars for a real one.
+"""Compiles grammars outside the steps of a pipeline, and bounds what they hold in memory.
 
-genai compiles a grammar inside the step that first needs it, and has no other way in. A
-pipeline with the same tokenizer and the same size of vocabulary compiles the same, and leaves
-the result where one that shares its Tokenizer object finds it.
+genai compiles a grammar inside the step that first needs it, and has no other way in. A pipeline
+too small to answer anything, with the same Tokenizer object and the same size of vocabulary,
+compiles the same, and leaves the result where the real pipeline finds it: in the tokenizer's
+StructuredOutputController, whose cache has no bound (sampler.cpp, xgrammar_backend.cpp, 2026.4.1).
+
+The tokenizer replaces that controller when a pipeline with another size of vocabulary samples its
+first token (tokenizer_impl.cpp, get_structured_output_controller). That is how it is emptied here.
+Sequences keep the compiled grammars that they follow.
 """
 
 from __future__ import annotations
@@ -17,12 +22,15 @@ import openvino_genai as genai
 from openvino import opset13 as op
 
 from ovchat_server.engine.genai.graph_parts import integers, parameter, with_past
+from ovchat_server.engine.genai.native_heap import NativeHeap
 
 HEAD_SIZE = 32
 BLOCKS = 4
 # A grammar that compiles quickly can still be slow to follow: the first steps show it.
 PROBED_TOKENS = 8
 MAX_REASON_CHARACTERS = 200
+# What compiled grammars may hold: those of some hundred sets of tools.
+MAX_BYTES = 128 << 20
 # The compiler says where in its source it complains, and which of its conditions failed.
 SOURCE = re.compile(r".*\.(?:cc|cpp|h|hpp):\d+:\s*", re.DOTALL)
 PREFIXES = re.compile(
@@ -36,63 +44,91 @@ class GrammarError(Exception):
     """A grammar that does not compile; the message is the compiler's reason, for a caller."""
 
 
-class ScratchPipeline:
-    """Compiles grammars; one thread at a time."""
+class GrammarCompiler:
+    """Compiles grammars for the pipelines of one tokenizer and vocabulary, one at a time."""
 
-    def __init__(self, tokenizer: genai.Tokenizer, vocabulary_size: int) -> None:
-        """Compile for a vocabulary.
+    def __init__(
+        self, tokenizer: genai.Tokenizer, vocabulary_size: int, max_bytes: int = MAX_BYTES
+    ) -> None:
+        """Load two pipelines that answer nothing.
 
         Args:
-            tokenizer: Shares what is compiled with pipelines made of it.
+            tokenizer: Holds the compiled grammars, for all pipelines made with this object.
             vocabulary_size: How many logits the real model has.
+            max_bytes: What compiled grammars may hold before `full` asks to clear them.
         """
-        config = genai.SchedulerConfig()
-        config.num_kv_blocks = BLOCKS
-        with tempfile.TemporaryDirectory() as directory:
-            # genai loads models from folders only.
-            ov.save_model(_model(vocabulary_size), Path(directory) / "openvino_model.xml")
-            self._pipeline = genai.ContinuousBatchingPipeline(directory, tokenizer, config, "CPU")
+        self._pipeline = _pipeline(tokenizer, vocabulary_size)
+        self._other_vocabulary = _pipeline(tokenizer, vocabulary_size + 1)
+        self._max_bytes = max_bytes
+        self._heap = NativeHeap()
+
+    @property
+    def full(self) -> bool:
+        """Whether the process has grown by more than `max_bytes` since the last `clear`.
+
+        Whatever else grew is counted as well: then grammars are cleared too early, once.
+        """
+        return self._heap.growth > self._max_bytes
 
     def compile(self, grammar: str) -> None:
-        """Compile a grammar, and follow it for a few tokens. Leaves the GIL.
+        """Compile a grammar, and follow it for a few tokens. Releases the GIL.
 
         Raises:
             GrammarError: It does not compile.
             MemoryError: It takes more memory than there is.
         """
-        config = genai.GenerationConfig()
-        config.max_new_tokens = PROBED_TOKENS
-        config.structured_output_config = structured(grammar)
         try:
-            self._pipeline.generate([ov.Tensor(np.array([[0]], dtype=np.int64))], [config])
+            _generate(self._pipeline, PROBED_TOKENS, grammar)
         except RuntimeError as error:
             raise GrammarError(_reason(str(error))) from error
 
+    def clear(self) -> None:
+        """Free all compiled grammars that no sequence follows.
 
-class ScratchCompiler:
-    """A scratch pipeline with a tokenizer of its own."""
+        No other pipeline of the tokenizer may be stepping, and no grammar be compiling: genai
+        replaces the cache without a lock. Takes about 90 ms for `MAX_BYTES`.
+        """
+        _generate(self._other_vocabulary, 1)
+        # And once more, so that two threads never find the wrong controller at the same time.
+        _generate(self._pipeline, 1)
+        self._heap.trim()
 
-    def __init__(self, directory: str) -> None:
-        """Compile for the model in a folder."""
-        tokenizer = genai.Tokenizer(directory)
-        self._scratch = ScratchPipeline(tokenizer, vocabulary_size(directory))
 
-    def compile(self, grammar: str) -> None:
-        """See ScratchPipeline.compile."""
-        self._scratch.compile(grammar)
+def load_compiler(directory: str, max_bytes: int = MAX_BYTES) -> GrammarCompiler:
+    """Return a compiler for the model in a folder, with a tokenizer of its own."""
+    return GrammarCompiler(genai.Tokenizer(directory), vocabulary_size(directory), max_bytes)
 
 
 def structured(grammar: str) -> genai.StructuredOutputConfig:
-    """The configuration of a pipeline that is to follow a grammar."""
+    """Return genai's configuration of an answer that follows a grammar."""
     config = genai.StructuredOutputConfig()
     config.structural_tags_config = grammar
     return config
 
 
 def vocabulary_size(directory: str) -> int:
-    """How many logits the model in a folder has."""
+    """Return how many logits the model in a folder has."""
     model = ov.Core().read_model(Path(directory) / "openvino_model.xml")
     return int(model.output("logits").partial_shape[-1].get_length())
+
+
+def _pipeline(tokenizer: genai.Tokenizer, vocabulary_size: int) -> genai.ContinuousBatchingPipeline:
+    config = genai.SchedulerConfig()
+    config.num_kv_blocks = BLOCKS
+    with tempfile.TemporaryDirectory() as directory:
+        # genai loads models from folders only.
+        ov.save_model(_model(vocabulary_size), Path(directory) / "openvino_model.xml")
+        return genai.ContinuousBatchingPipeline(directory, tokenizer, config, "CPU")
+
+
+def _generate(
+    pipeline: genai.ContinuousBatchingPipeline, max_tokens: int, grammar: str = ""
+) -> None:
+    config = genai.GenerationConfig()
+    config.max_new_tokens = max_tokens
+    if grammar:
+        config.structured_output_config = structured(grammar)
+    pipeline.generate([ov.Tensor(np.array([[0]], dtype=np.int64))], [config])
 
 
 def _reason(text: str) -> str:
@@ -126,4 +162,4 @@ def _model(vocabulary_size: int) -> ov.Model:
     mean = op.reduce_mean(hidden, integers(2), keep_dims=True)
     logits = op.tile(mean, integers(1, 1, vocabulary_size))
     logits.output(0).set_names({"logits"})
-    return ov.Model([op.result(logits)], sinks, [tokens, beams], "scratch")
+    return ov.Model([op.result(logits)], sinks, [tokens, beams], "grammar_compiler")

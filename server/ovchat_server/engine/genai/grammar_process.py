@@ -1,7 +1,7 @@
 """The grammar sandbox's process: `python -m ovchat_server.engine.genai.grammar_process FD`.
 
-Compiles one grammar after the other, so that what kills a compiler kills this process and
-no engine. Whoever started it watches the time; memory it limits itself.
+Compiles one grammar after the other, so that a grammar that kills the compiler kills this process,
+not the engine. It limits its memory itself; the server limits the time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from ovchat_server.engine.contract.grammar_messages import (
 )
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
 
-# What one grammar may take, and what all together may leave behind in the compiler's cache.
+# What one grammar may take, with those that are still in the compiler's cache.
 HEADROOM_BYTES = 512 << 20
-MAX_LEFT_BYTES = 128 << 20
+# Verdicts are kept by the server, so few grammars come here twice.
+MAX_CACHED_BYTES = 32 << 20
 
 
 def main() -> int:
-    """Compile until the server is gone, or there is too little memory left."""
+    """Compile until the server is gone, or a grammar has taken all memory there is."""
     leave_ending_to_the_server()
     channel = Channel.inherited()
     frames = channel.receive(wait=True)
@@ -38,16 +39,17 @@ def main() -> int:
     spec = msgspec.msgpack.decode(frames[0], type=SandboxSpec)
     setproctitle(f"ovchat grammars {spec.name}")
 
-    from ovchat_server.engine.genai.grammar_compiler import GrammarError, ScratchCompiler  # noqa: PLC0415
+    from ovchat_server.engine.genai.grammar_compiler import GrammarError, load_compiler  # noqa: PLC0415
 
-    compiler = ScratchCompiler(spec.path)
+    compiler = load_compiler(spec.path, MAX_CACHED_BYTES)
     # The library's own address space is a multiple of what it uses.
-    limit = _memory(0) + HEADROOM_BYTES
+    limit = _address_space() + HEADROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    used = _memory(1)
     channel.send(encode(SandboxReady()))
     while frames := channel.receive(wait=True):
         request = msgspec.msgpack.decode(frames[0], type=Compile)
+        if compiler.full:
+            compiler.clear()
         try:
             compiler.compile(request.grammar)
             reason = ""
@@ -56,16 +58,13 @@ def main() -> int:
         except MemoryError:
             channel.send(encode(Checked("it takes too much memory to compile", last=True)))
             return 0
-        last = _memory(1) - used > MAX_LEFT_BYTES
-        channel.send(encode(Checked(reason, last)))
-        if last:
-            return 0
+        channel.send(encode(Checked(reason)))
     return 0
 
 
-def _memory(field: int) -> int:
-    """Bytes: field 0 the address space, field 1 what is resident."""
-    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[field]
+def _address_space() -> int:
+    """Return the size of this process's address space in bytes."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
     return int(pages) * resource.getpagesize()
 
 

@@ -1,4 +1,4 @@
-"""What the graphs of models that genai takes are made of."""
+"""Parts of model graphs that genai accepts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from openvino.op.util import Variable, VariableInfo
 
 
 def parameter(name: str, shape: list[int], kind: type) -> ov.Node:
-    """An input of the model; -1: of any length."""
+    """Return an input of the model; -1 in its shape stands for any length."""
     node = op.parameter(shape, kind, name)
     # genai finds it by both.
     node.set_friendly_name(name)
@@ -18,23 +18,23 @@ def parameter(name: str, shape: list[int], kind: type) -> ov.Node:
 
 
 def integers(*values: int) -> ov.Node:
-    """A list of constants, such as a shape."""
+    """Return a constant list of integers, such as a shape."""
     return op.constant(np.array(values, np.int64))
 
 
 def with_past(
     key: ov.Node, value: ov.Node, tokens: ov.Node, beams: ov.Node
 ) -> tuple[list[ov.Node], list[ov.Node]]:
-    """A layer's key and value behind those of the tokens before, which are states of the model.
+    """Append keys and values to those of earlier tokens, which are states of the model.
 
     Args:
-        key: Of the tokens that are read, by sequence, head (one), token and feature.
-        value: The same.
-        tokens: The model's input of that name.
-        beams: Which sequence each goes on from; an input, too.
+        key: Of the tokens that are read; shape: sequence, head (one), token, feature.
+        value: Of the same shape.
+        tokens: The model's input "input_ids".
+        beams: The model's input "beam_idx": which sequence each one continues.
 
     Returns:
-        Key and value of all tokens, and what writes them back: sinks of the model.
+        Key and value of all tokens, and the sinks of the model that write them back.
     """
     size = key.get_output_partial_shape(0)[-1].get_length()
     first = op.constant(np.array(0, np.int64))

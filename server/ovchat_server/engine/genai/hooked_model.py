@@ -1,8 +1,8 @@
-"""A model's folder with an operation of ours before the model's result.
+"""A copy of a model's folder whose graph calls us with the logits.
 
 genai loads models from folders only, and has no hook at the logits. So it gets another folder: the
-graph with two nodes more, and links to all other files. Nothing of the model's own folder is
-changed, and no weights are read or copied.
+graph with two more nodes, and links to all other files. The model's own folder is not changed, and
+no weights are read or copied.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GRAPH = "openvino_model.xml"
-# Of what is done to graphs: what was kept of another one is of no use.
-VERSION = "1"
+# Of the change to graphs: folders that were kept by another version are not used.
+VERSION = "2"
 
 
 @contextlib.contextmanager
-def tapped_model(path: str, device: str, cache: str = "") -> Iterator[str | None]:
-    """A folder to load instead of `path`, until the context is left; None: there can be none.
+def hooked_model(path: str, device: str, cache: str = "") -> Iterator[str | None]:
+    """Yield a folder to load instead of `path`; None where the model cannot be hooked.
 
-    Only the CPU plugin runs operations in Python, and only graphs that end in a product of
-    matrices keep their form.
+    Only the CPU plugin runs operations in Python, and genai recognizes only graphs that end in a
+    product of matrices. The folder is deleted when the context is left, unless there is a cache.
 
     Args:
         path: The model's folder.
-        device: OpenVINO's name of it.
-        cache: Where OpenVINO keeps compiled models, by the names of their folders. So ours is
-            kept there, too, or there would be another compiled model after each start. "": it keeps
+        device: OpenVINO's name of the device.
+        cache: OpenVINO's CACHE_DIR, where it keeps compiled models by the names of their folders.
+            The folder is kept there, too, or each start would add a compiled model. "": there is
             none.
     """
     folder = Path(path).resolve()
@@ -50,18 +50,18 @@ def tapped_model(path: str, device: str, cache: str = "") -> Iterator[str | None
 
 
 def _fill(place: Path, folder: Path) -> bool:
-    """Make an empty folder what is to be loaded, where there can be such a thing."""
+    """Fill an empty folder with what is to be loaded; return whether the model can be hooked."""
     try:
         graph = Graph(folder / GRAPH)
     except (OSError, ET.ParseError, ValueError):
-        # genai tells better what is wrong with it.
+        # genai's own error says what is wrong with it.
         return False
-    if not graph.tappable:
+    if not graph.can_be_hooked:
         return False
     for file in folder.iterdir():
         if file.name != GRAPH:
             (place / file.name).symlink_to(file)
-    graph.tap()
+    graph.insert_hook()
     graph.write(place / GRAPH)
     return True
 
@@ -78,7 +78,7 @@ def _keep(kept: Path, folder: Path) -> bool:
 
 
 def _name(folder: Path) -> str:
-    """Of all that what is kept depends on."""
+    """Return a name that changes with anything in the folder, and with VERSION."""
     files = sorted(file for file in folder.iterdir() if file.exists())
     facts = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(repr((VERSION, str(folder), facts)).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What is added to the logits of one sequence: bias, bans and penalties.
+"""Bias, bans and penalties, as offsets to the logits of one sequence.
 
 In vLLM's order (v1/sample/sampler.py): what is allowed, bad words, bias, then the penalties, of
 which repetition_penalty multiplies. genai has none of the first, and its presence and frequency
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import Sampling
     from ovchat_server.engine.genai.logits_hook import Floats
 
-# Less likely than anything, whatever its logit and bias, but not infinitely: where a grammar leaves
-# nothing else, the likeliest of its tokens must still be told from the others.
+# Lower than any logit with its bias, but finite: where a grammar leaves only banned tokens, the
+# likeliest of them must still be chosen.
 BANNED = np.float32(-1e5)
 
 
-class LogitRules:
-    """Knows what the answer has so far, and so what its next token may be."""
+class LogitsProcessor:
+    """Computes the offsets for the next token from the tokens so far."""
 
     def __init__(
         self, sampling: Sampling, prompt: Sequence[int], answer: Sequence[int], size: int
     ) -> None:
-        """Begin behind a prompt, and what there is of the answer.
+        """Begin after a prompt and the tokens of the answer that are known.
 
         Args:
-            sampling: What was asked for.
-            prompt: Of the caller.
-            answer: Tokens of the answer; they count for penalties and banned sequences.
-            size: Logits in a row.
+            sampling: The parameters of the request.
+            prompt: The caller's prompt.
+            answer: Tokens of the answer so far; they count for penalties and banned sequences.
+            size: Number of logits in a row.
 
         Raises:
-            IndexError: A token is none of the vocabulary.
+            IndexError: A token is not in the vocabulary.
         """
         self._sampling = sampling
         self._banned = [item for item in sampling.banned if len(item) > 1]
@@ -52,39 +52,39 @@ class LogitRules:
             if len(sequence) == 1:
                 self._fixed[sequence[0]] = BANNED
         self._penalties = np.zeros(size, np.float32)
-        # Of prompt and answer; only repetition_penalty asks for the prompt.
+        # Tokens of prompt and answer; only repetition_penalty counts the prompt's.
         self._repeats = sampling.repetition_penalty != 1
         self._seen = dict.fromkeys(prompt if self._repeats else ())
-        self._said: set[int] = set()
-        # As much as the banned sequences look back on.
+        self._generated: set[int] = set()
+        # The last tokens, as many as a banned sequence may begin with.
         self._tail: list[int] = []
         for token in answer:
-            self.note(token)
+            self.append(token)
 
-    def note(self, token: int) -> None:
-        """A token more is in the answer."""
-        if token not in self._said:
-            self._said.add(token)
+    def append(self, token: int) -> None:
+        """Append a token to the answer."""
+        if token not in self._generated:
+            self._generated.add(token)
             self._penalties[token] -= np.float32(self._sampling.presence_penalty)
         self._penalties[token] -= np.float32(self._sampling.frequency_penalty)
         self._seen[token] = None
         if self._longest:
             self._tail = [*self._tail, token][-self._longest :]
 
-    def write(self, logits: Floats, added: Floats) -> None:
-        """What to add to a row of logits for the next token."""
-        added[:] = self._fixed
+    def write_offsets(self, logits: Floats, offsets: Floats) -> None:
+        """Write the offsets for the next token, given its row of logits."""
+        offsets[:] = self._fixed
         for token in self._forbidden():
-            added[token] = BANNED
+            offsets[token] = BANNED
         if self._repeats and self._seen:
             seen = np.fromiter(self._seen, np.int64, len(self._seen))
-            biased = logits[seen] + added[seen]
+            biased = logits[seen] + offsets[seen]
             penalty = np.float32(self._sampling.repetition_penalty)
-            added[seen] += np.where(biased > 0, biased / penalty, biased * penalty) - biased
-        added += self._penalties
+            offsets[seen] += np.where(biased > 0, biased / penalty, biased * penalty) - biased
+        offsets += self._penalties
 
     def bans(self, token: int) -> bool:
-        """Whether it must not be the next, though another may."""
+        """Return whether a token must not be the next one, while another may."""
         forbidden = self._forbidden()
         if self._fixed[token] >= BANNED / 2 and token not in forbidden:
             return False
@@ -92,7 +92,7 @@ class LogitRules:
         return bool(np.setdiff1d(free, forbidden).size)
 
     def _forbidden(self) -> list[int]:
-        """What would complete a banned sequence."""
+        """Return the tokens that would complete a banned sequence."""
         return [
             last
             for *before, last in self._banned

@@ -1,9 +1,10 @@
-"""A model's graph as text, and the operation of ours in it.
+"""Inserts the operation that sees the logits into a model's graph (OpenVINO IR, XML).
 
-    Result <- MatMul    becomes    Result <- Add(MatMul, LogitsTap(MatMul, input_ids, position_ids))
+    Result <- MatMul    becomes
+    Result <- Add(MatMul, LogitsHook(MatMul, input_ids, position_ids))
 
-genai still finds this form of the end of a graph, and computes logits only of tokens that the next
-one is chosen after (openvino.genai, utils.cpp, find_llm_matmul).
+genai still recognizes this end of a graph, and computes logits only for tokens after which the next
+one is chosen (openvino.genai, utils.cpp, find_llm_matmul).
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-TAP = "LogitsTap"
-# What the operation is told besides the logits: which tokens the step reads, and where they stand.
+HOOK = "LogitsHook"
+# What the operation gets besides the logits: the tokens that the step reads, and their positions.
 INPUTS = ("input_ids", "position_ids")
-# Of any shape: one number where nothing is added, else as many as there are logits.
+# One number where nothing is added, else as many as there are logits.
 ANY_SHAPE = ["-1", "-1", "-1"]
 
 
 class Graph:
-    """A model's graph, as text."""
+    """A model's graph."""
 
     def __init__(self, path: Path) -> None:
         """Read the graph in a file.
 
         Raises:
             OSError: The file cannot be read.
-            ParseError: It is no XML.
-            ValueError: It is no graph.
+            ParseError: The file is not XML.
+            ValueError: The XML is not a graph.
         """
         self._tree = ET.parse(path)  # noqa: S314  see above
         root = self._tree.getroot()
@@ -43,30 +44,30 @@ class Graph:
         }
 
     @property
-    def tappable(self) -> bool:
-        """Whether it has the one form that is known."""
+    def can_be_hooked(self) -> bool:
+        """Whether it ends in a product of matrices, and has the inputs of an LLM."""
         if len(self._results) != 1 or not self._parameters.keys() >= {*INPUTS}:
             return False
         return self._logits()[0].get("type") == "MatMul"
 
-    def tap(self) -> None:
-        """Put the operation before the result."""
+    def insert_hook(self) -> None:
+        """Insert the operation before the result."""
         product, edge = self._logits()
         logits = _port(_child(product, "output"))
         parameters = [self._parameters[name] for name in INPUTS]
         sources = [(product, logits)] + [
             (parameter, _port(_child(parameter, "output"))) for parameter in parameters
         ]
-        tap = self._insert(TAP, "extension", [port for _, port in sources])
-        added = _output(tap, len(sources), logits.get("precision"), ANY_SHAPE)
+        hook = self._insert(HOOK, "extension", [port for _, port in sources])
+        added = _output(hook, len(sources), logits.get("precision"), ANY_SHAPE)
         total = self._insert("Add", "opset1", [logits, added])
         result = _output(total, 2, logits.get("precision"), _shape(logits))
-        # genai finds the result by the name of what it shows.
+        # genai finds the logits by the name of this output.
         result.set("names", logits.attrib.pop("names", "logits"))
         for number, (layer, port) in enumerate(sources):
-            self._connect(layer, port, tap, number)
+            self._connect(layer, port, hook, number)
         self._connect(product, logits, total, 0)
-        self._connect(tap, added, total, 1)
+        self._connect(hook, added, total, 1)
         edge.set("from-layer", total.attrib["id"])
         edge.set("from-port", result.attrib["id"])
 
@@ -75,14 +76,14 @@ class Graph:
         self._tree.write(path)
 
     def _logits(self) -> tuple[ET.Element, ET.Element]:
-        """What makes the logits, and its edge to the result."""
+        """Return the layer that computes the logits, and its edge to the result."""
         [result] = self._results
         [edge] = [edge for edge in self._edges if edge.get("to-layer") == result.get("id")]
         [layer] = [layer for layer in self._layers if layer.get("id") == edge.get("from-layer")]
         return layer, edge
 
     def _insert(self, kind: str, version: str, inputs: list[ET.Element]) -> ET.Element:
-        """A new layer before the result, with inputs like these ports."""
+        """Insert a layer before the result, with inputs like these ports."""
         identifier = 1 + max(int(layer.attrib["id"]) for layer in self._layers)
         layer = ET.Element(
             "layer", id=str(identifier), name=f"ovchat/{kind}", type=kind, version=version

@@ -14,18 +14,18 @@ import openvino_genai as genai
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.engine.contract.messages import Capabilities
-from ovchat_server.engine.genai.cache_salt import Salts
-from ovchat_server.engine.genai.grammar_compiler import ScratchPipeline, structured, vocabulary_size
-from ovchat_server.engine.genai.hooked_model import tapped_model
+from ovchat_server.engine.genai.cache_salt import CacheSalts
+from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, structured, vocabulary_size
+from ovchat_server.engine.genai.hooked_model import hooked_model
 from ovchat_server.engine.genai.logits_control import (
-    Control,
     LogitsControl,
-    Resident,
-    ResidentSearch,
-    has_rules,
+    RunningBeamSearch,
+    RunningSequence,
+    SequenceLogits,
     needs_logits,
+    needs_processor,
 )
-from ovchat_server.engine.genai.logits_hook import logits_tap
+from ovchat_server.engine.genai.logits_hook import logits_hook
 from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 CPU_BLOCK_SIZE = 32
 GPU_BLOCK_SIZE = 16
 
-# Logits of a step that are seen for what is told of prompts: 64 MB, and a tenth of a second.
+# Logits that a step computes for scores of prompts at most: 64 MB, and a tenth of a second.
 SCORED_LOGITS = 1 << 24
 
 FINISH = {
@@ -53,23 +53,23 @@ class GenaiHandle:
     """A sequence inside the pipeline."""
 
     def __init__(
-        self, handle: genai.GenerationHandle, resident: Resident, logits: LogitsControl
+        self, handle: genai.GenerationHandle, sequence: RunningSequence, logits: LogitsControl
     ) -> None:
-        """Wrap a handle. It must be kept: genai ends a sequence whose handle is dropped."""
+        """Wrap a handle. Keep it: genai ends a sequence whose handle is destroyed."""
         self._handle = handle
-        self._resident = resident
+        self._sequence = sequence
         self._logits = logits
-        # Tokens of the prompt that come once more before those of the answer.
-        self._echoed = len(resident.prompt) if resident.echoes else 0
-        logits.enter(resident)
+        # Tokens of the prompt that genai returns before those of the answer.
+        self._echoed = len(sequence.prompt) if sequence.echoes else 0
+        logits.enter(sequence)
 
     @property
     def answered(self) -> int:
-        """Tokens that it has made, of a search those of each beam; 0: its prompt is being read."""
-        return self._resident.length - len(self._resident.prompt)
+        """The number of tokens generated, by each beam of a beam search; 0 during prefill."""
+        return self._sequence.length - len(self._sequence.prompt)
 
     def take(self) -> list[Output]:
-        """What came since the last time."""
+        """Return the tokens since the last call."""
         tokens: list[int] = []
         logprobs: list[float] = []
         finish = None
@@ -79,37 +79,37 @@ class GenaiHandle:
                 new = output.generated_ids[self._echoed :]
                 self._echoed = 0
                 tokens += new
-                # What is told of the prompt may be less, and is of other requests' logits.
+                # There may be fewer for the prompt, and they are of other requests' logits.
                 logprobs += output.generated_log_probs[-len(new) :] if new else []
                 finish = FINISH.get(output.finish_reason, finish)
-        self._resident.grow(tokens)
+        self._sequence.grow(tokens)
         if finish:
-            self._logits.leave(self._resident)
+            self._logits.leave(self._sequence)
         if not tokens and not finish:
             return []
-        return [self._resident.told(Output(tokens, logprobs, finish))]
+        return [self._sequence.report(Output(tokens, logprobs, finish))]
 
     def dropped(self) -> bool:
-        """Whether the pipeline gave the sequence up by itself."""
+        """Return whether genai dropped the sequence by itself."""
         if self._handle.get_status() != genai.GenerationStatus.IGNORED:
             return False
-        self._logits.leave(self._resident)
+        self._logits.leave(self._sequence)
         return True
 
     def cancel(self) -> None:
-        """Give it up: its blocks are free after the next step."""
+        """Cancel it; its blocks are free after the next step."""
         self._handle.cancel()
-        self._logits.leave(self._resident)
+        self._logits.leave(self._sequence)
 
 
-class GenaiSearchHandle(GenaiHandle):
-    """A beam search inside the pipeline. It tells nothing before it ends."""
+class GenaiBeamSearchHandle(GenaiHandle):
+    """A beam search inside the pipeline, which reports nothing before it ends."""
 
     def take(self) -> list[Output]:
-        """All sequences, the best first, once they have ended."""
+        """Return all sequences, the best first, once they have ended."""
         if self._handle.get_status() != genai.GenerationStatus.FINISHED:
             return []
-        self._logits.leave(self._resident)
+        self._logits.leave(self._sequence)
         # Sorted, and without the beams that were not asked for, unlike read().
         return [
             Output(
@@ -122,7 +122,7 @@ class GenaiSearchHandle(GenaiHandle):
 
 
 class GenaiPipeline:
-    """One model, loaded."""
+    """A loaded model; implements engine.scheduling.steps.Pipeline."""
 
     def __init__(self, spec: GenerationSpec) -> None:
         """Load the model, and run it once: the first step allocates the KV cache.
@@ -134,47 +134,48 @@ class GenaiPipeline:
         self._tokenizer = genai.Tokenizer(spec.path)
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
-        self._salts = Salts()
+        self._cache_salts = CacheSalts()
         self._pipeline, self.capabilities = self._load(spec)
-        # Of its own: pieces of prompts have no request's.
+        # Not the requests' ids: slices of prompts have none.
         self._ids = itertools.count()
         self.vocabulary_size = vocabulary_size(spec.path)
-        self._scratch = ScratchPipeline(self._tokenizer, self.vocabulary_size)
-        self.block_size = (
-            GPU_BLOCK_SIZE if spec.options.device.startswith("GPU") else CPU_BLOCK_SIZE
-        )
+        on_gpu = spec.options.device.startswith("GPU")
+        self.block_size = GPU_BLOCK_SIZE if on_gpu else CPU_BLOCK_SIZE
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
+        # Measures how the process grows, so after the KV cache was allocated.
+        self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
     def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
         """Return a prompt that reads the same, of which the prefix cache knows nothing."""
-        return self._salts.salted(prompt)
+        return self._cache_salts.salted(prompt)
 
     def add(
         self, request: SequenceRequest, answered: int, scores: PromptScores | None
     ) -> GenaiHandle:
-        """Take a sequence in; it runs from the next step on."""
+        """Add a sequence; it runs from the next step on."""
         generation = request.generation
         prompt, config = generation.prompt, self._generation_config(generation)
         config.echo = scores is not None
         if generation.beam_search:
-            search = ResidentSearch(prompt, generation.beam_search.width)
-            return GenaiSearchHandle(self._add(prompt, config), search, self._logits)
-        controlled = needs_logits(generation)
-        control = Control(generation, answered, self.vocabulary_size) if controlled else None
-        resident = Resident(prompt, control, scores)
-        return GenaiHandle(self._add(prompt, config), resident, self._logits)
+            beams = RunningBeamSearch(prompt, generation.beam_search.width)
+            return GenaiBeamSearchHandle(self._add(prompt, config), beams, self._logits)
+        logits = None
+        if needs_logits(generation):
+            logits = SequenceLogits(generation, answered, self.vocabulary_size)
+        sequence = RunningSequence(prompt, logits, scores)
+        return GenaiHandle(self._add(prompt, config), sequence, self._logits)
 
     def read(self, prompt: Sequence[int], scores: PromptScores | None) -> GenaiHandle:
-        """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
-        config = _plain(max_tokens=1)
+        """Prefill a prompt in the next step, for the prefix cache; its handle yields one token."""
+        config = _greedy(max_tokens=1)
         config.echo = scores is not None
-        resident = Resident(prompt, scores=scores)
-        return GenaiHandle(self._add(prompt, config), resident, self._logits)
+        sequence = RunningSequence(prompt, scores=scores)
+        return GenaiHandle(self._add(prompt, config), sequence, self._logits)
 
     @property
     def computed(self) -> bool:
-        """Whether the last step came to its logits, as far as is known."""
+        """Whether the last step computed its logits, as far as is known."""
         return self._logits.seen
 
     def step(self) -> None:
@@ -185,32 +186,24 @@ class GenaiPipeline:
             self._logits.assume()
 
     def text(self, tokens: Sequence[int]) -> str:
-        """Tokens as text, control tokens and all."""
+        """Return tokens as text, with special tokens."""
         return str(self._tokenizer.decode([*tokens], skip_special_tokens=False))
 
-    def compile(self, grammar: str) -> None:
-        """Compile a grammar, so that the step that needs it finds it. In a thread of its own.
-
-        Raises:
-            GrammarError: It does not compile.
-        """
-        self._scratch.compile(grammar)
-
     def _load(self, spec: GenerationSpec) -> tuple[genai.ContinuousBatchingPipeline, Capabilities]:
-        """Load the model into a pipeline, and say what it can do."""
+        """Return the model in a pipeline, and what it can do."""
         options = spec.options
         cache = str(options.properties.get("CACHE_DIR", ""))
-        with tapped_model(spec.path, options.device, cache) as tapped:
-            extensions = {"extensions": [logits_tap(self._logits.look)]} if tapped else {}
+        with hooked_model(spec.path, options.device, cache) as hooked:
+            extensions = {"extensions": [logits_hook(self._logits.observe)]} if hooked else {}
             pipeline = genai.ContinuousBatchingPipeline(
-                tapped or spec.path,
+                hooked or spec.path,
                 self._tokenizer,
                 _scheduler_config(options),
                 options.device,
                 **options.properties,
                 **extensions,
             )
-        return pipeline, Capabilities(sees_logits=tapped is not None)
+        return pipeline, Capabilities(sees_logits=hooked is not None)
 
     def _add(self, prompt: Sequence[int], config: genai.GenerationConfig) -> genai.GenerationHandle:
         tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
@@ -221,38 +214,40 @@ class GenaiPipeline:
         config.max_new_tokens = request.max_tokens
         config.min_new_tokens = request.min_tokens
         config.ignore_eos = request.ignore_eos
-        # A list of one's own stands for the model's, which genai would take otherwise.
+        # Ours replace the model's own list, which genai would take otherwise.
         if end_tokens := self._end_tokens.union(request.stop_tokens):
             config.stop_token_ids = end_tokens
         if request.logprobs and not needs_logits(request):
-            # More than one changes nothing, and costs. One gives the model's own.
+            # The model's own, before grammar and penalties. More cost time and change nothing.
             config.logprobs = 1
-        if search := request.beam_search:
-            config.num_beams = search.width
-            config.num_return_sequences = search.returned
-            config.length_penalty = search.length_penalty
+        if beam_search := request.beam_search:
+            config.num_beams = beam_search.width
+            config.num_return_sequences = beam_search.returned
+            config.length_penalty = beam_search.length_penalty
             return config
         if request.grammar:
             config.structured_output_config = structured(request.grammar)
         if request.closed:
-            # The compiler lets all others stand inside strings, where they would end the answer.
+            # The grammar allows all others inside strings, where they must not end the answer.
             config.stop_token_ids = {self._tokenizer_end}
         _set_sampling(config, request.sampling)
-        if not has_rules(request):
-            # Else it is one of the rules: they have an order.
+        if not needs_processor(request):
+            # Otherwise LogitsProcessor applies it, in its order.
             config.repetition_penalty = request.sampling.repetition_penalty
         return config
 
     def _measure_blocks(self) -> int:
-        """How many blocks the pool has: a sequence of one block says which share it takes."""
-        handle = GenaiHandle(self._add([0], _plain(max_tokens=2)), Resident([0]), self._logits)
+        """Return the number of KV blocks, from the share that a sequence of one block takes."""
+        handle = GenaiHandle(
+            self._add([0], _greedy(max_tokens=2)), RunningSequence([0]), self._logits
+        )
         self._pipeline.step()
         share = self._pipeline.get_metrics().cache_usage
         while self._pipeline.has_non_finished_requests():
             self._pipeline.step()
         handle.take()
         if share <= 0:
-            raise RuntimeError("the pipeline does not tell the size of its KV cache")
+            raise RuntimeError("the pipeline does not report the size of its KV cache")
         return round(100 / float(share))
 
 
@@ -267,8 +262,7 @@ def _set_sampling(config: genai.GenerationConfig, sampling: Sampling) -> None:
             config.top_k = sampling.top_k
 
 
-def _plain(max_tokens: int) -> genai.GenerationConfig:
-    """So many of the likeliest tokens."""
+def _greedy(max_tokens: int) -> genai.GenerationConfig:
     config = genai.GenerationConfig()
     config.max_new_tokens = max_tokens
     config.ignore_eos = True
@@ -277,7 +271,7 @@ def _plain(max_tokens: int) -> genai.GenerationConfig:
 
 def _scheduler_config(options: GenerationOptions) -> genai.SchedulerConfig:
     config = genai.SchedulerConfig()
-    # Fixed: a pool that grows takes the machine's memory before it says no.
+    # A fixed size: a cache that grows takes the machine's memory before it is full.
     if options.kv_cache_gb is not None:
         config.cache_size = options.kv_cache_gb
     else:

@@ -1,8 +1,8 @@
-"""Which sequence each row of a step's logits belongs to, known from what the step read.
+"""Which sequence each row of a step's logits belongs to, derived from the tokens the step read.
 
-genai runs first those that have answered something, in the order that they came in, then prompts
-(scheduler.hpp). Every row is checked against what its sequence must have read: a row that went to
-another one would be a wrong answer that nobody sees.
+genai runs first the sequences that have generated something, in the order they were added, then
+prompts (scheduler.hpp). Every row is checked against what its sequence must have read: a row that
+went to another one would be a wrong answer that nobody notices.
 """
 
 from __future__ import annotations
@@ -17,101 +17,102 @@ if TYPE_CHECKING:
     from ovchat_server.engine.genai.logits_hook import Integers
 
 
-class MixUpError(Exception):
-    """What a step read is not what its sequences have to be read for; says where."""
+class MisattributedError(Exception):
+    """A step did not read what its sequences need; the message says where."""
 
 
-class Resident(Protocol):
-    """What runs inside the pipeline: a sequence, or the beams of a search."""
+class RowOwner(Protocol):
+    """What runs inside the pipeline: a sequence, or the beams of a beam search."""
 
     @property
     def prompt(self) -> Sequence[int]:
-        """What it was added with."""
+        """The prompt it was added with."""
         ...
 
     @property
     def length(self) -> int:
-        """Tokens of the prompt and of its answer so far."""
+        """The number of tokens of the prompt and of the answer so far."""
         ...
 
     @property
     def last(self) -> int | None:
-        """The last token of its answer; None: it has none yet, or several in a search."""
+        """The last token of its answer; None before the first, and in a beam search."""
         ...
 
     @property
     def beams(self) -> int:
-        """Sequences that run; 1: it is no search."""
+        """The number of sequences that run; 1 unless it is a beam search."""
         ...
 
     @property
     def echoes(self) -> bool:
-        """Whether each token of its prompt makes a row, not only the last."""
+        """Whether each token of its prompt makes a row, not only the last one."""
         ...
 
 
-R = TypeVar("R", bound=Resident)
+R = TypeVar("R", bound=RowOwner)
 
 
 class Row(NamedTuple, Generic[R]):
-    """Whose it is, and where the token stands that it comes behind."""
+    """The owner of a row, and the position of the token that the row's logits follow."""
 
     owner: R
     position: int
 
 
 def row_owners(
-    tokens: Integers, positions: Integers, residents: Sequence[R], rows: int
+    tokens: Integers, positions: Integers, running: Sequence[R], rows: int
 ) -> list[Row[R]]:
-    """Whose each row is.
+    """Return the owner of each row of a step's logits.
 
     Args:
-        tokens: All that the step reads.
-        positions: Where they stand in their sequences.
-        residents: What runs, in the order in which it was added. Not all must be in the step.
-        rows: How many there are.
+        tokens: All tokens that the step reads.
+        positions: Their positions in their sequences.
+        running: What runs, in the order in which it was added. Not all must be in the step.
+        rows: The number of rows.
 
     Raises:
-        MixUpError: Something was read that cannot be told from what runs, or in another order.
+        MisattributedError: The step read a token that no sequence needs now, or read sequences
+            in another order.
     """
     owners: list[Row[R]] = []
     at = 0
-    for resident in residents:
-        if resident.length > len(resident.prompt):
-            count = _continued(tokens[at:], positions[at:], resident)
-            owners += [Row(resident, resident.length - 1)] * count
+    for sequence in running:
+        if sequence.length > len(sequence.prompt):
+            count = _generating(tokens[at:], positions[at:], sequence)
+            owners += [Row(sequence, sequence.length - 1)] * count
             at += count
-    for resident in residents:
-        if resident.length == len(resident.prompt) and at < len(tokens):
-            count = _read(tokens[at:], positions[at:], resident.prompt)
+    for sequence in running:
+        if sequence.length == len(sequence.prompt) and at < len(tokens):
+            count = _prefilled(tokens[at:], positions[at:], sequence.prompt)
             end = int(positions[at]) + count
-            if resident.echoes:
-                owners += [Row(resident, position) for position in range(end - count, end)]
-            elif count and end == resident.length:
-                owners.append(Row(resident, end - 1))
+            if sequence.echoes:
+                owners += [Row(sequence, position) for position in range(end - count, end)]
+            elif count and end == sequence.length:
+                owners.append(Row(sequence, end - 1))
             at += count
     if at < len(tokens):
-        raise MixUpError(f"token {tokens[at]} at position {positions[at]} is nobody's")
+        raise MisattributedError(f"token {tokens[at]} at position {positions[at]} is nobody's")
     if len(owners) != rows:
-        raise MixUpError(f"{rows} rows of logits for {len(owners)} sequences")
-    _check_order([row.owner for row in owners], residents)
+        raise MisattributedError(f"{rows} rows of logits for {len(owners)} sequences")
+    _check_order([row.owner for row in owners], running)
     return owners
 
 
-def _continued(tokens: Integers, positions: Integers, resident: Resident) -> int:
-    """How many of the next tokens are its last ones: of a search one for each beam."""
+def _generating(tokens: Integers, positions: Integers, sequence: RowOwner) -> int:
+    """Return how many of the next tokens are its last ones: in a beam search one for each beam."""
     count = 0
     while (
-        count < min(resident.beams, len(tokens))
-        and positions[count] == resident.length - 1
-        and resident.last in (None, tokens[count])
+        count < min(sequence.beams, len(tokens))
+        and positions[count] == sequence.length - 1
+        and sequence.last in (None, tokens[count])
     ):
         count += 1
     return count
 
 
-def _read(tokens: Integers, positions: Integers, prompt: Sequence[int]) -> int:
-    """How many of the next tokens are of this prompt; the first of it may be known already."""
+def _prefilled(tokens: Integers, positions: Integers, prompt: Sequence[int]) -> int:
+    """Return how many of the next tokens are of this prompt, whose beginning may be cached."""
     start = int(positions[0])
     expected = np.asarray(prompt[start : start + len(tokens)], dtype=np.int64)
     count = len(expected)
@@ -119,13 +120,15 @@ def _read(tokens: Integers, positions: Integers, prompt: Sequence[int]) -> int:
     return count if same.all() else int(same.argmin())
 
 
-def _check_order(owners: Sequence[Resident], residents: Sequence[Resident]) -> None:
-    """The sampler takes rows in the order in which sequences came in, whatever ran (sampler.cpp).
+def _check_order(owners: Sequence[RowOwner], running: Sequence[RowOwner]) -> None:
+    """Check that rows come in the order in which the sampler takes them (sampler.cpp).
+
+    That is the order in which sequences were added, whatever order they ran in.
 
     Raises:
-        MixUpError: It would give the tokens of some to others.
+        MisattributedError: It would give the tokens of some to others.
     """
-    order = {id(resident): number for number, resident in enumerate(residents)}
+    order = {id(sequence): number for number, sequence in enumerate(running)}
     numbers = [order[id(owner)] for owner in owners]
     if numbers != sorted(numbers):
-        raise MixUpError("sequences do not run in the order in which they came")
+        raise MisattributedError("sequences do not run in the order in which they came")

@@ -56,7 +56,9 @@ class Admission:
             if running and taken + needed > self._pool.total:
                 break
             grammar = self._rest_grammars.of(sequence)
-            if self._rest_grammars.waits(sequence, grammar):
+            # Without one it is added as it was before.
+            begun = sequence.added.generation.grammar
+            if self._rest_grammars.waits(begun if grammar is None else grammar):
                 passed.add(sequence.request.id)
                 continue
             self._waiting.take(sequence)

@@ -1,4 +1,4 @@
-"""What is told of the tokens of a prompt: gathered while it is read."""
+"""The log probabilities of a prompt's tokens, gathered while the prompt is prefilled."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ if TYPE_CHECKING:
 
 
 class PromptScores:
-    """The scores of one prompt; each row of logits says how likely the next token was."""
+    """The scores of one prompt: each row of logits says how likely the next token was."""
 
     def __init__(self, prompt: Sequence[int], top: int) -> None:
-        """Nothing of `prompt` was read; tell `top` of the likeliest tokens with each."""
+        """Begin before the first token of `prompt`; report `top` alternatives with each token."""
         self._prompt = prompt
         self._top = top
         self._scores: list[PromptScore] = []
         self._problem = ""
 
     @property
-    def told(self) -> list[PromptScore]:
-        """Those of the tokens so far, but for the first."""
+    def gathered(self) -> list[PromptScore]:
+        """The scores of the tokens so far, without the first, which has none."""
         return self._scores
 
     def problem(self, end: int) -> str:
-        """Why they are not known, of a prompt that was read up to `end`; "" where they are."""
+        """Return why scores are missing of a prompt read up to `end`; "" if none are."""
         known = len(self._scores)
         if not self._problem and known != min(end, len(self._prompt) - 1):
             self.fail(f"{known} tokens were seen of {end}")
         return self._problem
 
     def fail(self, problem: str) -> None:
-        """It cannot be told which logits are its own."""
+        """Note why it is not known which logits are its own."""
         self._problem = self._problem or problem
 
-    def look(self, position: int, row: NDArray[np.float32]) -> None:
-        """See the logits behind the token at a position."""
+    def observe(self, position: int, row: NDArray[np.float32]) -> None:
+        """Score the token after a position by the logits of that position."""
         known = len(self._scores)
         if position > known:
-            # A prefix cache had what was never seen here.
+            # The prefix cache had tokens whose logits were never seen.
             self.fail(f"position {position} was read after {known} others")
-        # Between two steps the cache may lose the beginning, which is read once more then.
+        # The cache may lose the beginning between two steps; then it is read once more.
         if self._problem or position < known or position + 1 == len(self._prompt):
             return
         token = self._prompt[position + 1]

@@ -38,10 +38,9 @@ class RestGrammars:
         rest = resumed(request.grammar, request.resumptions, self._text(sequence.tokens))
         return rest if rest and self._compiled(rest) is not None else None
 
-    def waits(self, sequence: ScheduledSequence, rest: str | None) -> bool:
-        """Whether a sequence that might run has to wait until its rest's grammar is compiled."""
-        # The gate saw to the grammars of those that begin.
-        if not (sequence.tokens and rest) or self._compiled(rest):
+    def waits(self, rest: str | None) -> bool:
+        """Return whether a sequence has to wait until the grammar of its rest is compiled."""
+        if not rest or self._compiled(rest) is not False:
             return False
         self._missing.add(rest)
         return True

@@ -101,6 +101,17 @@ class Scheduler:
             return True
         return len(self._waiting) > 0 and not self._rest_grammars.missing
 
+    @property
+    def needs_grammar(self) -> bool:
+        """Whether a running sequence has yet to look its compiled grammar up.
+
+        The pipeline does that in the step that makes the first token.
+        """
+        return any(
+            item.added.generation.grammar and not (item.handle and item.handle.answered)
+            for item in self._running
+        )
+
     def add(self, request: SequenceRequest) -> None:
         """Take a sequence; it runs when there is room and it is its turn."""
         self._waiting.add(ScheduledSequence(request))
@@ -273,7 +284,7 @@ class Scheduler:
             self._offer_again(sequence)
         scores: list[PromptScore] = []
         if outputs and sequence.scores and not misattributed:
-            scores, sequence.scores = sequence.scores.told, None
+            scores, sequence.scores = sequence.scores.gathered, None
         logprobs = sequence.request.generation.logprobs
         return [
             SequenceOutput(

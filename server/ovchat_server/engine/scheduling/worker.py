@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from ovchat_server.engine.contract.generation_messages import GenerationLimits, generation_wire
 from ovchat_server.engine.contract.messages import Ready
 from ovchat_server.engine.scheduling.grammar_gate import GrammarGate, Grammars
-from ovchat_server.engine.scheduling.grammar_thread import GrammarThread
+from ovchat_server.engine.scheduling.grammar_thread import Compiler, GrammarThread
 from ovchat_server.engine.scheduling.kv_pool import KvPool
 from ovchat_server.engine.scheduling.scheduler import Scheduler
 from ovchat_server.engine.scheduling.step_budget import StepBudget
@@ -41,12 +41,9 @@ class LoadedPipeline(Pipeline, Protocol):
         """Return how many tokens a block holds."""
         ...
 
-    def compile(self, grammar: str) -> None:
-        """Compile a grammar, so that the step that needs it finds it. In a thread of its own.
-
-        Raises:
-            Exception: It does not compile.
-        """
+    @property
+    def grammar_compiler(self) -> Compiler:
+        """Return what compiles grammars, so that the step that needs one finds it."""
         ...
 
 
@@ -56,7 +53,7 @@ class GenerationWorker:
     def __init__(self, pipeline: LoadedPipeline, spec: GenerationSpec, host: Host) -> None:
         """Generate with a pipeline that was loaded."""
         self.wire = generation_wire()
-        grammars = Grammars(GrammarThread(pipeline.compile, host.wake))
+        grammars = Grammars(GrammarThread(pipeline.grammar_compiler, host.wake))
         options = spec.options
         self._scheduler = Scheduler(
             pipeline,

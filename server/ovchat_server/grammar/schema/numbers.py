@@ -45,10 +45,10 @@ def number_text(shape: Number) -> str:
 
 
 def number_node(shape: Number) -> Node:
-    """The texts of some numbers.
+    """Return the tree of the texts of a shape's numbers.
 
     Raises:
-        SchemaError: There are none, or too many to say which.
+        SchemaError: There are none, or too many multiples to list.
     """
     if shape.step is not None:
         return _multiples(shape, shape.step)
@@ -58,7 +58,7 @@ def number_node(shape: Number) -> Node:
 
 
 def _places(shape: Number) -> int:
-    """How many digits behind the point are enough to come near to both bounds."""
+    """Return the number of decimals that is enough to come close to both bounds."""
     needed = [
         next((size for size in range(MAX_PLACES) if 10**size % bound.denominator == 0), MAX_PLACES)
         for bound in (shape.low, shape.high)
@@ -68,7 +68,7 @@ def _places(shape: Number) -> int:
 
 
 def _limits(shape: Number, unit: Fraction) -> tuple[int, int]:
-    """The least and the greatest of some numbers, in units."""
+    """Return the least and the greatest number of a shape, in units."""
     largest = math.floor((10**DIGITS - 1) / unit)
     low = -largest if shape.low is None else _above(shape.low, unit, strictly=shape.above)
     high = largest if shape.high is None else -_above(-shape.high, unit, strictly=shape.below)
@@ -79,7 +79,7 @@ def _limits(shape: Number, unit: Fraction) -> tuple[int, int]:
 
 
 def _above(bound: Fraction, unit: Fraction, *, strictly: bool) -> int:
-    """The first number of units that is not below a bound, or `strictly` above it."""
+    """Return the least number of units that is at least the bound, or `strictly` above it."""
     first = math.ceil(bound / unit)
     size = 1
     while strictly and float(first * unit) <= float(bound):
@@ -114,7 +114,7 @@ def _multiples(shape: Number, step: Fraction) -> Node:
 
 
 def _by_endings(low: int, high: int, step: int, block: int) -> Iterator[Node]:
-    """The multiples of `step` from `low` to `high`: numbers of some last digits."""
+    """Yield trees of the multiples of `step` from `low` to `high`, by their last digits."""
     first, last = low // block, high // block
     for number in sorted({first, last}):
         least = low % block if number == first else 0
@@ -129,7 +129,7 @@ def _by_endings(low: int, high: int, step: int, block: int) -> Iterator[Node]:
 
 
 def _decimal(number: Fraction) -> str:
-    """A number that is a sum of tenths, hundredths and so on, without an exponent."""
+    """Write a decimal fraction without an exponent."""
     if number.denominator == 1:
         return str(number.numerator)
     places = next(size for size in range(1, 400) if 10**size % number.denominator == 0)

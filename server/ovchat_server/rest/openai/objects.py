@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def chat_completion(completion: Completion) -> JsonObject:
-    """A whole answer to a chat."""
+    """Return a whole answer to a chat."""
     return {
         **_info(completion.info, "chat.completion"),
         "choices": [_choice(choice) for choice in completion.choices],
@@ -38,7 +38,7 @@ def chat_completion(completion: Completion) -> JsonObject:
 
 
 def chat_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
-    """A part of an answer to a chat."""
+    """Return a part of an answer to a chat."""
     return {
         **_info(chunk.info, "chat.completion.chunk"),
         "choices": [_chunk_choice(choice) for choice in chunk.choices],
@@ -47,7 +47,7 @@ def chat_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
 
 
 def text_completion(completion: Completion) -> JsonObject:
-    """A whole text completion."""
+    """Return a whole text completion."""
     return {
         **_info(completion.info, "text_completion"),
         "choices": [
@@ -62,7 +62,7 @@ def text_completion(completion: Completion) -> JsonObject:
 
 
 def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
-    """A part of a text completion: of the same kind as the whole (OpenAI)."""
+    """Return a part of a text completion: the same kind of object as the whole (OpenAI)."""
     return {
         **_info(chunk.info, "text_completion"),
         "choices": [_text_choice(choice, choice.delta.content or "") for choice in chunk.choices],
@@ -71,7 +71,7 @@ def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
 
 
 def model(status: ModelStatus) -> JsonObject:
-    """A model; the context length under vLLM's name, too."""
+    """Return a model; the context length under vLLM's name, too."""
     return {
         "id": status.id,
         "object": "model",
@@ -88,7 +88,7 @@ def model(status: ModelStatus) -> JsonObject:
 
 
 def error(problem: ApiError) -> JsonObject:
-    """OpenAI's error object."""
+    """Return OpenAI's error object."""
     return {
         "error": {
             "message": problem.message,
@@ -182,12 +182,12 @@ def _text_choice(choice: Choice | ChunkChoice, text: str) -> JsonObject:
 
 
 def _prompt_logprobs(tokens: Sequence[PromptToken] | None) -> list[JsonValue] | None:
-    """Whole answers have it, asked for or not (vLLM)."""
+    """Return what whole answers have, asked for or not (vLLM)."""
     return None if tokens is None else [_prompt_token(item) for item in tokens]
 
 
 def _prompt_token(token: PromptToken) -> JsonObject | None:
-    """The token and the likeliest in its place by their ids (vLLM), each once."""
+    """Return the token and the likeliest in its place by their ids (vLLM), each once."""
     if token.itself.logprob is None:
         return None
     return {
@@ -197,7 +197,7 @@ def _prompt_token(token: PromptToken) -> JsonObject | None:
 
 
 def _text_logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
-    """The older form: a list for each kind of fact."""
+    """Return the older form: a list for each kind of fact."""
     if not logprobs:
         return None
     alternatives: list[JsonValue] = [_by_text(item.alternatives) or None for item in logprobs]
@@ -210,7 +210,7 @@ def _text_logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None
 
 
 def _by_text(alternatives: Sequence[Alternative]) -> JsonObject:
-    """The likelier of two tokens of the same text comes first, and stays."""
+    """Return log probabilities by text; of two tokens with the same one the likelier stays."""
     numbers: JsonObject = {}
     for item in alternatives:
         numbers.setdefault(item.text, item.logprob)
@@ -218,7 +218,7 @@ def _by_text(alternatives: Sequence[Alternative]) -> JsonObject:
 
 
 def _chunk_usage(chunk: Chunk, options: StreamOptions) -> JsonObject:
-    """Where usage was asked for, every chunk has the key."""
+    """Return the usage: every chunk has the key where it was asked for."""
     if not (options.include_usage or options.continuous_usage):
         return {}
     return {"usage": None if chunk.usage is None else _usage(chunk.usage)}

@@ -13,8 +13,8 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from ovchat_server.engine.genai.hooked_model import GRAPH, tapped_model
-from ovchat_server.engine.genai.logits_hook import logits_tap
+from ovchat_server.engine.genai.hooked_model import GRAPH, hooked_model
+from ovchat_server.engine.genai.logits_hook import logits_hook
 from tests.conftest import EXACT, ROOT
 
 if TYPE_CHECKING:
@@ -45,15 +45,15 @@ def logits(folder: str | Path, *extensions: Any) -> np.ndarray:
 
 
 def operations() -> int:
-    return sum(type(item).__name__ == "LogitsTap" for item in gc.get_objects())
+    return sum(type(item).__name__ == "LogitsHook" for item in gc.get_objects())
 
 
 def test_a_step_leaves_nothing_behind() -> None:
-    with tapped_model(str(ROOT / "models/successor"), "CPU") as tapped:
-        assert tapped is not None
+    with hooked_model(str(ROOT / "models/successor"), "CPU") as hooked:
+        assert hooked is not None
         core = ov.Core()
-        core.add_extension(logits_tap(lambda *_: None))
-        compiled = core.compile_model(Path(tapped) / GRAPH, "CPU", EXACT)
+        core.add_extension(logits_hook(lambda *_: None))
+        compiled = core.compile_model(Path(hooked) / GRAPH, "CPU", EXACT)
     request = compiled.create_infer_request()
     found = []
     for length in range(1, 11):
@@ -76,9 +76,9 @@ def test_the_folder_stays_as_it_is_and_the_other_one_goes(name: str) -> None:
     folder = ROOT / "models" / name
     before = digests(folder)
 
-    with tapped_model(str(folder), "CPU") as tapped:
-        assert tapped is not None
-        inside = Path(tapped)
+    with hooked_model(str(folder), "CPU") as hooked:
+        assert hooked is not None
+        inside = Path(hooked)
         assert {item.name for item in inside.iterdir()} == {item.name for item in folder.iterdir()}
         assert [item.name for item in inside.iterdir() if not item.is_symlink()] == [GRAPH]
 
@@ -93,8 +93,8 @@ def test_the_other_folder_goes_where_loading_fails() -> None:
 
     def load() -> None:
         nonlocal inside
-        with tapped_model(str(folder), "CPU") as tapped:
-            inside = Path(tapped or "")
+        with hooked_model(str(folder), "CPU") as hooked:
+            inside = Path(hooked or "")
             assert inside.is_dir()
             raise RuntimeError("it does not load")
 
@@ -108,18 +108,18 @@ def test_the_other_folder_goes_where_loading_fails() -> None:
 def test_a_folder_may_be_told_relative_to_where_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "models")
 
-    with tapped_model("successor", "CPU") as tapped:
-        assert all(item.exists() for item in Path(tapped or "").iterdir())
+    with hooked_model("successor", "CPU") as hooked:
+        assert all(item.exists() for item in Path(hooked or "").iterdir())
 
 
 def test_beside_compiled_models_it_is_kept_and_made_once(tmp_path: Path) -> None:
     folder, cache = ROOT / "models/successor", tmp_path / "not there/yet"
     found = []
     for _ in range(2):
-        with tapped_model(str(folder), "CPU", str(cache)) as tapped:
-            found.append(tapped)
-            written = (Path(tapped or "") / GRAPH).stat().st_mtime_ns
-            assert (Path(tapped or "") / "openvino_model.bin").resolve() == (
+        with hooked_model(str(folder), "CPU", str(cache)) as hooked:
+            found.append(hooked)
+            written = (Path(hooked or "") / GRAPH).stat().st_mtime_ns
+            assert (Path(hooked or "") / "openvino_model.bin").resolve() == (
                 folder / "openvino_model.bin"
             )
     assert len(set(found)) == 1
@@ -134,23 +134,23 @@ def test_what_is_kept_of_a_model_that_has_changed_is_not_taken(tmp_path: Path) -
     for change in ("", "openvino_model.bin", GRAPH, "another file"):
         if change:
             (folder / change).touch()
-        with tapped_model(str(folder), "CPU", str(tmp_path / "cache")) as tapped:
-            found.add(tapped)
+        with hooked_model(str(folder), "CPU", str(tmp_path / "cache")) as hooked:
+            found.add(hooked)
     assert len(found) == 4
 
 
 def test_nothing_is_kept_of_what_cannot_be_tapped(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     cache = tmp_path / "cache"
-    with tapped_model(str(tmp_path / "model"), "CPU", str(cache)) as tapped:
-        assert tapped is None
+    with hooked_model(str(tmp_path / "model"), "CPU", str(cache)) as hooked:
+        assert hooked is None
     assert not [*cache.iterdir()]
 
 
 @pytest.mark.parametrize("device", ["GPU", "GPU.1", "AUTO", "NPU"])
 def test_only_the_cpu_runs_it(device: str) -> None:
-    with tapped_model(str(ROOT / "models/successor"), device) as tapped:
-        assert tapped is None
+    with hooked_model(str(ROOT / "models/successor"), device) as hooked:
+        assert hooked is None
 
 
 def other_end(root: ET.Element) -> None:
@@ -185,13 +185,13 @@ def test_a_graph_of_another_form_is_left_alone(
 ) -> None:
     tree = ET.parse(ROOT / "models/successor" / GRAPH)
     tree.write(tmp_path / GRAPH)
-    with tapped_model(str(tmp_path), "CPU") as tapped:
-        assert tapped is not None
+    with hooked_model(str(tmp_path), "CPU") as hooked:
+        assert hooked is not None
     edit(tree.getroot())
     tree.write(tmp_path / GRAPH)
 
-    with tapped_model(str(tmp_path), "CPU") as tapped:
-        assert tapped is None
+    with hooked_model(str(tmp_path), "CPU") as hooked:
+        assert hooked is None
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -213,11 +213,11 @@ def test_the_model_says_the_same_and_what_is_added_to_it(name: str) -> None:
             assert not room.any()
             room += values
 
-    with tapped_model(str(folder), "CPU") as tapped:
+    with hooked_model(str(folder), "CPU") as hooked:
         adding = False
-        same = logits(tapped or "", logits_tap(look))
+        same = logits(hooked or "", logits_hook(look))
         adding = True
-        changed = logits(tapped or "", logits_tap(look))
+        changed = logits(hooked or "", logits_hook(look))
 
     np.testing.assert_allclose(same, plain, atol=1e-4)
     np.testing.assert_allclose(changed, plain + values, atol=1e-4)

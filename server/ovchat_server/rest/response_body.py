@@ -1,4 +1,4 @@
-"""Bytes of HTTP bodies: JSON in, JSON and server-sent events out."""
+"""JSON and server-sent events as HTTP bodies, and JSON in headers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from google.api import httpbody_pb2
 
-from ovchat_server.api.errors import (
-    MalformedBodyError,
-    UnsupportedMediaTypeError,
-    shortened,
-)
-from ovchat_server.api.limits import DEFAULT_LIMITS
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import grpc.aio
 
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.api.limits import Limits
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
@@ -30,44 +22,13 @@ MAX_NAMED_PARAMETERS = 20
 MAX_NAME_CHARACTERS = 40
 
 
-def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMITS) -> JsonObject:
-    """The object that a request's body holds.
-
-    It may be deeper than `limits` allow: they are checked where fields are read. What cannot even
-    be parsed is far beyond them.
-
-    Raises:
-        UnsupportedMediaTypeError: The body says that it is something else.
-        MalformedBodyError: It is no JSON, or no object.
-    """
-    kind = body.content_type.partition(";")[0].strip().lower()
-    if kind not in {"", JSON} and not kind.endswith("+json"):
-        raise UnsupportedMediaTypeError(
-            f"The body must be {JSON}, but its content-type is {shortened(body.content_type)!r}."
-        )
-    try:
-        value = msgspec.json.decode(body.data)
-    except msgspec.DecodeError as error:
-        raise MalformedBodyError(f"The body is not valid JSON: {error}.") from error
-    except UnicodeDecodeError as error:
-        raise MalformedBodyError("The body is not valid JSON: it is not UTF-8.") from error
-    except RecursionError as error:
-        raise MalformedBodyError(
-            "The body is nested too deep to be read; "
-            f"a parameter may have {limits.max_json_depth} levels."
-        ) from error
-    if not isinstance(value, dict):
-        raise MalformedBodyError("The body must be a JSON object.")
-    return value
-
-
 def json_body(value: JsonObject) -> httpbody_pb2.HttpBody:
-    """A whole JSON answer."""
+    """Return a whole JSON answer."""
     return httpbody_pb2.HttpBody(content_type=JSON, data=msgspec.json.encode(value))
 
 
 def json_pieces(value: JsonObject) -> Iterator[httpbody_pb2.HttpBody]:
-    """A whole JSON answer of any length: Envoy refuses a message of 8 MiB and more.
+    """Cut a JSON answer of any length into messages: Envoy refuses one of 8 MiB and more.
 
     What takes long is done when this returns: the pieces are cut from it one by one.
     """
@@ -90,7 +51,7 @@ def event_stream(events: bytes) -> httpbody_pb2.HttpBody:
 
 
 def ascii_json(value: JsonObject) -> str:
-    """JSON that fits into a header: all but printable ASCII escaped."""
+    """Return JSON that fits into a header: all but printable ASCII escaped."""
     text = msgspec.json.encode(value).decode()
     # DEL is ASCII, but gRPC refuses to send it in a header.
     return "".join(char if " " <= char <= "~" else _escaped(char) for char in text)
@@ -103,7 +64,7 @@ async def name_ignored(names: Sequence[str], context: grpc.aio.ServicerContext[A
 
 
 def header_list(names: Sequence[str]) -> str:
-    """Names a caller chose, fit for a header."""
+    """List names that a caller chose, fit for a header."""
     return ", ".join(
         ascii_json([name[:MAX_NAME_CHARACTERS]])[2:-2]  # type: ignore[arg-type]
         for name in names[:MAX_NAMED_PARAMETERS]

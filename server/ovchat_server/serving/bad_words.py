@@ -1,0 +1,55 @@
+"""`bad_words` as sequences of tokens that the answer must not hold."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.worker_pool import WorkerPool
+    from ovchat_server.tokenizer.huggingface import Tokenizer
+
+# As long as a prompt, of which each choice has a copy on its way to the engine, too.
+MAX_BANNED_TOKENS = 4096
+
+
+async def banned_sequences(
+    model: ServedModel, bad_words: Sequence[str], workers: WorkerPool
+) -> tuple[tuple[int, ...], ...]:
+    """Tokenise bad words, and return each sequence of tokens once.
+
+    Raises:
+        InvalidRequestError: They have too many tokens.
+    """
+    if not bad_words:
+        return ()
+    sequences = await workers.run(partial(_tokenise, model.files.tokenizer, bad_words))
+    size = model.files.vocabulary_size
+    # What the model has no token for, it never generates.
+    known = tuple(tokens for tokens in sequences if max(tokens) < size)
+    if (count := sum(map(len, known))) > MAX_BANNED_TOKENS:
+        complaint = f"make {count} tokens; at most {MAX_BANNED_TOKENS} are looked for."
+        raise InvalidRequestError.about("bad_words", complaint)
+    return known
+
+
+def _tokenise(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    found = (tokens for word in words for tokens in _spellings(tokenizer, word.lstrip()))
+    return tuple(dict.fromkeys(found))
+
+
+def _spellings(tokenizer: Tokenizer, word: str) -> Iterator[tuple[int, ...]]:
+    """The tokens of a word where a text begins with it, and where it follows others (vLLM)."""
+    first = tuple(tokenizer.encode(word))
+    if not first:
+        return
+    yield first
+    # Where the space is a token by itself, the first ones are part of these.
+    later = tuple(tokenizer.encode(f" {word}"))
+    if len(later) == len(first) and later[0] != first[0]:
+        yield later

@@ -1,0 +1,100 @@
+"""The context window: how many tokens the prompt and the answer of a request may have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import ContextLengthExceededError
+from ovchat_server.api.field_path import FieldPath
+from ovchat_server.api.generation import TruncationSide
+
+if TYPE_CHECKING:
+    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.serving.models import ServedModel
+
+
+class ContextWindow:
+    """The tokens that a model has room for in one request, prompt and answer together.
+
+    While the model loads, the size of its engine's KV cache is unknown. Then only the length
+    that the model was made for counts, and `Engine.generate` says that it does not answer yet.
+    """
+
+    def __init__(self, model: ServedModel, params: GenerationParams) -> None:
+        """Read the engine's status as it is now."""
+        status = model.engine.status
+        self._ending, self._truncation, self._beams = params.ending, params.truncation, params.beams
+        self._default_max_tokens = model.files.defaults.max_tokens
+        # The beams of a search share the KV cache, so each has less of it.
+        self._search_lengths = status.search_lengths
+        self._longest = self._length = status.context_length or model.files.context_length
+        if self._beams and status.context_length:
+            self._length = status.search_lengths[self._beams.width - 1]
+
+    def truncate(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the tokens of a prompt, truncated where and as the request asks for it."""
+        truncation = self._truncation
+        if truncation is None:
+            return tokens
+        keep = truncation.tokens
+        if keep is None:
+            answer = self._ending.max_tokens or max(self._ending.min_tokens, 1)
+            keep = max(self._length - answer, 1)
+        if len(tokens) <= keep:
+            return tokens
+        return tokens[-keep:] if truncation.side is TruncationSide.LEFT else tokens[:keep]
+
+    def check_prompt(self, field: FieldPath, tokens: int) -> None:
+        """Refuse a prompt that leaves no room for an answer.
+
+        Args:
+            field: What the caller named it.
+            tokens: Its length.
+
+        Raises:
+            ContextLengthExceededError: It is too long.
+        """
+        max_tokens = self._ending.max_tokens
+        # Without an answer the prompt alone may fill the window.
+        shortest_answer = 0 if max_tokens == 0 else 1
+        if tokens + shortest_answer <= self._length:
+            return
+        for answer in (max_tokens or shortest_answer, shortest_answer):
+            self._check_beam_width(tokens + answer)
+        raise ContextLengthExceededError.of_prompt(field, tokens, self._longest)
+
+    def max_tokens(self, prompt_tokens: int) -> int:
+        """Return the most tokens to generate behind a prompt that fits.
+
+        Raises:
+            ContextLengthExceededError: The answer that the request asks for does not fit.
+        """
+        ending, left = self._ending, self._length - prompt_tokens
+        if ending.max_tokens is not None and ending.max_tokens > left:
+            self._check_beam_width(prompt_tokens + ending.max_tokens)
+            raise ContextLengthExceededError.of_answer(
+                ending.max_tokens_field, ending.max_tokens, prompt_tokens, self._length
+            )
+        if ending.min_tokens > left:
+            raise ContextLengthExceededError.of_answer(
+                FieldPath.of("min_tokens"), ending.min_tokens, prompt_tokens, self._length
+            )
+        if ending.max_tokens is not None:
+            return ending.max_tokens
+        # The model's own default is a wish, not a limit: it never makes a request impossible.
+        return min(max(self._default_max_tokens or left, ending.min_tokens), left)
+
+    def _check_beam_width(self, tokens: int) -> None:
+        """Refuse the width of a search in which `tokens` do not fit, where a narrower one would do.
+
+        Raises:
+            ContextLengthExceededError: Names the width that would do.
+        """
+        beams = self._beams
+        if beams is None:
+            return
+        lengths = self._search_lengths[: beams.width]
+        if fitting := sum(length >= tokens for length in lengths):
+            raise ContextLengthExceededError.of_search(
+                beams.field, beams.width, fitting, lengths[-1]
+            )

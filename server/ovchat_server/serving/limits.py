@@ -1,0 +1,109 @@
+"""The limits of a model, each checked once for a request and before anything expensive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.field_path import ErrorText, FieldPath
+from ovchat_server.serving.context import ContextWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.render import RenderedPrompt
+
+
+def check_limits(
+    model: ServedModel, params: GenerationParams, prompts: Sequence[RenderedPrompt]
+) -> list[int]:
+    """Check that a model can do what is asked for, and has room for it.
+
+    Args:
+        model: Who is to answer.
+        params: What to generate.
+        prompts: From what.
+
+    Returns:
+        The most tokens to generate for each prompt.
+
+    Raises:
+        ContextLengthExceededError: Prompt and answer do not fit.
+        InvalidRequestError: A prompt is empty, a token is none of the model's, or its device
+            cannot do what is asked for.
+    """
+    size = model.files.vocabulary_size
+    _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
+    _check_tokens(size, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
+    if not model.engine.status.capabilities.sees_logits:
+        _check_needs_no_logits(params)
+    _check_biased_tokens(size, params)
+    window = ContextWindow(model, params)
+    for prompt in prompts:
+        if not prompt.tokens:
+            # The engine takes none, and ends all it runs when it is given one.
+            raise InvalidRequestError.about(prompt.field, "makes an empty prompt.")
+        _check_tokens(size, prompt.field, prompt.tokens)
+        window.check_prompt(prompt.field, len(prompt.tokens))
+    return [window.max_tokens(len(prompt.tokens)) for prompt in prompts]
+
+
+def check_prompt_logprobs(
+    params: GenerationParams, prompts: Sequence[RenderedPrompt], maximum: int, copies: int
+) -> None:
+    """Check how many log probabilities of prompts an answer would hold.
+
+    Args:
+        params: Say which are asked for.
+        prompts: Whose tokens' log probabilities they are.
+        maximum: The most that an answer may hold.
+        copies: How many times the answer holds those of each prompt.
+
+    Raises:
+        InvalidRequestError: They are more.
+    """
+    asked = params.prompt_alternatives()
+    each = sum(1 + alternatives for alternatives in asked.values())
+    count = sum(len(prompt.tokens) for prompt in prompts) * each * copies
+    if count > maximum:
+        first, *others = asked
+        text = ErrorText.of(
+            first,
+            *(ErrorText.of(" and ", other) for other in others),
+            f" asked for {count} log probabilities of prompts, all choices together, of which at "
+            f"most {maximum} are told: ask for fewer alternatives or choices, or of fewer tokens.",
+        )
+        raise InvalidRequestError.of([Violation(first, text)])
+
+
+def _check_tokens(vocabulary_size: int, field: FieldPath, tokens: Sequence[int]) -> None:
+    """Refuse tokens that the model does not have: the engine would read past its tables."""
+    if not tokens or max(tokens) < vocabulary_size:
+        return
+    index = next(index for index, token in enumerate(tokens) if token >= vocabulary_size)
+    complaint = f"is {tokens[index]}, but the model's vocabulary has {vocabulary_size} tokens."
+    raise InvalidRequestError.about(field / index, complaint)
+
+
+def _check_biased_tokens(vocabulary_size: int, params: GenerationParams) -> None:
+    biases = params.sampling.logit_bias
+    if unknown := [str(token) for token, _ in biases if token >= vocabulary_size]:
+        complaint = f"is no token: the model's vocabulary has {vocabulary_size} tokens."
+        raise InvalidRequestError.of(
+            [Violation.of(FieldPath.of("logit_bias", token), complaint) for token in unknown]
+        )
+
+
+def _check_needs_no_logits(params: GenerationParams) -> None:
+    alternatives = [params.top_logprobs_field] if params.top_logprobs else []
+    changes = map(FieldPath.of, params.sampling.logit_changes())
+    if asked := dict.fromkeys((*changes, *alternatives, *params.prompt_alternatives())):
+        complaint = (
+            "is not supported by this model here: the plugin of the device that it runs on has "
+            "no operation to see the logits."
+        )
+        raise InvalidRequestError.of(
+            [Violation.of(field, complaint, "unsupported_parameter") for field in asked]
+        )

@@ -1,0 +1,116 @@
+"""Render: from requests to the tokens of their prompts. Synchronous, for worker threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.chat import PromptEnding, ToolMode
+from ovchat_server.api.errors import ContextLengthExceededError
+from ovchat_server.api.field_path import FieldPath
+from ovchat_server.chat.prompt import Conversation
+from ovchat_server.serving.context import ContextWindow
+
+if TYPE_CHECKING:
+    from ovchat_server.api.chat import ChatRequest
+    from ovchat_server.api.text import TextPrompt, TextRequest
+    from ovchat_server.chat.prompt import Prompt
+    from ovchat_server.serving.models import ServedModel
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """A prompt as the engine gets it.
+
+    Attributes:
+        field: What the caller named it.
+        tokens: Truncated as the request asks; not checked yet.
+        text: Of a chat's prompt, the whole text. Of a text completion's, the text to echo; ""
+            where it is not echoed.
+        inside_reasoning: It ends inside the model's reasoning, so the answer begins there.
+    """
+
+    field: FieldPath
+    tokens: tuple[int, ...]
+    text: str = ""
+    inside_reasoning: bool = False
+
+
+def render_chat(model: ServedModel, request: ChatRequest) -> RenderedPrompt:
+    """Render the messages of a chat.
+
+    Raises:
+        ContextLengthExceededError: The prompt surely does not fit, and is not to be truncated.
+        InvalidRequestError: See PromptRenderer.render.
+    """
+    params = request.generation
+    max_tokens = None if params.truncation else model.files.context_length
+    prompt = render_conversation(model, request, max_tokens)
+    if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
+        inside_reasoning = model.dialects.left_open(request.messages[-1].content or "")
+    else:
+        inside_reasoning = model.dialects.opened_by(prompt.text)
+    tokens = ContextWindow(model, params).truncate(prompt.tokens)
+    return RenderedPrompt(FieldPath.of("messages"), tokens, prompt.text, inside_reasoning)
+
+
+def render_conversation(
+    model: ServedModel, request: ChatRequest, max_tokens: int | None = None
+) -> Prompt:
+    """Render the prompt of a conversation by the model's template, and tokenise it.
+
+    Args:
+        model: Whose template and tokenizer to use.
+        request: Its messages, tools, documents and arguments of the template are rendered.
+        max_tokens: A text that surely has more is not tokenised.
+
+    Raises:
+        ContextLengthExceededError: It surely has more than `max_tokens`.
+        InvalidRequestError: See PromptRenderer.render.
+    """
+    conversation = Conversation(
+        request.messages,
+        () if request.tool_choice.mode is ToolMode.NONE else request.tools,
+        request.template_arguments,
+        request.documents,
+        request.prompt_ending,
+    )
+    return model.renderer.render(conversation, max_tokens)
+
+
+def render_texts(model: ServedModel, request: TextRequest) -> list[RenderedPrompt]:
+    """Tokenise the prompts of a text completion, in their order.
+
+    Raises:
+        ContextLengthExceededError: One surely does not fit, and is not to be truncated.
+    """
+    window = ContextWindow(model, request.generation)
+    return [
+        _render_text(model, request, window, *prompt)
+        for prompt in zip(request.prompt_fields, request.prompts, strict=True)
+    ]
+
+
+def _render_text(
+    model: ServedModel,
+    request: TextRequest,
+    window: ContextWindow,
+    field: FieldPath,
+    prompt: TextPrompt,
+) -> RenderedPrompt:
+    tokenizer, context = model.files.tokenizer, model.files.context_length
+    truncation = request.generation.truncation
+    if isinstance(prompt, str):
+        fewest = tokenizer.fewest_tokens(prompt)
+        if fewest > context and not truncation:
+            raise ContextLengthExceededError.of_prompt(field, fewest, context)
+        tokens = tuple(tokenizer.encode(prompt, special_tokens=request.special_tokens))
+    else:
+        tokens = prompt
+    tokens = window.truncate(tokens)
+    if not request.echo:
+        return RenderedPrompt(field, tokens)
+    if isinstance(prompt, str) and not truncation:
+        return RenderedPrompt(field, tokens, prompt)
+    # A prompt that does not fit is refused by the limits: nobody sees its text.
+    return RenderedPrompt(field, tokens, tokenizer.decode(tokens[:context], special_tokens=True))

@@ -1,0 +1,26 @@
+"""What is served, for every door the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ovchat_server.serving.chat import ChatCompletions
+    from ovchat_server.serving.codec_workers import CodecWorkers
+    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.text import TextCompletions
+    from ovchat_server.serving.tokenization import Tokenization
+    from ovchat_server.serving.versions import Versions
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services, and where doors read requests and encode answers."""
+
+    chat: ChatCompletions
+    texts: TextCompletions
+    tokenization: Tokenization
+    models: ModelRegistry
+    versions: Versions
+    workers: CodecWorkers
