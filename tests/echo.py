@@ -64,13 +64,14 @@ def load(spec: bytes, host: Host) -> Worker[EchoRequest, EchoOutput, EchoLimits]
 
 
 class EchoWorker:
-    """Returns a character of each text in every step."""
+    """Returns a character of each text in every step; suspects first, one after the other."""
 
     def __init__(self, spec: EchoSpec, host: Host) -> None:
         self.wire = echo_wire()
         self._host = host
         self._left: dict[int, str] = {}
         self._new: list[int] = []
+        self._suspects: list[int] = []
         self.ready = Ready(
             EchoLimits(spec.max_characters), self.load(), Capabilities(pictures=True)
         )
@@ -78,12 +79,13 @@ class EchoWorker:
     def add(self, request: EchoRequest) -> None:
         self._left[request.id] = request.text
         if request.suspect:
-            self._host.isolate(request.id)
+            self._suspects.append(request.id)
         else:
             self._new.append(request.id)
 
     def cancel(self, identifier: int) -> None:
         self._left.pop(identifier, None)
+        self._suspects = [item for item in self._suspects if item != identifier]
 
     def poll(self) -> None:
         pass
@@ -94,7 +96,11 @@ class EchoWorker:
 
     def step(self) -> Report[EchoOutput]:
         outputs = []
-        for identifier, text in [*self._left.items()]:
+        suspects, self._suspects = self._suspects[:1], self._suspects[1:]
+        for suspect in suspects:
+            self._host.isolate(suspect)
+        for identifier in suspects or [*self._left]:
+            text = self._left[identifier]
             if text[0] == DEADLY:
                 os._exit(1)
             self._left[identifier] = text[1:]
@@ -102,6 +108,8 @@ class EchoWorker:
             outputs.append(EchoOutput(identifier, text[0], finish))
             if finish:
                 del self._left[identifier]
+        if suspects:
+            self._host.isolate(None)
         admitted, self._new = self._new, []
         return Report(outputs, self.load(), admitted)
 
