@@ -10,6 +10,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
@@ -22,6 +23,7 @@ from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
+from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.models import ModelRegistry
@@ -94,9 +96,10 @@ class Server:
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
+        formats = AnswerFormats(GrammarCache())
         services = Services(
-            Completions(ChatEndpoint(), self._models, workers, settings.limits, timeout),
-            Completions(TextEndpoint(), self._models, workers, settings.limits, timeout),
+            Completions(ChatEndpoint(formats), self._models, workers, settings.limits, timeout),
+            Completions(TextEndpoint(formats), self._models, workers, settings.limits, timeout),
             Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
             self._models,
             installed_versions(),

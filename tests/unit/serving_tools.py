@@ -14,6 +14,8 @@ from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
+from ovchat_server.grammar.cache import GrammarCache
+from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ModelRegistry, ServedModel
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.text import TextCompletions
 
 WORKERS = WorkerPool("test", 1)
+FORMATS = AnswerFormats(GrammarCache())
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100
@@ -102,12 +105,12 @@ class ScriptedEngine:
 
 def chats(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
-    return Completions(ChatEndpoint(), ModelRegistry([model]), WORKERS, limits)
+    return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
 
 
 def texts(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
     """The pipeline of text completions with one model."""
-    return Completions(TextEndpoint(), ModelRegistry([model]), WORKERS, limits)
+    return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
 
 
 def served(
