@@ -11,10 +11,16 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from ovchat.v1 import (
+    chat_service_pb2,
     chat_service_pb2_grpc,
+    completion_service_pb2,
     completion_service_pb2_grpc,
+    model_service_pb2,
     model_service_pb2_grpc,
+    rest_service_pb2,
+    server_service_pb2,
     server_service_pb2_grpc,
+    tokenizer_service_pb2,
     tokenizer_service_pb2_grpc,
 )
 from ovchat_server.api.models import Capability, ModelState
@@ -42,12 +48,15 @@ if TYPE_CHECKING:
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
 
-CHAT_SERVICE = "ovchat.v1.ChatService"
-COMPLETION_SERVICE = "ovchat.v1.CompletionService"
-MODEL_SERVICE = "ovchat.v1.ModelService"
-REST_SERVICE = "ovchat.v1.RestService"
-SERVER_SERVICE = "ovchat.v1.ServerService"
-TOKENIZER_SERVICE = "ovchat.v1.TokenizerService"
+# By way of their descriptors, which reflection finds only where they are imported.
+CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
+COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
+    "CompletionService"
+].full_name
+MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
+REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
+SERVER_SERVICE = server_service_pb2.DESCRIPTOR.services_by_name["ServerService"].full_name
+TOKENIZER_SERVICE = tokenizer_service_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
 # They answer whether or not an engine runs.
 ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
 
