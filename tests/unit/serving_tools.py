@@ -12,7 +12,10 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
-from ovchat_server.engine.contract.generation import ANONYMOUS, EngineStatus, GeneratedTokens
+from ovchat_server.engine.contract.engine import ANONYMOUS
+from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
+from ovchat_server.grammar.cache import GrammarCache
+from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ModelRegistry, ServedModel
@@ -27,17 +30,19 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ovchat_server.api.limits import Limits
-    from ovchat_server.engine.contract.generation import Caller, GenerationRequest
+    from ovchat_server.engine.contract.engine import Caller
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.text import TextCompletions
 
 WORKERS = WorkerPool("test", 1)
+FORMATS = AnswerFormats(GrammarCache())
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100
 # Of a search: half, a third and a quarter.
 SEARCH_LENGTHS = (CONTEXT, 50, 33, 25)
-READY = EngineStatus(ModelState.READY, CONTEXT, SEARCH_LENGTHS)
+READY = GenerationStatus(ModelState.READY, context_length=CONTEXT, search_lengths=SEARCH_LENGTHS)
 
 
 class ScriptedGeneration:
@@ -78,7 +83,7 @@ class ScriptedEngine:
     """Remembers what it was asked."""
 
     pieces: Sequence[GeneratedTokens] = ()
-    status: EngineStatus = READY
+    status: GenerationStatus = READY
     asked: list[GenerationRequest] = field(default_factory=list)
     askers: list[Caller] = field(default_factory=list)
     full: bool = False
@@ -100,12 +105,12 @@ class ScriptedEngine:
 
 def chats(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
-    return Completions(ChatEndpoint(), ModelRegistry([model]), WORKERS, limits)
+    return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
 
 
 def texts(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
     """The pipeline of text completions with one model."""
-    return Completions(TextEndpoint(), ModelRegistry([model]), WORKERS, limits)
+    return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
 
 
 def served(

@@ -30,6 +30,7 @@ from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import (
+    FORMATS,
     TOKENIZER,
     WORKERS,
     ScriptedEngine,
@@ -67,8 +68,8 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
     return Services(
-        Completions(ChatEndpoint(), models, WORKERS, DEFAULT_LIMITS),
-        Completions(TextEndpoint(), models, WORKERS, DEFAULT_LIMITS),
+        Completions(ChatEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
+        Completions(TextEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
         Tokenization(models, WORKERS),
         models,
         Versions("", "", ""),

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
 from ovchat_server.chat.dialects.base import ParserOptions
-from ovchat_server.serving.answer_form import answer_form, reasoning_before
 from ovchat_server.serving.plan import assembly_options
+from ovchat_server.serving.reasoning import reasoning_before
 from ovchat_server.serving.render import render_chat
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.chat.assembler import AssemblyOptions
-    from ovchat_server.serving.answer_form import AnswerForm
+    from ovchat_server.serving.answer_format import AnswerFormat, AnswerFormats
     from ovchat_server.serving.models import ServedModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
@@ -38,8 +38,9 @@ class ChatEndpoint:
     id_prefix = "chatcmpl"
     repeats_prompts = False
 
-    def __init__(self) -> None:
-        """Know nothing of any model yet."""
+    def __init__(self, formats: AnswerFormats) -> None:
+        """Answer in `formats`, and know nothing of any model yet."""
+        self._formats = formats
         # The same for all requests to a model, which has a tokenizer of its own.
         self._control_markup: WeakKeyDictionary[Tokenizer, ControlMarkup] = WeakKeyDictionary()
 
@@ -53,27 +54,27 @@ class ChatEndpoint:
         request: ChatRequest,
         prompts: Sequence[RenderedPrompt],
         workers: WorkerPool,
-    ) -> AnswerForm:
+    ) -> AnswerFormat:
         """Compile the grammar of the response format and of the tools' calls."""
         [prompt] = prompts
         reasoning = reasoning_before(model, request, prompt.text, opened=prompt.inside_reasoning)
-        return await answer_form(model, request, reasoning, workers)
+        return await self._formats.of_chat(model, request, reasoning, workers)
 
     def assembly(
         self,
         model: ServedModel,
         request: ChatRequest,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerForm,
+        answer_format: AnswerFormat,
     ) -> list[AssemblyOptions]:
         """Return how to find reasoning and calls in the choices; the same for all of them."""
         [prompt] = prompts
-        options = assembly_options(model, request.generation, constrained=form.bound)
+        options = assembly_options(model, request.generation, constrained=answer_format.bound)
         hidden, dropped = ((), frozenset()) if options.special_tokens else self._markup(model)
         choice = request.tool_choice
         offered = request.tools and choice.mode is not ToolMode.NONE
         # An answer that has to begin with its format is not looked through for reasoning.
-        unreasoned = form.bound and not form.reasoned
+        unreasoned = answer_format.bound and not answer_format.reasoned
         dialects = (
             dataclasses.replace(model.dialects, reasoning=None) if unreasoned else (model.dialects)
         )
@@ -83,7 +84,9 @@ class ChatEndpoint:
             dropped_tokens=dropped,
             parser=partial(
                 dialects.parser,
-                ParserOptions(request.tools, trusted=form.trusted, leading=form.leading)
+                ParserOptions(
+                    request.tools, trusted=answer_format.trusted, leading=answer_format.leading
+                )
                 if offered
                 else None,
                 opened=prompt.inside_reasoning,
@@ -91,7 +94,7 @@ class ChatEndpoint:
             ),
             marks_reasoning=dialects.reasoning is not None,
             include_reasoning=request.include_reasoning,
-            single_call=not (choice.parallel or form.trusted),
+            single_call=not (choice.parallel or answer_format.trusted),
             call_tags=request.call_tags,
         )
         return [options] * request.generation.n

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.generation import GenerationParams, SamplingParams
+    from ovchat_server.serving.answer_format import Grammar
     from ovchat_server.serving.model_files import GenerationDefaults
     from ovchat_server.serving.render import RenderedPrompt
-    from ovchat_server.serving.structured_output import Grammar
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ def _of_choice(request: GenerationRequest, number: int, *, first: bool) -> Gener
 
 
 def _folded(seed: int) -> int:
-    """64 bits in the 32 that the engine's generator takes; those that fit stay as they are."""
+    """Return a seed in the 32 bits that the engine takes: itself where it fits, else a hash."""
     return seed if 0 <= seed < SEEDS else zlib.crc32(seed.to_bytes(8, "big", signed=True))
 
 

@@ -21,6 +21,7 @@ from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import generation_requests, resolve_sampling
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
+from ovchat_server.serving.models import ServedModel
 from ovchat_server.serving.plan import Plan, completion_info, engine_params, generates
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
-    from ovchat_server.serving.answer_form import AnswerForm
-    from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.serving.answer_format import AnswerFormat
+    from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
 
@@ -63,7 +64,7 @@ class Endpoint(Protocol[RequestT_contra]):
         request: RequestT_contra,
         prompts: Sequence[RenderedPrompt],
         workers: WorkerPool,
-    ) -> AnswerForm:
+    ) -> AnswerFormat:
         """Compile the grammar that the answer has to follow.
 
         Raises:
@@ -77,7 +78,7 @@ class Endpoint(Protocol[RequestT_contra]):
         model: ServedModel,
         request: RequestT_contra,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerForm,
+        answer_format: AnswerFormat,
     ) -> Iterable[AssemblyOptions]:
         """Return how to assemble each choice, prompt by prompt."""
         ...
@@ -123,7 +124,7 @@ class Completions(Generic[RequestT]):
         """
         deadline = Deadline(self._request_timeout)
         async with deadline.limit():
-            model = self._models.get(request.model)
+            model = self._models.get_as(ServedModel, request.model)
             params = engine_params(request.generation)
             if generates(params):
                 # Before anything expensive: nobody's prompt is rendered in vain.
@@ -145,10 +146,10 @@ class Completions(Generic[RequestT]):
         copies = request.generation.n if endpoint.repeats_prompts else 1
         check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs, copies)
         banned = await banned_sequences(model, params.sampling.bad_words, self._workers)
-        form = await endpoint.constrain(model, request, prompts, self._workers)
+        answer_format = await endpoint.constrain(model, request, prompts, self._workers)
         sampling = resolve_sampling(params.sampling, model.files.defaults, banned)
         requests = (
-            generation_requests(params, prompts, max_tokens, sampling, form.grammar)
+            generation_requests(params, prompts, max_tokens, sampling, answer_format.grammar)
             if generates(params)
             else []
         )
@@ -159,6 +160,6 @@ class Completions(Generic[RequestT]):
             params=request.generation,
             prompts=prompts,
             requests=requests,
-            assembly=tuple(endpoint.assembly(model, request, prompts, form)),
+            assembly=tuple(endpoint.assembly(model, request, prompts, answer_format)),
             first_chunks=tuple(endpoint.first_chunks(request, prompts)),
         )

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.argument_forms import ArgumentForm, bare_names
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
+from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
-from ovchat_server.chat.dialects.notation import JSON_WORDS, json_notation
 from ovchat_server.chat.dialects.source import DamagedError
-from ovchat_server.chat.dialects.text_values import tagged
-from ovchat_server.chat.dialects.values import Arguments
+from ovchat_server.chat.dialects.values import Arguments, typed, types_of
+from ovchat_server.grammar.arguments import ArgumentNotation, bare_names
+from ovchat_server.grammar.notation import JSON_WORDS, json_notation
+from ovchat_server.grammar.text_values import tagged
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -59,23 +58,14 @@ class GlmParser(MarkupParser):
         return "".join(text)
 
 
-_ARGUMENTS = ArgumentForm(
+_ARGUMENTS = ArgumentNotation(
     json_notation(VALUE_END),
     # White space around them is layout.
     bare_names(rf"(?!\s)(?:(?!{KEY_END}).)+(?<!\s)"),
     before=KEY,
     after=f"{KEY_END}\n{VALUE}",
-    text=tagged(VALUE_END, f"{VALUE_END}\n", JSON_WORDS),
+    text=tagged(VALUE_END, f"{VALUE_END}\n", JSON_WORDS, types_of, typed),
 )
-
-
-def _call(tool: CalledTool) -> JsonObject:
-    return {
-        "type": "tag",
-        "begin": f"{OPEN}{tool.name}\n",
-        "content": _ARGUMENTS.content(tool),
-        "end": CLOSE,
-    }
 
 
 DIALECT = ToolDialect(
@@ -83,5 +73,5 @@ DIALECT = ToolDialect(
     GlmParser,
     recognised=lambda template: KEY in template,
     special_tokens=(OPEN, CLOSE, KEY, KEY_END, VALUE, VALUE_END),
-    form=CallForm(_call, trigger=OPEN),
+    format=CallFormat(named_call(OPEN, "\n", CLOSE), trigger=OPEN, arguments=_ARGUMENTS.grammar),
 )

@@ -1,4 +1,4 @@
-"""Which beginnings of prompts the pipeline's prefix cache holds, as far as can be told outside."""
+"""The prefixes that the pipeline's prefix cache has, as far as can be known from outside."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class KnownPrefixes:
-    """The KV blocks used last, each named by all tokens up to its end.
+    """The most recently used KV blocks of the cache, each named by all tokens up to its end.
 
-    genai does not tell what it has. It keeps full blocks until it needs their room, and takes
-    that of the block that was used the longest ago. An error here costs time and nothing else:
-    what was thought to be there is read again.
+    genai does not report what it has. It keeps full blocks until it needs their room, and evicts
+    the block that was used the longest ago. An error here costs time and nothing else: a block
+    that is not there is computed again.
     """
 
     def __init__(self, capacity: int, block_size: int) -> None:
@@ -24,7 +24,7 @@ class KnownPrefixes:
         self._blocks: dict[int, None] = {}
 
     def names(self, tokens: Sequence[int]) -> list[int]:
-        """The names of the full blocks of a text."""
+        """Return the names of the full blocks of a text."""
         names: list[int] = []
         name = 0
         for end in range(self.block_size, len(tokens) + 1, self.block_size):
@@ -33,14 +33,14 @@ class KnownPrefixes:
         return names
 
     def length(self, names: Sequence[int]) -> int:
-        """Tokens of a text's blocks, from the first on, that are known. They count as used."""
+        """Return how many tokens the known blocks at the start of a text have; mark them used."""
         count = next((at for at, name in enumerate(names) if name not in self._blocks), len(names))
         self.note(names[:count])
         return count * self.block_size
 
     def note(self, names: Sequence[int]) -> None:
-        """Blocks were read, or used again."""
-        # The end of a text is the first that goes: without its beginning it is of no use.
+        """Note that blocks were computed, or used again."""
+        # The end of a text is evicted first: without the beginning it is of no use.
         for name in reversed(names):
             self._blocks.pop(name, None)
             self._blocks[name] = None

@@ -1,4 +1,4 @@
-"""How many KV blocks sequences take."""
+"""The number of KV blocks that sequences take."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ class KvPool:
     block_size: int
 
     def longest(self, width: int) -> int:
-        """Most tokens that it holds for each of `width` sequences that share nothing."""
+        """Return the maximum number of tokens of each of `width` sequences that share no blocks."""
         return max((self.total - 1) // width * self.block_size - LOOK_AHEAD_TOKENS, 0)
 
     def held(self, sequence: ScheduledSequence) -> int:
-        """Blocks that a sequence has or may take in the next step."""
+        """Return the number of blocks that a sequence has or may take in the next step."""
         return self.blocks(sequence.length) * sequence.request.generation.beams
 
     def expected(self, sequence: ScheduledSequence) -> int:
-        """Blocks that newcomers leave to a sequence."""
+        """Return the number of blocks that admission leaves to a sequence."""
         return self.blocks(sequence.expected) * sequence.request.generation.beams
 
     def needed(self, newcomer: ScheduledSequence) -> int:
-        """Blocks that it takes to begin.
+        """Return the number of blocks that must be free to admit a sequence.
 
-        One more than it needs now where it may grow further, or it is the next to be preempted.
+        One more than it needs now if it may grow further, or it would be preempted next.
         """
         return self.expected(newcomer) + (0 if newcomer.request.generation.reserve else 1)
 
     def at_most(self, sequence: ScheduledSequence) -> int:
-        """Blocks that it has at its end, however long it becomes."""
+        """Return the number of blocks that a sequence has at its maximum length."""
         return self.blocks(sequence.longest) * sequence.request.generation.beams
 
     def blocks(self, length: int) -> int:
-        """Blocks of a sequence of `length` tokens."""
+        """Return the number of blocks of a sequence of `length` tokens."""
         return -(-(length + LOOK_AHEAD_TOKENS) // self.block_size)

@@ -1,9 +1,9 @@
-"""Reads prompts in slices, so that long ones hold up neither streams nor short ones.
+"""Chunked prefill: reads prompts in slices, so that long ones hold up neither streams nor others.
 
 genai gives all that a step may read to the oldest prompt, and does not stop it halfway. So it gets
-a long prompt piece by piece: each is a request of its own, for the prompt up to there and one
-token, which is thrown away. What it read stays in the prefix cache, where the next one finds it.
-With the last piece comes the request itself.
+a long prompt slice by slice: each is a request of its own, for the prompt up to there and one
+token, which is dropped. What it read stays in the prefix cache, where the next slice finds it.
+With the last slice the request itself is added.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.engine.scheduling.partial_blocks import OpenBlocks
+from ovchat_server.engine.scheduling.partial_blocks import PartialBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
-    from ovchat_server.engine.scheduling.partial_blocks import OpenBlock
+    from ovchat_server.engine.scheduling.partial_blocks import PartialBlock
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
     from ovchat_server.engine.scheduling.step_budget import StepBudget
     from ovchat_server.engine.scheduling.steps import Handle, Pipeline
@@ -35,13 +35,13 @@ class _Prompt:
     """A prompt that is being read.
 
     Attributes:
-        sequence: Whose it is.
-        names: Of its blocks; see KnownPrefixes.
-        start: Tokens of it that are known.
-        end: Tokens of it up to the end of what is being read.
-        piece: What runs of it.
-        whole: Its pieces do not get through, so it is read in one.
-        inside: The open blocks of others that it may go on in.
+        sequence: The sequence.
+        names: The names of its blocks; see KnownPrefixes.
+        start: The number of its tokens that the prefix cache has.
+        end: The number of its tokens up to the end of the slice being read.
+        piece: The slice being read.
+        whole: Whether it is read at once, because the pipeline dropped a slice.
+        inside: The partial blocks of others that it may continue in.
     """
 
     sequence: ScheduledSequence
@@ -50,7 +50,7 @@ class _Prompt:
     end: int = 0
     piece: Handle | None = None
     whole: bool = False
-    inside: set[OpenBlock] = field(default_factory=set)
+    inside: set[PartialBlock] = field(default_factory=set)
 
     @property
     def length(self) -> int:
@@ -62,26 +62,26 @@ class _Prompt:
 
 
 class PromptReader:
-    """Says what each step reads of which prompt.
+    """Decides what each step reads of which prompt.
 
-    Those whose rest fits into a step and the long ones take turns, and of the long ones the one
+    Prompts whose rest fits into a step and long ones take turns, and of the long ones the one
     that is nearest to its end and the oldest share a step. So a short prompt need not wait for a
-    long one, and no long one waits for ever.
+    long one, and no long one waits forever.
     """
 
     def __init__(self, pipeline: Pipeline, known: KnownPrefixes, budget: StepBudget) -> None:
-        """Read with a pipeline, as much in a step as the budget has."""
+        """Read with a pipeline, as much in a step as the budget allows."""
         self._pipeline = pipeline
         self._known = known
         # An answer is noted with its last token and without.
-        self._open = OpenBlocks(2 * known.capacity, known.block_size)
-        # Those that may still be in a block that others find.
+        self._partial = PartialBlocks(2 * known.capacity, known.block_size)
+        # Prompts that may still be in a partial block that others find.
         self._inside: list[_Prompt] = []
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
         self._short_turn = False
-        # What the step reads, and the prompts that it comes to the end of.
+        # The tokens that the step reads, and the prompts that it finishes.
         self._tokens = 0
         self._ending: list[_Prompt] = []
 
@@ -95,24 +95,24 @@ class PromptReader:
         self._inside = [item for item in self._inside if item.sequence is not sequence]
 
     def piece(self, sequence: ScheduledSequence) -> Handle | None:
-        """What runs of a sequence whose prompt is being read."""
+        """Return the slice being read of a sequence's prompt, if there is one."""
         pieces = (prompt.piece for prompt in self._prompts if prompt.sequence is sequence)
         return next(pieces, None)
 
     def keep(self, sequence: ScheduledSequence) -> None:
-        """A sequence does not run any more: the prefix cache has what it said."""
+        """Note what the prefix cache has of a sequence that does not run any more."""
         texts = sequence.texts()
         names = self._known.names(texts[0])
         for text in texts:
-            self._open.note(text, names)
+            self._partial.note(text, names)
         if sequence.request.generation.beams == 1:
             self._known.note(names)
 
     def feed(self, running: Sequence[ScheduledSequence]) -> list[ScheduledSequence]:
-        """Give the pipeline what the next step reads, beside the sequences that run.
+        """Give the pipeline the slices that the next step reads, beside running sequences.
 
         Returns:
-            Those the rest of whose prompts it reads: they are to be added whole.
+            The sequences whose prompts it finishes, which are to be added themselves.
         """
         self._tokens, self._ending = 0, []
         streams = sum(item.request.generation.beams for item in running)
@@ -131,7 +131,7 @@ class PromptReader:
         return [prompt.sequence for prompt in self._ending]
 
     def stepped(self, seconds: float) -> None:
-        """Take note of what the step has read, in so many seconds."""
+        """Note that the step is over, and how long it took."""
         self._budget.note(self._tokens, seconds)
         for prompt in self._ending:
             self._known.note(prompt.names)
@@ -148,7 +148,7 @@ class PromptReader:
                 prompt.whole = True
 
     def _scorable(self, plan: Iterable[tuple[_Prompt, int]]) -> Iterator[tuple[_Prompt, int]]:
-        """With no more of those whose tokens are told of than a step should have."""
+        """Limit the tokens of prompts that are scored to what a step should have."""
         left = self._pipeline.scored_tokens
         for prompt, end in plan:
             if prompt.sequence.scores and not prompt.whole:
@@ -162,13 +162,13 @@ class PromptReader:
     def _undisputed(
         self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[_Prompt, int]]:
-        """Without those that go on in the same open block as one before them."""
+        """Leave out prompts that would continue in the same partial block as one before them."""
         self._inside = [prompt for prompt in self._inside if self._findable(prompt)]
         taken = set().union(*(prompt.inside for prompt in self._inside))
         for prompt, end in plan:
             tokens = prompt.sequence.added.generation.prompt[:end]
             self._note_beginnings(tokens, prompt.names, running)
-            blocks = self._open.of(tokens, prompt.names)
+            blocks = self._partial.of(tokens, prompt.names)
             if taken.isdisjoint(blocks):
                 taken |= blocks
                 if blocks:
@@ -177,31 +177,31 @@ class PromptReader:
                 yield prompt, end
 
     def _findable(self, prompt: _Prompt) -> bool:
-        """Whether the open block that it went on in may still have the name it was found under.
+        """Return whether the partial block that a prompt continued in may still be found.
 
-        It gets another when the prompt is read beyond it, which may take genai several steps, or
-        with the token after it. Who finds it before shares it, which makes genai copy it for who
-        goes on in it, but not for who has filled it.
+        It gets another name when the prompt is read beyond it, which may take genai several steps,
+        or with the token after it. A prompt that finds it before shares it, which makes genai copy
+        it for one that continues in it, but not for one that has filled it.
         """
         handle = prompt.piece or prompt.sequence.handle
-        # Whatever block it is known to go on in: a search may have left others behind that one.
+        # Whatever block it continues in: a beam search may have left others after that one.
         full = prompt.length % self._known.block_size == 0
         return handle is not None and handle.answered <= full
 
     def _note_beginnings(
         self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]
     ) -> None:
-        """Note what runs, as far as the prompt goes on from it."""
+        """Note the texts of running sequences that the prompt continues."""
         for sequence in running:
-            begun = sequence.prompt
-            if prompt[: len(begun)] != begun:
+            beginning = sequence.prompt
+            if prompt[: len(beginning)] != beginning:
                 continue
             for text in sequence.texts():
                 if prompt[: len(text)] == text:
-                    self._open.note(text, names)
+                    self._partial.note(text, names)
 
     def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int]]:
-        """Which prompts the next step reads, and up to where."""
+        """Yield the prompts that the next step reads, and up to where."""
         room = self._budget.max_tokens - streams
         most = min(self._budget.tokens(streaming=streams > 0), room)
         prompts = [prompt for prompt in self._distinct() if prompt.piece is None]
@@ -223,7 +223,7 @@ class PromptReader:
             yield prompt, prompt.length
 
     def _some_of(self, prompts: list[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
-        """Of the prompt that is nearest to its end, and as much of the oldest of the others."""
+        """Share the tokens between the prompt nearest to its end and the oldest of the others."""
         if not prompts:
             return
         nearest = min(prompts, key=lambda item: item.unread)
@@ -235,9 +235,9 @@ class PromptReader:
                 yield prompt, end
 
     def _distinct(self) -> Iterator[_Prompt]:
-        """Prompts, the oldest first, that go on differently.
+        """Yield the prompts, oldest first, whose next blocks differ.
 
-        Others wait until what they have in common was read, and need not read it again.
+        Others wait until the blocks that they share were read, and need not read them again.
         """
         following: set[int] = set()
         for prompt in self._prompts:
@@ -251,6 +251,6 @@ class PromptReader:
 
 
 def _worth_it(tokens: int, streams: int) -> int:
-    """How many of these tokens to read, beside so many sequences that run."""
+    """Round the number of tokens to read to full rows, beside so many running sequences."""
     rows = (tokens + streams) // ROWS * ROWS
     return rows - streams if rows - streams >= ROWS // 2 else tokens

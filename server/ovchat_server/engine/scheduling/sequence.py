@@ -1,4 +1,4 @@
-"""A sequence that is scheduled, from its coming to its end."""
+"""A scheduled sequence, from its request to its end."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.steps import Handle, Pipeline
 
 
-# What most calls take, with what is said before them.
+# What most calls take, with the text before them.
 CALL_TOKENS = 128
 
 
 @dataclass(slots=True)
 class ScheduledSequence:
-    """One sequence, or the beams of a search, which run and are given up together.
+    """One sequence, or the beams of a beam search, which run and end together.
 
     Attributes:
-        request: What was asked for.
-        tokens: What came of it so far.
-        handle: Where it runs; None: it waits.
-        drops: Times that the pipeline dropped it.
-        steps: Steps since it runs. A search does not tell its length: it grows by a token a
-            step at most.
-        added: What it is added to the pipeline with.
-        scores: What is told of its prompt, until that is told.
-        repeated: Tokens that come once more, because it began anew where it had begun before.
-        begun: It ran before.
-        suspect: It was there when something broke, and has not come further since.
-        broke_at: Steps that a search ran for then. Others tell how far they are.
+        request: The request.
+        tokens: The tokens generated so far.
+        handle: The sequence inside the pipeline; None while it waits or its prompt is read.
+        drops: The number of times that the pipeline dropped it.
+        steps: The number of steps since it runs. A beam search does not report its length: it
+            grows by at most a token a step.
+        added: The request with which it is added to the pipeline.
+        scores: The log probabilities of its prompt, until they are reported.
+        repeated: Tokens that are generated once more, because it was added again as before.
+        begun: Whether it ran before.
+        suspect: Whether it ran when something failed, and has generated nothing since.
+        broke_at: The steps that a beam search had run for then.
     """
 
     request: SequenceRequest
@@ -54,7 +54,7 @@ class ScheduledSequence:
     broke_at: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin where another process was."""
+        """Continue from the tokens that another process generated."""
         self.added = self.request
         self.tokens = [*self.request.generated]
         self.suspect = self.request.suspect
@@ -63,42 +63,42 @@ class ScheduledSequence:
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """The request's, as the pipeline knows it: see Pipeline.uncached."""
+        """The prompt as the pipeline has it; see Pipeline.uncached."""
         return self.added.generation.prompt[: len(self.request.generation.prompt)]
 
     @property
     def answered(self) -> int:
-        """Tokens of the answer at the end of the prompt that it is added with."""
+        """The number of generated tokens at the end of the prompt that it is added with."""
         return len(self.added.generation.prompt) - len(self.request.generation.prompt)
 
     @property
     def length(self) -> int:
-        """Tokens of prompt and answer so far."""
+        """The number of tokens of prompt and answer so far."""
         grown = len(self.tokens) if self.request.generation.beams == 1 else self.steps
         return len(self.request.generation.prompt) + grown
 
     @property
     def constrained(self) -> bool:
-        """Whether it has a grammar that cannot go on in the middle."""
+        """Whether it has a grammar that cannot be resumed in the middle."""
         return bool(self.request.generation.grammar) and not self.request.generation.resumptions
 
     @property
     def stays(self) -> bool:
-        """Whether all would be lost with its place: a search begins anew, too."""
+        """Whether preemption would lose all tokens: a beam search starts anew, too."""
         return self.constrained or self.request.generation.beams > 1
 
     @property
     def longest(self) -> int:
-        """Tokens of prompt and answer at the most."""
+        """The maximum number of tokens of prompt and answer."""
         return len(self.request.generation.prompt) + self.request.generation.max_tokens
 
     @property
     def expected(self) -> int:
-        """Tokens of prompt and answer that it should have room for from the start.
+        """The number of tokens of prompt and answer that admission leaves room for.
 
-        All of them where the caller said how many, or of a search, which says nothing before it
-        ends. Else one that may call at any time needs some for a call: it had better not lose its
-        place inside of it.
+        All of them if the caller limited them, and for a beam search, which reports nothing before
+        it ends. Otherwise, if it may call tools, enough for a call: it should not be preempted
+        within one.
         """
         if self.request.generation.reserve or self.request.generation.beams > 1:
             return self.longest
@@ -109,25 +109,25 @@ class ScheduledSequence:
         )
 
     def texts(self) -> list[tuple[int, ...]]:
-        """What the pipeline may have of it: it reads a token in the step after it came.
+        """Return what the pipeline may have read: a token is read in the step after it came.
 
-        What the beams of a search make is not known, but it begins with their prompt: one of its
-        texts ends inside a block where all that goes on from there is met (`partial_blocks`).
+        The beams of a beam search are not known, but they begin with their prompt: one of its
+        texts ends in a partial block that any continuation is found by (`partial_blocks`).
         """
         if self.request.generation.beams > 1:
             return [self.prompt, self.prompt[:-1]]
-        said = self.tokens[: len(self.tokens) - len(self.repeated)]
-        whole = (*self.prompt, *said)
-        return [whole, whole[:-1]] if said else [whole]
+        generated = self.tokens[: len(self.tokens) - len(self.repeated)]
+        whole = (*self.prompt, *generated)
+        return [whole, whole[:-1]] if generated else [whole]
 
     def go_on(self, grammar: str | None, pipeline: Pipeline) -> None:
-        """Make what to add to the pipeline now.
+        """Make the request with which the sequence is added to the pipeline now.
 
-        With what there is as a prompt, and `grammar` for the rest ("": anything). Where no
-        grammar could begin, None, as it was added before: its own seed makes the tokens that it
-        has already once more, which is how it comes to their end with its grammar. A search
-        starts anew, too. And so does a prompt that is to be scored, as one that the prefix cache
-        does not know: of what it has nothing can be told.
+        With prompt and tokens so far as the prompt, and `grammar` for the rest ("" for none). If
+        no grammar can begin there (None), it is added as before: with the same seed it generates
+        its tokens once more, until it is at their end with its grammar. A beam search starts
+        anew, too, and so does a prompt whose log probabilities are asked for, as one that the
+        prefix cache does not have: cached tokens have no log probabilities.
         """
         generation, done = self.request.generation, len(self.tokens)
         self.repeated = []
@@ -153,10 +153,10 @@ class ScheduledSequence:
             )
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
-        """How many of the tokens that came now came before.
+        """Return how many of the new tokens are repeated ones, or -1 if they differ from those.
 
-        Beside other sequences numbers round in another way, which may make other tokens. Then
-        this is negative, and the sequence cannot go on: it would do so without its grammar.
+        Beside other sequences numbers round differently, which may give other tokens. Then the
+        sequence cannot go on: it would do so without its grammar.
         """
         count = min(len(tokens), len(self.repeated))
         same = self.repeated[:count] == [*tokens[:count]]

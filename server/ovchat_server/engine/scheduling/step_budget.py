@@ -1,10 +1,10 @@
-"""How many tokens of prompts a step may read, so that those that run do not wait long for it."""
+"""The number of prompt tokens that a step may read without holding up running sequences."""
 
 from __future__ import annotations
 
-# Where nothing was measured yet, and at the least.
+# Before anything was measured, and at least.
 FIRST_TOKENS, MIN_TOKENS = 256, 64
-# What the last step weighs against those before it.
+# The weight of the last step against those before it.
 WEIGHT = 0.3
 # A step that reads may take so many times as long as one that does not. All weights pass through
 # the processor in each, so that short steps of a large model would do little else.
@@ -14,10 +14,10 @@ TIMES_ALONE = 2
 
 
 class StepBudget:
-    """What the machine reads in a given time, by how long it took lately."""
+    """Estimates how many tokens the machine reads in a given time from recent steps."""
 
     def __init__(self, max_seconds: float, max_tokens: int) -> None:
-        """Let a step take `max_seconds` (0: any time), and read `max_tokens` at the most."""
+        """Let a step take at most `max_seconds` (0 for any time) and read at most `max_tokens`."""
         self.max_tokens = max_tokens
         self._max_seconds = max_seconds
         # Tokens a second.
@@ -26,7 +26,7 @@ class StepBudget:
         self._bare = 0.0
 
     def tokens(self, *, streaming: bool) -> int:
-        """Tokens of prompts that fit into a step, beside sequences that run or not."""
+        """Return the number of prompt tokens that fit into a step, beside streams or not."""
         if not self._max_seconds:
             return self.max_tokens
         seconds = max(self._max_seconds, TIMES_BARE * self._bare)

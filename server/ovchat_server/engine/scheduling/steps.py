@@ -1,4 +1,4 @@
-"""What a scheduler steps: a pipeline, and the sequences inside it."""
+"""The pipeline that a scheduler steps, and the sequences inside it."""
 
 from __future__ import annotations
 
@@ -31,62 +31,62 @@ class Output:
     reason: str = ""
 
     def without(self, count: int) -> Output:
-        """What is left without the first `count` tokens."""
+        """Return the output without its first `count` tokens."""
         return Output(
             self.tokens[count:], self.logprobs[count:], self.finish, self.alternatives[count:]
         )
 
 
 class Handle(Protocol):
-    """A sequence inside the pipeline, or a search for several."""
+    """A sequence inside the pipeline, or a beam search for several."""
 
     @property
     def answered(self) -> int:
-        """Tokens that it has made, of a search those of each beam; 0: its prompt is being read."""
+        """The number of generated tokens, of each beam; 0 while the prompt is being read."""
         ...
 
     def take(self) -> list[Output]:
-        """What came since the last time; of a search all at once, when it ends."""
+        """Return the outputs since the last call; those of a beam search all at its end."""
         ...
 
     def dropped(self) -> bool:
-        """Whether the pipeline gave the sequence up by itself."""
+        """Return whether the pipeline dropped the sequence by itself."""
         ...
 
     def cancel(self) -> None:
-        """Give it up: its blocks are free after the next step."""
+        """Cancel it; its blocks are free after the next step."""
         ...
 
 
 class Pipeline(Protocol):
-    """What a scheduler steps. Driven by one thread."""
+    """The pipeline of a scheduler, used by one thread."""
 
     @property
     def scored_tokens(self) -> int:
-        """Most tokens that a step should read whose scores are to be told."""
+        """The maximum number of tokens that a step should read of prompts that are scored."""
         ...
 
     @property
     def computed(self) -> bool:
-        """Whether the last step came to its logits, as far as is known."""
+        """Whether the last step computed its logits, as far as is known."""
         ...
 
     def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
-        """Return a prompt that reads the same, of which the prefix cache knows nothing."""
+        """Return the same prompt in a form that the prefix cache does not find."""
         ...
 
     def add(self, request: SequenceRequest, answered: int, scores: PromptScores | None) -> Handle:
-        """Take a sequence in; it runs from the next step on.
+        """Add a sequence, which runs from the next step on.
 
         Args:
-            request: With what is known of it as a prompt.
-            answered: Tokens at the end of the prompt that are of its answer.
-            scores: Gathers those of all the tokens of its prompt that it reads.
+            request: The request, whose prompt includes the tokens generated so far.
+            answered: The number of generated tokens at the end of the prompt.
+            scores: Collects the log probabilities of the prompt's tokens that are read.
         """
         ...
 
     def read(self, prompt: Sequence[int], scores: PromptScores | None) -> Handle:
-        """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
+        """Read a prompt in the next step, for the prefix cache; its handle yields one token."""
         ...
 
     def step(self) -> None:
@@ -94,5 +94,5 @@ class Pipeline(Protocol):
         ...
 
     def text(self, tokens: Sequence[int]) -> str:
-        """Tokens as text, control tokens and all."""
+        """Return the text of tokens, including that of special tokens."""
         ...

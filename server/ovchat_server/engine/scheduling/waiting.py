@@ -1,4 +1,4 @@
-"""Sequences that wait for a place: whose turn it is."""
+"""The queue of sequences that wait for admission."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 class WaitingLine:
-    """Those that ran before come first, the oldest leading: their callers have begun to read.
+    """The queue: sequences that ran before come first, as their callers have begun to read.
 
-    Then those of the lowest priority number; among these clients take turns: the one with the
-    fewest sequences running is next, or the one whose turn is the longest ago, with the oldest
-    of its own.
+    Then those with the lowest priority value; among these clients take turns: next is the one with
+    the fewest running sequences, or else the one whose turn is the longest ago, with its oldest
+    sequence.
     """
 
     def __init__(self) -> None:
-        """Nobody waits."""
+        """Start empty."""
         self._sequences: list[ScheduledSequence] = []
         self._turns = itertools.count(1)
-        # The last turn of each client that waits, or that which it would have had as it came.
+        # The last turn of each waiting client, or the one at which it arrived.
         self._served: dict[str, int] = {}
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return the number of waiting sequences."""
         return len(self._sequences)
 
     @property
@@ -36,35 +36,34 @@ class WaitingLine:
         return any(item.suspect for item in self._sequences)
 
     def add(self, sequence: ScheduledSequence) -> None:
-        """Queue up."""
+        """Add a sequence."""
         self._sequences.append(sequence)
         self._served.setdefault(sequence.request.client, next(self._turns))
 
     def next(
         self, running: Mapping[str, int], may_run: Callable[[ScheduledSequence], bool]
     ) -> ScheduledSequence | None:
-        """Whose turn it is of those that may run; None where nobody may.
+        """Return the next sequence of those that may run, or None if none may.
 
         Args:
-            running: How many sequences of each client run.
-            may_run: Tells who has to stay.
+            running: The number of running sequences of each client.
+            may_run: Returns whether a sequence may run.
         """
         waiting = filter(may_run, self._sequences)
         return min(waiting, key=lambda item: self._turn(item, running), default=None)
 
     def take(self, sequence: ScheduledSequence) -> None:
-        """Take out one that waits: it had its turn."""
+        """Remove a sequence that had its turn."""
         self._sequences.remove(sequence)
         self._served[sequence.request.client] = next(self._turns)
-        self._forget_who_is_gone()
+        self._forget_gone_clients()
 
     def cancel(self, identifier: int) -> None:
-        """Take out that of a request, if it waits."""
+        """Remove the sequence of a request, if it waits."""
         self._sequences = [item for item in self._sequences if item.request.id != identifier]
-        self._forget_who_is_gone()
+        self._forget_gone_clients()
 
-    def _forget_who_is_gone(self) -> None:
-        """Nobody has to be fair to those who do not wait."""
+    def _forget_gone_clients(self) -> None:
         here = {item.request.client for item in self._sequences}
         for client in self._served.keys() - here:
             del self._served[client]

@@ -15,6 +15,11 @@ def ranges(text: str) -> Ranges:
     return union(tuple(zip(codes[::2], codes[1::2], strict=True)))
 
 
+def characters(text: str) -> Ranges:
+    """Return the set of the characters of a text."""
+    return union(tuple((ord(char), ord(char)) for char in text))
+
+
 def union(*sets: Ranges) -> Ranges:
     """Return the union of sets, which need not be sorted."""
     joined: list[tuple[int, int]] = []

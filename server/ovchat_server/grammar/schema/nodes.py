@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.schema.code_points import holds
+from ovchat_server.grammar.schema.code_points import holds, union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,6 +76,24 @@ def width(node: Node) -> tuple[int, int | None]:
             if high == 0 or most == 0:
                 return 0, 0
             return low * fewest, None if high is None or most is None else high * most
+
+
+def first_characters(node: Node) -> Ranges:
+    """Return the characters that what a tree matches may begin with."""
+    match node:
+        case Chars(ranges):
+            return ranges
+        case Sequence(parts):
+            found: Ranges = ()
+            for part in parts:
+                found = union(found, first_characters(part))
+                if width(part)[0]:
+                    break
+            return found
+        case Choice(options):
+            return union(*map(first_characters, options))
+        case Repeat(part, _, most):
+            return () if most == 0 else first_characters(part)
 
 
 def fitted(node: Node, shortest: int, longest: int | None) -> Node:

@@ -10,7 +10,6 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.schema.ebnf import string_content
 from ovchat_server.grammar.schema.nodes import Node, Sequence, choice, text
 from ovchat_server.grammar.schema.number_ranges import decimals, integers
 from ovchat_server.grammar.schema.shapes import Number, SchemaError, is_multiple
@@ -26,22 +25,6 @@ MAX_PLACES = 20
 MAX_MULTIPLES = 1000
 # Last digits of the multiples of a step.
 MAX_ENDINGS = 100
-FREE_INTEGER = f'("0" | "-"? [1-9] [0-9]{{0,{DIGITS - 1}}})'
-FREE_NUMBER = (
-    f'"-"? ("0" | [1-9] [0-9]{{0,{DIGITS - 1}}}) ("." [0-9]{{1,{DIGITS}}})?'
-    " ([eE] [+-]? [0-9]{1,2})?"
-)
-
-
-def number_text(shape: Number) -> str:
-    """The EBNF of some numbers.
-
-    Raises:
-        SchemaError: There are none, or too many to say which.
-    """
-    if shape == Number():
-        return FREE_NUMBER
-    return FREE_INTEGER if shape == Number(whole=True) else string_content(number_node(shape))
 
 
 def number_node(shape: Number) -> Node:

@@ -1,0 +1,15 @@
+"""How calls that are Python's are written: `name(key="value", other=[1, True])`."""
+
+from __future__ import annotations
+
+from ovchat_server.chat.dialects.call_format import named_call
+from ovchat_server.grammar.arguments import ArgumentNotation, bare_names
+from ovchat_server.grammar.notation import python_notation
+
+ARGUMENTS = ArgumentNotation(
+    python_notation(),
+    bare_names(r"""(?!\s)[^=,()\[\]{}'"\n]+(?<!\s)"""),
+    after="=",
+    comma=", ",
+)
+PYTHON_CALL = named_call("", "(", ")")

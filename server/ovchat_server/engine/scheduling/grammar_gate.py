@@ -1,0 +1,148 @@
+"""Which grammars are compiled, and the sequences that wait for theirs outside the scheduler."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.scheduling.grammar_thread import Compiled
+
+
+class Compiler(Protocol):
+    """Compiles grammars beside the steps; see engine.scheduling.grammar_thread.GrammarThread."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it pauses until `clear` is called."""
+        ...
+
+    def start(self, grammar: str) -> None:
+        """Queue a grammar to be compiled; `take` returns it when that is done."""
+        ...
+
+    def take(self) -> list[Compiled]:
+        """Return what was compiled since the last call."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all compiled grammars. No step may be under way."""
+        ...
+
+
+class Admission(Protocol):
+    """Where sequences go from here: the scheduler."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step would do something."""
+        ...
+
+    @property
+    def needs_grammar(self) -> bool:
+        """Whether a running sequence has yet to look its compiled grammar up."""
+        ...
+
+    def add(self, request: SequenceRequest) -> None:
+        """Take a sequence."""
+        ...
+
+    def cancel(self, identifier: int) -> None:
+        """Give a sequence up. One that is not here is no error."""
+        ...
+
+    def refuse(self, identifier: int, reason: str) -> None:
+        """Report that a sequence will not run, and why."""
+        ...
+
+
+class Grammars:
+    """Knows which grammars are compiled, and has those compiled that somebody asks for."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        """Begin with none."""
+        self._compiler = compiler
+        # By digests: a grammar may be as long as a request. False: it is queued.
+        self._known: dict[bytes, bool | None] = {}
+        self._draining = False
+
+    @property
+    def full(self) -> bool:
+        """Whether their memory is used up: nothing more is compiled before `make_room`."""
+        return self._compiler.full
+
+    def compiled(self, grammar: str) -> bool | None:
+        """Return whether a grammar is compiled; None if it does not compile.
+
+        One that is not becomes so after a while.
+        """
+        key = _digest(grammar)
+        if key not in self._known or (self._draining and self._known[key]):
+            self._known[key] = False
+            self._compiler.start(grammar)
+        return self._known[key]
+
+    def take(self) -> list[str]:
+        """Return the grammars that were compiled, or failed to, since the last call."""
+        done = self._compiler.take()
+        for item in done:
+            self._known[_digest(item.grammar)] = None if item.error else True
+            if item.error:
+                # It was checked before it came here.
+                sys.stderr.write(f"a grammar did not compile: {item.error}\n")
+        return [item.grammar for item in done]
+
+    def make_room(self, *, in_use: bool) -> None:
+        """Forget all grammars.
+
+        Args:
+            in_use: A sequence has still to look its grammar up. Then nothing is forgotten yet, but
+                all grammars count as not compiled, so that no other sequence begins.
+        """
+        self._draining = in_use
+        if not in_use:
+            self._compiler.clear()
+            self._known = {key: known for key, known in self._known.items() if known is False}
+
+
+class GrammarGate:
+    """Holds sequences back until their grammars are compiled, while others step."""
+
+    def __init__(self, grammars: Grammars, admission: Admission) -> None:
+        """Pass sequences on to `admission`."""
+        self._grammars = grammars
+        self._admission = admission
+        self._waiting: dict[str, list[SequenceRequest]] = {}
+
+    def add(self, request: SequenceRequest) -> None:
+        """Take a sequence, now or when its grammar is compiled."""
+        grammar = request.generation.grammar
+        compiled = self._grammars.compiled(grammar) if grammar else True
+        if compiled:
+            self._admission.add(request)
+        elif compiled is None:
+            self._admission.refuse(request.id, "its grammar did not compile")
+        else:
+            self._waiting.setdefault(grammar, []).append(request)
+
+    def cancel(self, identifier: int) -> None:
+        """Give a sequence up, wherever it is; its grammar is compiled all the same."""
+        for waiting in self._waiting.values():
+            waiting[:] = [request for request in waiting if request.id != identifier]
+        self._admission.cancel(identifier)
+
+    def open(self) -> None:
+        """Let those pass whose grammars are compiled by now. Call it between two steps."""
+        compiled = self._grammars.take()
+        for grammar in compiled:
+            for request in self._waiting.pop(grammar, []):
+                self.add(request)
+        # A step in which they may begin comes before their grammars are forgotten.
+        if self._grammars.full and not (compiled and self._admission.busy):
+            self._grammars.make_room(in_use=self._admission.needs_grammar)
+
+
+def _digest(grammar: str) -> bytes:
+    return hashlib.sha256(grammar.encode()).digest()
