@@ -11,12 +11,19 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from ovchat.v1 import (
+    chat_service_pb2,
     chat_service_pb2_grpc,
+    completion_service_pb2,
     completion_service_pb2_grpc,
+    model_service_pb2,
     model_service_pb2_grpc,
+    rest_service_pb2,
+    server_service_pb2,
     server_service_pb2_grpc,
+    tokenizer_service_pb2,
     tokenizer_service_pb2_grpc,
 )
+from ovchat_server.api.models import Capability, ModelState
 from ovchat_server.rpc.access import identify, log_access
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import naming
@@ -37,15 +44,19 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
+    from ovchat_server.rpc.health import HealthServicer
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
 
-CHAT_SERVICE = "ovchat.v1.ChatService"
-COMPLETION_SERVICE = "ovchat.v1.CompletionService"
-MODEL_SERVICE = "ovchat.v1.ModelService"
-REST_SERVICE = "ovchat.v1.RestService"
-SERVER_SERVICE = "ovchat.v1.ServerService"
-TOKENIZER_SERVICE = "ovchat.v1.TokenizerService"
+# By way of their descriptors, which reflection finds only where they are imported.
+CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
+COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
+    "CompletionService"
+].full_name
+MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
+REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
+SERVER_SERVICE = server_service_pb2.DESCRIPTOR.services_by_name["ServerService"].full_name
+TOKENIZER_SERVICE = tokenizer_service_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
 # They answer whether or not an engine runs.
 ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
 
@@ -176,20 +187,20 @@ def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...
     )
 
 
-async def publish_health(health_servicer: health.aio.HealthServicer, models: ModelRegistry) -> None:
-    """Say who can answer: what needs no engine always, the others while every model does.
+async def publish_health(health_servicer: HealthServicer, models: ModelRegistry) -> None:
+    """Publish who can answer: what needs no engine always, the others while every model does.
 
-    Each model has a health of its own, as "ovchat.v1.ChatService/<id>".
+    Each model that chats has a health of its own, as "ovchat.v1.ChatService/<id>".
     """
     serving = health_pb2.HealthCheckResponse.SERVING
     not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
+    statuses: dict[str, int] = dict.fromkeys(ENGINELESS_SERVICES, serving)
+    for model in models.statuses():
+        if Capability.CHAT in model.capabilities:
+            health_of_model = serving if model.state is ModelState.READY else not_serving
+            for service in (CHAT_SERVICE, COMPLETION_SERVICE):
+                statuses[f"{service}/{model.id}"] = health_of_model
     overall = not_serving if models.unready() else serving
-    for name in ENGINELESS_SERVICES:
-        await health_servicer.set(name, serving)
-    for status in models.statuses():
-        ready = status.state == "ready"
-        for service in (CHAT_SERVICE, COMPLETION_SERVICE):
-            name = f"{service}/{status.id}"
-            await health_servicer.set(name, serving if ready else not_serving)
-    for name in ("", CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE):
-        await health_servicer.set(name, overall)
+    for name in (CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE, ""):
+        statuses[name] = overall
+    await health_servicer.publish(statuses)

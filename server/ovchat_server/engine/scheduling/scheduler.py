@@ -55,7 +55,7 @@ class Scheduler:
         pipeline: Pipeline,
         pool: KvPool,
         budget: StepBudget,
-        on_trial: Callable[[int | None], None],
+        isolate: Callable[[int | None], None],
         compiled: Callable[[str], bool | None],
     ) -> None:
         """Schedule over a pool of KV blocks.
@@ -64,7 +64,7 @@ class Scheduler:
             pipeline: Is stepped.
             pool: Its pool.
             budget: What its steps may read.
-            on_trial: Told the id of a suspect before the first step that it takes part in, and
+            isolate: Reports the id of a suspect before the first step that it takes part in, and
                 None when it is no suspect any more, or gone.
             compiled: As RestGrammars'.
         """
@@ -78,7 +78,7 @@ class Scheduler:
         self._leaving = Leaving()
         self._refused: list[SequenceOutput] = []
         self._admitted: list[int] = []
-        self._on_trial = on_trial
+        self._isolate = isolate
         self._rest_grammars = RestGrammars(pipeline.text, compiled)
         self._admission = Admission(self._pool, self._waiting, self._rest_grammars)
         self._peak_batch_size = 0
@@ -158,7 +158,7 @@ class Scheduler:
         collected = [outputs for item in self._running[::-1] if (outputs := self._collect(item))]
         if self._waiting.suspects:
             for sequence in [item for item in self._running if not item.suspect]:
-                # It was on trial, and makes room for the next.
+                # It ran alone, and makes room for the next.
                 self._preempt_one(sequence)
         refused, self._refused = self._refused, []
         admitted, self._admitted = self._admitted, []
@@ -200,7 +200,7 @@ class Scheduler:
             sequence.begun = True
             self._admitted.append(request.id)
         if sequence.suspect:
-            self._on_trial(request.id)
+            self._isolate(request.id)
 
     def _begin(self) -> None:
         """Have prompts read; who comes to the end of its own begins to answer."""
@@ -249,7 +249,7 @@ class Scheduler:
         sequence.handle = None
         sequence.steps = 0
         if sequence.suspect:
-            self._on_trial(None)
+            self._isolate(None)
         # There is room again, for one that waited for nothing else.
         self._rest_grammars.look_again()
 
@@ -274,7 +274,7 @@ class Scheduler:
         searched = sequence.request.generation.beams > 1 and sequence.steps > sequence.broke_at
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False
-            self._on_trial(None)
+            self._isolate(None)
         if misattributed:
             # The pipeline knows nothing of it.
             self._stop(sequence)
