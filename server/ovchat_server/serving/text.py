@@ -35,7 +35,7 @@ class TextEndpoint:
         self._formats = formats
 
     def render(self, model: ServedModel, request: TextRequest) -> list[RenderedPrompt]:
-        """Tokenise the prompts; see render_texts."""
+        """Tokenize the prompts; see render_texts."""
         return render_texts(model, request)
 
     async def constrain(

@@ -1,4 +1,4 @@
-"""Who gets a place among the running sequences, and who gives up theirs."""
+"""Which waiting sequences are admitted, and which running ones are preempted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Admission:
-    """Decides by the blocks of a pool, whose turn it is, and which grammars are compiled."""
+    """Admits by the blocks of a pool, the order of the queue, and which grammars are compiled."""
 
     def __init__(self, pool: KvPool, waiting: WaitingLine, rest_grammars: RestGrammars) -> None:
         """Admit from `waiting`."""
@@ -26,18 +26,18 @@ class Admission:
     def newcomers(
         self, running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[ScheduledSequence, str | None]]:
-        """Take out of the line who may run, one after the other, with the grammar of its rest.
+        """Take the sequences that may run out of the queue, each with the grammar of its rest.
 
         Args:
-            running: Those that run; who was given out is among them before the next is asked for.
+            running: The running sequences; a yielded one is among them before the next is drawn.
         """
         self._rest_grammars.look_again()
-        # Suspects run on their own: should it break again, it was that one.
+        # Suspects run isolated: if a step fails again, the suspect is at fault.
         suspects = self._waiting.suspects
         if running and (suspects or any(item.suspect for item in running)):
             return
         passed: set[int] = set()
-        # Once one that would stay to its end finds no place, those like it wait behind it.
+        # Once one that cannot be preempted is not admitted, those like it wait behind it.
         full = False
 
         def may_run(item: ScheduledSequence) -> bool:
@@ -68,9 +68,9 @@ class Admission:
                 break
 
     def preemptible(self, running: Sequence[ScheduledSequence]) -> ScheduledSequence:
-        """The youngest that can go on where it is, or else the youngest of those that cannot.
+        """Return the youngest sequence that can be resumed where it is, or else the youngest other.
 
-        Who took no more than was kept for it comes behind those that did.
+        Sequences within their reservation come after those without one.
         """
         youngest = running[::-1]
         free = [item for item in youngest if not item.stays] or [*youngest]
@@ -80,7 +80,7 @@ class Admission:
     def _has_place_to_the_end(
         self, newcomer: ScheduledSequence, running: Sequence[ScheduledSequence]
     ) -> bool:
-        """Whether those that stay to their end leave room for another's whole length."""
+        """Return whether sequences that are not preempted leave room for another's full length."""
         staying = [*filter(lambda item: item.stays, running), newcomer]
         needed = sum(map(self._pool.at_most, staying))
         return len(staying) == 1 or needed <= self._pool.total

@@ -1,4 +1,4 @@
-"""Sequences that were given up and are still inside the pipeline."""
+"""Sequences that were cancelled and are still inside the pipeline."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.steps import Handle
 
 
-class Leaving:
-    """Cancels them when that does no harm, and counts the blocks that they have until then.
+class CancelledSequences:
+    """Cancels sequences when that is safe, and counts the blocks that they have until then.
 
-    A prompt that is being read is read to its end first. genai names blocks by the tokens that
-    they are to have, when it begins to read; cancelled before that, they would be found under
-    these names, and never have them (2026.4.1; block_manager.hpp, allocate).
+    A prompt that is being read is read to its end first: genai hashes blocks by their tokens when
+    it begins to read. If the prompt were cancelled before its end, blocks would be found by these
+    hashes that never had the tokens (2026.4.1; block_manager.hpp, allocate).
     """
 
     def __init__(self) -> None:
-        """Nobody leaves."""
+        """Start without sequences."""
         self._reading: list[tuple[Handle, int]] = []
         # Their blocks, which the next step frees.
         self.cancelled = 0
 
     @property
     def blocks(self) -> int:
-        """Those that are not free yet."""
+        """The number of blocks that are not free yet."""
         return self.cancelled + sum(blocks for _, blocks in self._reading)
 
     def give_up(self, handle: Handle | None, blocks: int, *, read: bool = False) -> None:
-        """A sequence is not wanted any more.
+        """Cancel a sequence, now or once its prompt was read.
 
         Args:
-            handle: What runs of it; None: nothing.
-            blocks: How many it has.
-            read: Its prompt was read, though nothing came of it.
+            handle: The sequence, or the slice of its prompt, inside the pipeline; None if neither.
+            blocks: The number of its blocks.
+            read: Whether its prompt was read, though no token was generated.
         """
         if handle is not None and not (read or handle.answered):
             self._reading.append((handle, blocks))
@@ -43,7 +43,7 @@ class Leaving:
         self.cancelled += blocks
 
     def stepped(self) -> None:
-        """The pipeline made a step: what was cancelled before is free."""
+        """Note that the pipeline made a step, which freed the blocks cancelled before."""
         self.cancelled = 0
         reading, self._reading = self._reading, []
         for handle, blocks in reading:

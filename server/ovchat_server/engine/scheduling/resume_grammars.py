@@ -1,4 +1,4 @@
-"""The grammars that sequences come back with: compiled when somebody needs them, not before."""
+"""The grammars that sequences are resumed with, compiled when they are needed."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ if TYPE_CHECKING:
 
 
 class RestGrammars:
-    """Tells what the rest of a sequence follows, and who waits for that to be compiled."""
+    """Finds the grammar of the rest of a sequence, and notes the ones that are waited for."""
 
     def __init__(
         self, text: Callable[[Sequence[int]], str], compiled: Callable[[str], bool | None]
     ) -> None:
-        """Nobody waits.
+        """Start with no grammar waited for.
 
         Args:
-            text: Of tokens.
-            compiled: Whether a grammar is; asking has it compiled. None: it does not compile.
+            text: Returns the text of tokens.
+            compiled: Returns whether a grammar is compiled, and has it compiled if not; None if
+                it does not compile.
         """
         self._text = text
         self._compiled = compiled
         self._missing: set[str] = set()
 
     def of(self, sequence: ScheduledSequence) -> str | None:
-        """What the rest of a sequence follows; None where no grammar can begin."""
+        """Return the grammar of the rest of a sequence; None if no grammar can begin there."""
         request = sequence.request.generation
         if not (sequence.tokens and request.grammar):
             return request.grammar
@@ -46,11 +47,11 @@ class RestGrammars:
         return True
 
     def look_again(self) -> None:
-        """Forget who waits: others may run now."""
+        """Forget what is waited for: other sequences may run now."""
         self._missing.clear()
 
     @property
     def missing(self) -> bool:
-        """Whether somebody waits, and nothing that is waited for has been compiled since."""
+        """Whether grammars are waited for, none of which has been compiled since."""
         known = [self._compiled(grammar) for grammar in self._missing]
         return bool(known) and all(item is False for item in known)

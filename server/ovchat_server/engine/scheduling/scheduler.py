@@ -1,19 +1,18 @@
-"""Which sequences run: KV blocks are counted before the engine sees a sequence.
+"""Scheduling: KV blocks are counted before the pipeline sees a sequence.
 
 genai never gets to decide that its KV cache is full: when it does, it can hand one
 request's tokens to another (reproduced on 2026.4.1), or drop requests that did no wrong.
 So the sum of what the running sequences hold, and may need for the next step, stays within
-the pool. Who said how long its answer may become begins when there is room for all of it. The
-others begin where there is room for the prompt; where one of them cannot get its next block, the
-youngest gives up its place and comes back later as prompt + tokens so far; its caller sees a
-pause.
+the pool. A request that limits its answer is admitted when there is room for all of it. Any other
+is admitted when there is room for its prompt; if a block is missing for the next step, the youngest
+of these is preempted and resumed later as prompt and tokens so far; its caller sees a pause.
 
-A sequence whose whole answer follows a grammar cannot come back: the grammar would start anew.
-It keeps its place, so those that run together may at most need the whole pool. What they do not
-use yet is free to others, which give it up when it is needed. One that may call tools in free
-text comes back with a grammar for the rest, once that is compiled. Inside a call there is none:
-those give up their place last, and begin again where they began before. Newcomers leave them room
-for a call, so that it seldom comes to that.
+A sequence whose whole answer follows a grammar cannot be resumed: the grammar would start anew.
+It is not preempted, so those that run together may at most need the whole pool. Blocks that they do
+not use yet are free to others, which are preempted when they are needed. A sequence that may call
+tools in free text is resumed with a grammar for the rest, once that is compiled. Within a call
+there is none: those are preempted last, and start again where they started before. Admission leaves
+them room for a call, so that this is rare.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED, Report
 from ovchat_server.engine.scheduling.admission import Admission
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
-from ovchat_server.engine.scheduling.cancelled import Leaving
+from ovchat_server.engine.scheduling.cancelled import CancelledSequences
 from ovchat_server.engine.scheduling.prompt_reader import PromptReader
 from ovchat_server.engine.scheduling.resume_grammars import RestGrammars
 from ovchat_server.engine.scheduling.sequence import ScheduledSequence
@@ -61,12 +60,12 @@ class Scheduler:
         """Schedule over a pool of KV blocks.
 
         Args:
-            pipeline: Is stepped.
-            pool: Its pool.
-            budget: What its steps may read.
-            isolate: Reports the id of a suspect before the first step that it takes part in, and
-                None when it is no suspect any more, or gone.
-            compiled: As RestGrammars'.
+            pipeline: The pipeline to step.
+            pool: The pool of its KV blocks.
+            budget: The number of prompt tokens that its steps may read.
+            isolate: Called with the id of a suspect before the first step in which it runs, and
+                with None when it is not a suspect any more, or ended.
+            compiled: See RestGrammars.
         """
         self._pipeline = pipeline
         self._pool = pool
@@ -75,7 +74,7 @@ class Scheduler:
         # Oldest first: the youngest is at the end.
         self._running: list[ScheduledSequence] = []
         self._waiting = WaitingLine()
-        self._leaving = Leaving()
+        self._cancelled = CancelledSequences()
         self._refused: list[SequenceOutput] = []
         self._admitted: list[int] = []
         self._isolate = isolate
@@ -87,17 +86,17 @@ class Scheduler:
 
     @property
     def context_length(self) -> int:
-        """Most tokens of prompt and answer that the pool holds for a sequence on its own."""
+        """The maximum number of tokens of prompt and answer of a sequence that runs alone."""
         return self.search_length(1)
 
     def search_length(self, width: int) -> int:
-        """The same for each of the `width` beams of a search, should they share nothing."""
+        """Return the same for each of `width` beams, if they share no blocks."""
         return self._pool.longest(width)
 
     @property
     def busy(self) -> bool:
         """Whether a step would do something."""
-        if self._running or self._leaving.blocks or self._refused:
+        if self._running or self._cancelled.blocks or self._refused:
             return True
         return len(self._waiting) > 0 and not self._rest_grammars.missing
 
@@ -127,11 +126,11 @@ class Scheduler:
         self._waiting.cancel(identifier)
 
     def refuse(self, identifier: int, reason: str, finish: str = REFUSED) -> None:
-        """Tell in the next report that a sequence will not run, or not go on, and why."""
+        """Report with the next step that a sequence will not run, or not go on, and why."""
         self._refused.append(SequenceOutput(identifier, 0, [], [], finish, reason=reason))
 
     def step(self) -> Report[SequenceOutput]:
-        """Make room, admit, step, and tell what came of it.
+        """Make room, admit, step, and report the outputs.
 
         Raises:
             Exception: The pipeline throws whatever runs, or cannot be trusted any more.
@@ -139,7 +138,7 @@ class Scheduler:
         self._preempt()
         # The pipeline may drop a sequence that is added in the step that frees another's
         # blocks (genai 2026.4.1), so those go first.
-        if not self._leaving.blocks:
+        if not self._cancelled.blocks:
             for sequence, grammar in self._admission.newcomers(self._running):
                 self._admit(sequence, grammar)
             self._begin()
@@ -153,12 +152,12 @@ class Scheduler:
             self._recover(error)
         else:
             self._reader.stepped(time.perf_counter() - start)
-        self._leaving.stepped()
+        self._cancelled.stepped()
         # The youngest first: so of several that were dropped the oldest is the next again.
         collected = [outputs for item in self._running[::-1] if (outputs := self._collect(item))]
         if self._waiting.suspects:
             for sequence in [item for item in self._running if not item.suspect]:
-                # It ran alone, and makes room for the next.
+                # It ran isolated, and makes room for the next suspect.
                 self._preempt_one(sequence)
         refused, self._refused = self._refused, []
         admitted, self._admitted = self._admitted, []
@@ -166,7 +165,7 @@ class Scheduler:
         return Report([*refused, *itertools.chain(*collected)], self.load(), admitted)
 
     def load(self) -> EngineLoad:
-        """How full the engine is."""
+        """Return the load of the engine."""
         return EngineLoad(
             running_requests=len(self._running),
             waiting_requests=len(self._waiting),
@@ -179,11 +178,13 @@ class Scheduler:
         )
 
     def _held(self) -> int:
-        """Blocks that the running and leaving sequences have or may take in the next step."""
-        return sum(map(self._pool.held, self._running)) + self._leaving.blocks
+        """Return the number of blocks that sequences have or may take in the next step."""
+        return sum(map(self._pool.held, self._running)) + self._cancelled.blocks
 
     def _preempt(self) -> None:
-        while len(self._running) > 1 and self._held() - self._leaving.cancelled > self._pool.total:
+        while (
+            len(self._running) > 1 and self._held() - self._cancelled.cancelled > self._pool.total
+        ):
             self._preempt_one(self._admission.preemptible(self._running))
 
     def _preempt_one(self, sequence: ScheduledSequence) -> None:
@@ -203,7 +204,7 @@ class Scheduler:
             self._isolate(request.id)
 
     def _begin(self) -> None:
-        """Have prompts read; who comes to the end of its own begins to answer."""
+        """Have prompts read, and add the sequences whose prompts are finished."""
         inside = [item for item in self._running if item.handle is not None]
         for sequence in self._reader.feed(inside):
             try:
@@ -215,11 +216,11 @@ class Scheduler:
                 self.refuse(sequence.request.id, f"the pipeline: {error}")
 
     def _recover(self, error: Exception) -> None:
-        """Begin anew with those that did no wrong, where a step threw.
+        """Resume the sequences after a failed step, except the one at fault.
 
-        Who did cannot be seen. So all become suspects, each of which runs on its own until it
-        comes further: who throws then fails. A fault that shows later makes all suspects
-        again, but they are further on each time, up to where it shows at once.
+        Which one that is cannot be seen. So all become suspects, each of which runs isolated until
+        it has generated more: one that fails then is at fault. A fault that shows later makes all
+        of them suspects again, but they are further on each time, up to where it shows at once.
         """
         reason = f"a step failed: {type(error).__name__}: {error}"
         sys.stderr.write(f"{reason}\n")
@@ -231,13 +232,13 @@ class Scheduler:
             else:
                 sequence.suspect, sequence.broke_at = True, broke_at
                 self._waiting.add(sequence)
-        # They leave in it.
+        # It frees their blocks.
         self._pipeline.step()
 
     def _stop(self, sequence: ScheduledSequence, *, read: bool = False) -> None:
         """Take a running sequence out; its blocks are free after the next step, or a later one."""
         runs = sequence.handle or self._reader.piece(sequence)
-        self._leaving.give_up(runs, self._pool.held(sequence), read=read)
+        self._cancelled.give_up(runs, self._pool.held(sequence), read=read)
         self._leave(sequence)
 
     def _leave(self, sequence: ScheduledSequence) -> None:
@@ -264,7 +265,7 @@ class Scheduler:
             [output] = outputs
             count = sequence.repeats(output.tokens, ended=output.finish is not None)
             if count < 0:
-                # What it said stays, and is told to be cut.
+                # Its tokens stay, and are reported to be cut.
                 self._stop(sequence)
                 return [SequenceOutput(sequence.request.id, 0, [], [], "length")]
             outputs = [output.without(count)] if count < len(output.tokens) else []
