@@ -3,20 +3,20 @@ from __future__ import annotations
 import pytest
 
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
-from ovchat_server.engine.scheduling.partial_blocks import OpenBlocks
+from ovchat_server.engine.scheduling.partial_blocks import PartialBlocks
 
 NAMES = KnownPrefixes(64, 4).names
 TEXT = (1, 2, 3, 4, 5, 6)
 
 
-def noted(*texts: tuple[int, ...], capacity: int = 8) -> OpenBlocks:
-    blocks = OpenBlocks(capacity, 4)
+def noted(*texts: tuple[int, ...], capacity: int = 8) -> PartialBlocks:
+    blocks = PartialBlocks(capacity, 4)
     for text in texts:
         blocks.note(text, NAMES(text))
     return blocks
 
 
-def found(blocks: OpenBlocks, prompt: tuple[int, ...]) -> set[tuple[int, ...]]:
+def found(blocks: PartialBlocks, prompt: tuple[int, ...]) -> set[tuple[int, ...]]:
     return {end for _, end in blocks.of(prompt, NAMES(prompt))}
 
 
@@ -51,7 +51,7 @@ def test_the_same_end_behind_another_beginning_is_another_block() -> None:
 
 def test_names_may_be_those_of_a_longer_text() -> None:
     whole = (*TEXT, 7, 8, 9)
-    blocks = OpenBlocks(8, 4)
+    blocks = PartialBlocks(8, 4)
     blocks.note(TEXT, NAMES(whole))
     assert blocks.of(TEXT, NAMES(whole)) == noted(TEXT).of(TEXT, NAMES(TEXT)) != set()
 

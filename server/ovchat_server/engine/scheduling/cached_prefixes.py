@@ -1,4 +1,4 @@
-"""Which beginnings of prompts the pipeline's prefix cache holds, as far as can be told outside."""
+"""Which prefixes the pipeline's cache holds, as far as can be known from outside."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
 
 
 class KnownPrefixes:
-    """The KV blocks used last, each named by all tokens up to its end.
+    """The KV blocks used last, each named by a hash of all tokens up to its end.
 
-    genai does not tell what it has. It keeps full blocks until it needs their room, and takes
-    that of the block that was used the longest ago. An error here costs time and nothing else:
-    what was thought to be there is read again.
+    genai does not report what it caches. It keeps full blocks until it needs room, and evicts the
+    least recently used one. An error here costs time and nothing else: tokens that are not cached
+    after all are read again.
     """
 
     def __init__(self, capacity: int, block_size: int) -> None:
         """Remember `capacity` blocks of `block_size` tokens."""
         self.block_size = block_size
         self.capacity = capacity
-        # The one used last is at the end.
+        # The most recently used is at the end.
         self._blocks: dict[int, None] = {}
 
     def names(self, tokens: Sequence[int]) -> list[int]:
-        """The names of the full blocks of a text."""
+        """Return the names of the full blocks of a text."""
         names: list[int] = []
         name = 0
         for end in range(self.block_size, len(tokens) + 1, self.block_size):
@@ -33,14 +33,14 @@ class KnownPrefixes:
         return names
 
     def length(self, names: Sequence[int]) -> int:
-        """Tokens of a text's blocks, from the first on, that are known. They count as used."""
+        """Return how many tokens of a text are cached, and count their blocks as used."""
         count = next((at for at, name in enumerate(names) if name not in self._blocks), len(names))
         self.note(names[:count])
         return count * self.block_size
 
     def note(self, names: Sequence[int]) -> None:
-        """Blocks were read, or used again."""
-        # The end of a text is the first that goes: without its beginning it is of no use.
+        """Note that blocks were read, or used again."""
+        # The end of a text is evicted first: it is of no use without the beginning.
         for name in reversed(names):
             self._blocks.pop(name, None)
             self._blocks[name] = None

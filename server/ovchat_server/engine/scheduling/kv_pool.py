@@ -1,4 +1,4 @@
-"""How many KV blocks sequences take."""
+"""How many KV blocks sequences hold and need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
 
-# A sequence may grow by one token in a step, and the one after it must have a place too.
+# A sequence may grow by one token in a step, and there must be room for the one after it.
 LOOK_AHEAD_TOKENS = 2
 
 
@@ -20,28 +20,28 @@ class KvPool:
     block_size: int
 
     def longest(self, width: int) -> int:
-        """Most tokens that it holds for each of `width` sequences that share nothing."""
+        """Return the most tokens that fit for each of `width` sequences that share no blocks."""
         return max((self.total - 1) // width * self.block_size - LOOK_AHEAD_TOKENS, 0)
 
     def held(self, sequence: ScheduledSequence) -> int:
-        """Blocks that a sequence has or may take in the next step."""
+        """Return the blocks that a sequence holds, or may hold after the next step."""
         return self.blocks(sequence.length) * sequence.request.generation.beams
 
     def expected(self, sequence: ScheduledSequence) -> int:
-        """Blocks that newcomers leave to a sequence."""
+        """Return the blocks that others must leave to a sequence."""
         return self.blocks(sequence.expected) * sequence.request.generation.beams
 
     def needed(self, newcomer: ScheduledSequence) -> int:
-        """Blocks that it takes to begin.
+        """Return the free blocks that a sequence needs to be admitted.
 
-        One more than it needs now where it may grow further, or it is the next to be preempted.
+        One more than it needs now if it may grow, or it would be the next to be preempted.
         """
         return self.expected(newcomer) + (0 if newcomer.request.generation.reserve else 1)
 
     def at_most(self, sequence: ScheduledSequence) -> int:
-        """Blocks that it has at its end, however long it becomes."""
+        """Return the most blocks that a sequence can come to hold."""
         return self.blocks(sequence.longest) * sequence.request.generation.beams
 
     def blocks(self, length: int) -> int:
-        """Blocks of a sequence of `length` tokens."""
+        """Return the blocks of a sequence of `length` tokens, with its look-ahead."""
         return -(-(length + LOOK_AHEAD_TOKENS) // self.block_size)

@@ -1,9 +1,9 @@
-"""Reads prompts in slices, so that long ones hold up neither streams nor short ones.
+"""Chunked prefill above genai: long prompts hold up neither streams nor short prompts.
 
-genai gives all that a step may read to the oldest prompt, and does not stop it halfway. So it gets
-a long prompt piece by piece: each is a request of its own, for the prompt up to there and one
-token, which is thrown away. What it read stays in the prefix cache, where the next one finds it.
-With the last piece comes the request itself.
+genai gives a step's whole token budget to the oldest prompt. So it gets a long prompt in slices:
+each is a request of its own for the prompt up to there and one token, which is thrown away. Its KV
+blocks stay in the prefix cache, where the next slice finds them. The last slice is the request
+itself.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.engine.scheduling.partial_blocks import OpenBlocks
+from ovchat_server.engine.scheduling.partial_blocks import PartialBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
-    from ovchat_server.engine.scheduling.partial_blocks import OpenBlock
+    from ovchat_server.engine.scheduling.partial_blocks import PartialBlock
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
     from ovchat_server.engine.scheduling.step_budget import StepBudget
     from ovchat_server.engine.scheduling.steps import Handle, Pipeline
 
-# The kernels take as long for some more rows as for the next multiple of this: 130 tokens, those of
-# running sequences among them, as long as 192 (OpenVINO 2026.4.1, AMX).
+# The kernels take as long for a few more rows as for the next multiple of this: 130 tokens, those
+# of running sequences among them, take as long as 192 (OpenVINO 2026.4.1, AMX).
 ROWS = 128
-# So many times the budget may be read of prompts that fit into it one by one.
+# Short prompts, each of which fits into the budget, may together take so many times the budget.
 TIMES_TOGETHER = 4
 
 
@@ -35,13 +35,12 @@ class _Prompt:
     """A prompt that is being read.
 
     Attributes:
-        sequence: Whose it is.
-        names: Of its blocks; see KnownPrefixes.
-        start: Tokens of it that are known.
-        end: Tokens of it up to the end of what is being read.
-        piece: What runs of it.
-        whole: Its pieces do not get through, so it is read in one.
-        inside: The open blocks of others that it may go on in.
+        names: The names of its blocks; see KnownPrefixes.
+        start: The number of its tokens that are cached.
+        end: The number of its tokens up to the end of the slice that is being read.
+        piece: The slice that is being read.
+        whole: It is read at once, because the pipeline dropped a slice.
+        inside: The partial blocks of others that it may continue in.
     """
 
     sequence: ScheduledSequence
@@ -50,7 +49,7 @@ class _Prompt:
     end: int = 0
     piece: Handle | None = None
     whole: bool = False
-    inside: set[OpenBlock] = field(default_factory=set)
+    inside: set[PartialBlock] = field(default_factory=set)
 
     @property
     def length(self) -> int:
@@ -62,26 +61,26 @@ class _Prompt:
 
 
 class PromptReader:
-    """Says what each step reads of which prompt.
+    """Decides which tokens of which prompts each step reads.
 
-    Those whose rest fits into a step and the long ones take turns, and of the long ones the one
-    that is nearest to its end and the oldest share a step. So a short prompt need not wait for a
-    long one, and no long one waits for ever.
+    Prompts whose rest fits into a step and longer ones take turns. Of the longer ones the one
+    nearest to its end and the oldest share a step. So a short prompt does not wait for a long one,
+    and no long one waits for ever.
     """
 
     def __init__(self, pipeline: Pipeline, known: KnownPrefixes, budget: StepBudget) -> None:
-        """Read with a pipeline, as much in a step as the budget has."""
+        """Read with a pipeline, in each step as many tokens as the budget allows."""
         self._pipeline = pipeline
         self._known = known
-        # An answer is noted with its last token and without.
-        self._open = OpenBlocks(2 * known.capacity, known.block_size)
-        # Those that may still be in a block that others find.
+        # An answer is noted with and without its last token.
+        self._partial = PartialBlocks(2 * known.capacity, known.block_size)
+        # Prompts that may still be in a partial block that others would find.
         self._inside: list[_Prompt] = []
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
         self._short_turn = False
-        # What the step reads, and the prompts that it comes to the end of.
+        # Tokens that the step reads, and the prompts whose end it reads.
         self._tokens = 0
         self._ending: list[_Prompt] = []
 
@@ -95,24 +94,24 @@ class PromptReader:
         self._inside = [item for item in self._inside if item.sequence is not sequence]
 
     def piece(self, sequence: ScheduledSequence) -> Handle | None:
-        """What runs of a sequence whose prompt is being read."""
+        """Return the slice that is being read of a sequence's prompt."""
         pieces = (prompt.piece for prompt in self._prompts if prompt.sequence is sequence)
         return next(pieces, None)
 
     def keep(self, sequence: ScheduledSequence) -> None:
-        """A sequence does not run any more: the prefix cache has what it said."""
+        """Note that the prefix cache has the tokens of a sequence that has stopped running."""
         texts = sequence.texts()
         names = self._known.names(texts[0])
         for text in texts:
-            self._open.note(text, names)
+            self._partial.note(text, names)
         if sequence.request.generation.beams == 1:
             self._known.note(names)
 
     def feed(self, running: Sequence[ScheduledSequence]) -> list[ScheduledSequence]:
-        """Give the pipeline what the next step reads, beside the sequences that run.
+        """Add to the pipeline the slices that the next step reads beside the running sequences.
 
         Returns:
-            Those the rest of whose prompts it reads: they are to be added whole.
+            The sequences whose last slice is due: the caller adds them to the pipeline.
         """
         self._tokens, self._ending = 0, []
         streams = sum(item.request.generation.beams for item in running)
@@ -131,7 +130,7 @@ class PromptReader:
         return [prompt.sequence for prompt in self._ending]
 
     def stepped(self, seconds: float) -> None:
-        """Take note of what the step has read, in so many seconds."""
+        """Note what the step has read, and how long it took."""
         self._budget.note(self._tokens, seconds)
         for prompt in self._ending:
             self._known.note(prompt.names)
@@ -143,12 +142,12 @@ class PromptReader:
                 self._known.note(prompt.names[: prompt.end // self._known.block_size])
                 prompt.piece = None
             elif prompt.piece.dropped():
-                sys.stderr.write(f"a piece of prompt {prompt.sequence.request.id} was dropped\n")
+                sys.stderr.write(f"a slice of prompt {prompt.sequence.request.id} was dropped\n")
                 prompt.piece = None
                 prompt.whole = True
 
     def _scorable(self, plan: Iterable[tuple[_Prompt, int]]) -> Iterator[tuple[_Prompt, int]]:
-        """With no more of those whose tokens are told of than a step should have."""
+        """Yield the plan with no more tokens to be scored than a step should have."""
         left = self._pipeline.scored_tokens
         for prompt, end in plan:
             if prompt.sequence.scores and not prompt.whole:
@@ -162,13 +161,13 @@ class PromptReader:
     def _undisputed(
         self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[_Prompt, int]]:
-        """Without those that go on in the same open block as one before them."""
+        """Yield the plan without prompts that continue in an earlier one's partial block."""
         self._inside = [prompt for prompt in self._inside if self._findable(prompt)]
         taken = set().union(*(prompt.inside for prompt in self._inside))
         for prompt, end in plan:
             tokens = prompt.sequence.added.generation.prompt[:end]
             self._note_beginnings(tokens, prompt.names, running)
-            blocks = self._open.of(tokens, prompt.names)
+            blocks = self._partial.of(tokens, prompt.names)
             if taken.isdisjoint(blocks):
                 taken |= blocks
                 if blocks:
@@ -177,35 +176,35 @@ class PromptReader:
                 yield prompt, end
 
     def _findable(self, prompt: _Prompt) -> bool:
-        """Whether the open block that it went on in may still have the name it was found under.
+        """Return whether the partial block that it continued in may still be found by its name.
 
-        It gets another when the prompt is read beyond it, which may take genai several steps, or
-        with the token after it. Who finds it before shares it, which makes genai copy it for who
-        goes on in it, but not for who has filled it.
+        The block gets another name when the prompt is read beyond it, which may take genai several
+        steps, or with the token after it. A prompt that finds it before shares it, which makes
+        genai copy it for one that continues in it, but not for one that has filled it.
         """
         handle = prompt.piece or prompt.sequence.handle
-        # Whatever block it is known to go on in: a search may have left others behind that one.
+        # Whatever block it is known to continue in: a beam search may have left others after it.
         full = prompt.length % self._known.block_size == 0
         return handle is not None and handle.answered <= full
 
     def _note_beginnings(
         self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]
     ) -> None:
-        """Note what runs, as far as the prompt goes on from it."""
+        """Note the running sequences whose text the prompt continues."""
         for sequence in running:
-            begun = sequence.prompt
-            if prompt[: len(begun)] != begun:
+            start = sequence.prompt
+            if prompt[: len(start)] != start:
                 continue
             for text in sequence.texts():
                 if prompt[: len(text)] == text:
-                    self._open.note(text, names)
+                    self._partial.note(text, names)
 
     def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int]]:
-        """Which prompts the next step reads, and up to where."""
+        """Yield the prompts that the next step reads, and up to where."""
         room = self._budget.max_tokens - streams
         most = min(self._budget.tokens(streaming=streams > 0), room)
         prompts = [prompt for prompt in self._distinct() if prompt.piece is None]
-        # Where there is no room for blocks, genai splits prompts as it likes.
+        # Slices end with blocks; where a step has no room for two, prompts are not sliced.
         whole = most < 2 * self._known.block_size
         short = [item for item in prompts if whole or item.whole or item.unread <= most]
         long = [item for item in prompts if item not in short]
@@ -213,8 +212,8 @@ class PromptReader:
         if not self._short_turn:
             yield from self._some_of(long, _worth_it(most, streams))
             return
-        # Together they take less of everybody's time than in steps of their own. Where nobody else
-        # waits for the step it may take as long as it likes.
+        # Together they take less time than in steps of their own. Where nothing else waits for the
+        # step it may take any time.
         left = min(TIMES_TOGETHER * most, room) if streams or long else room
         for number, prompt in enumerate(short):
             if number and prompt.unread > left:
@@ -223,7 +222,7 @@ class PromptReader:
             yield prompt, prompt.length
 
     def _some_of(self, prompts: list[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
-        """Of the prompt that is nearest to its end, and as much of the oldest of the others."""
+        """Yield a slice of the prompt nearest to its end, and one of the oldest other prompt."""
         if not prompts:
             return
         nearest = min(prompts, key=lambda item: item.unread)
@@ -235,14 +234,14 @@ class PromptReader:
                 yield prompt, end
 
     def _distinct(self) -> Iterator[_Prompt]:
-        """Prompts, the oldest first, that go on differently.
+        """Yield the prompts, the oldest first, whose next blocks differ.
 
-        Others wait until what they have in common was read, and need not read it again.
+        The others wait until what they have in common was read, and need not read it again.
         """
         following: set[int] = set()
         for prompt in self._prompts:
             known = self._known.length(prompt.names)
-            # The last token is always read, or there would be nothing to go on from.
+            # The last token is always read: its logits give the next one.
             prompt.start = min(known, prompt.length - 1)
             next_block = prompt.names[known // self._known.block_size :][:1]
             if following.isdisjoint(next_block):
@@ -251,6 +250,6 @@ class PromptReader:
 
 
 def _worth_it(tokens: int, streams: int) -> int:
-    """How many of these tokens to read, beside so many sequences that run."""
+    """Return how many of these tokens fill the kernels' rows beside the running sequences."""
     rows = (tokens + streams) // ROWS * ROWS
     return rows - streams if rows - streams >= ROWS // 2 else tokens

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def resumed(grammar: str, resumptions: Sequence[Resumption], text: str) -> str:
-    """The grammar of what follows `text`, the answer so far; "" where none could begin.
+    """Return the grammar of what follows `text`, the answer so far; "" if none can begin there.
 
     The text is read from its beginning, mark by mark: the next one of those that count behind
     the last, and of some at the same place the longest.
 
     Args:
-        grammar: That of an answer from its beginning.
-        resumptions: That behind some marks.
+        grammar: Of an answer from its beginning.
+        resumptions: The grammars that follow some marks.
         text: The answer so far.
     """
     counting, place = [*resumptions], 0
@@ -37,11 +37,11 @@ def resumed(grammar: str, resumptions: Sequence[Resumption], text: str) -> str:
         following = [item for item in resumptions if item.mark]
         counting = [item for item in following if not last.until or item.mark in last.until]
     # A grammar that begins inside of a mark does not see it.
-    return "" if _begun(text[place:], counting) else grammar
+    return "" if _ends_inside_mark(text[place:], counting) else grammar
 
 
-def _begun(text: str, marks: Iterable[Resumption]) -> bool:
-    """Whether a text ends with the beginning of a mark."""
+def _ends_inside_mark(text: str, marks: Iterable[Resumption]) -> bool:
+    """Return whether a text ends with the beginning of a mark."""
     return any(
         text.endswith(item.mark[:count]) for item in marks for count in range(1, len(item.mark))
     )

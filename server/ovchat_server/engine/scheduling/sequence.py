@@ -1,4 +1,4 @@
-"""A sequence that is scheduled, from its coming to its end."""
+"""A sequence from its arrival at the scheduler to its end."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.steps import Handle, Pipeline
 
 
-# What most calls take, with what is said before them.
+# Tokens that most tool calls take, with the text before them.
 CALL_TOKENS = 128
 
 
 @dataclass(slots=True)
 class ScheduledSequence:
-    """One sequence, or the beams of a search, which run and are given up together.
+    """One sequence, or the beams of a beam search, which run and are preempted together.
 
     Attributes:
-        request: What was asked for.
-        tokens: What came of it so far.
-        handle: Where it runs; None: it waits.
-        drops: Times that the pipeline dropped it.
-        steps: Steps since it runs. A search does not tell its length: it grows by a token a
-            step at most.
-        added: What it is added to the pipeline with.
-        scores: What is told of its prompt, until that is told.
-        repeated: Tokens that come once more, because it began anew where it had begun before.
-        begun: It ran before.
-        suspect: It was there when something broke, and has not come further since.
-        broke_at: Steps that a search ran for then. Others tell how far they are.
+        tokens: Tokens generated so far.
+        handle: The sequence in the pipeline; None while it waits or its prompt is read.
+        drops: How often the pipeline dropped it.
+        steps: Steps since it was added. A beam search does not report its length, which grows by
+            at most one token in a step.
+        added: The request that it is added to the pipeline with.
+        scores: The scores of its prompt, until they are reported.
+        repeated: Tokens that are generated once more, because it was restarted.
+        has_run: It was admitted before.
+        suspect: It ran when a step failed, and has not come further since.
+        broke_at: Steps that a beam search had run for then. Others have `tokens`.
     """
 
     request: SequenceRequest
@@ -49,56 +48,60 @@ class ScheduledSequence:
     added: SequenceRequest = field(init=False)
     scores: PromptScores | None = None
     repeated: list[int] = field(default_factory=list)
-    begun: bool = False
+    has_run: bool = False
     suspect: bool = field(init=False)
     broke_at: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin where another process was."""
+        """Begin with the tokens that an engine process which died has generated."""
         self.added = self.request
         self.tokens = [*self.request.generated]
         self.suspect = self.request.suspect
         self.broke_at = self.request.ran
-        self.begun = self.suspect or bool(self.tokens)
+        self.has_run = self.suspect or bool(self.tokens)
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """The request's, as the pipeline knows it: see Pipeline.uncached."""
+        """The prompt of the request, as the pipeline knows it: see Pipeline.uncached."""
         return self.added.generation.prompt[: len(self.request.generation.prompt)]
 
     @property
     def answered(self) -> int:
-        """Tokens of the answer at the end of the prompt that it is added with."""
+        """The number of tokens of the answer at the end of the prompt it is added with."""
         return len(self.added.generation.prompt) - len(self.request.generation.prompt)
 
     @property
     def length(self) -> int:
-        """Tokens of prompt and answer so far."""
+        """The number of tokens of prompt and answer so far."""
         grown = len(self.tokens) if self.request.generation.beams == 1 else self.steps
         return len(self.request.generation.prompt) + grown
 
     @property
+    def needs_grammar(self) -> bool:
+        """Whether a step to come looks its compiled grammar up: that of its first token."""
+        return bool(self.added.generation.grammar) and not (self.handle and self.handle.answered)
+
+    @property
     def constrained(self) -> bool:
-        """Whether it has a grammar that cannot go on in the middle."""
+        """Whether it has a grammar that cannot be resumed in the middle."""
         return bool(self.request.generation.grammar) and not self.request.generation.resumptions
 
     @property
     def stays(self) -> bool:
-        """Whether all would be lost with its place: a search begins anew, too."""
+        """Whether preempting it would lose its answer, as it does for a beam search."""
         return self.constrained or self.request.generation.beams > 1
 
     @property
     def longest(self) -> int:
-        """Tokens of prompt and answer at the most."""
+        """The most tokens of prompt and answer."""
         return len(self.request.generation.prompt) + self.request.generation.max_tokens
 
     @property
     def expected(self) -> int:
-        """Tokens of prompt and answer that it should have room for from the start.
+        """The number of tokens of prompt and answer for which there should be room from the start.
 
-        All of them where the caller said how many, or of a search, which says nothing before it
-        ends. Else one that may call at any time needs some for a call: it had better not lose its
-        place inside of it.
+        All of them if the caller gave a limit, and in a beam search. One that may call tools has
+        room for a call: inside of it, it cannot be resumed.
         """
         if self.request.generation.reserve or self.request.generation.beams > 1:
             return self.longest
@@ -109,25 +112,26 @@ class ScheduledSequence:
         )
 
     def texts(self) -> list[tuple[int, ...]]:
-        """What the pipeline may have of it: it reads a token in the step after it came.
+        """Return the texts whose KV the pipeline may hold, with and without the last token.
 
-        What the beams of a search make is not known, but it begins with their prompt: one of its
-        texts ends inside a block where all that goes on from there is met (`partial_blocks`).
+        A token is read in the step after it was chosen. What the beams of a beam search generate is
+        not known, but it begins with their prompt: one of its texts ends inside the block in which
+        everything continues that begins with it (`partial_blocks`).
         """
         if self.request.generation.beams > 1:
             return [self.prompt, self.prompt[:-1]]
-        said = self.tokens[: len(self.tokens) - len(self.repeated)]
-        whole = (*self.prompt, *said)
-        return [whole, whole[:-1]] if said else [whole]
+        generated = self.tokens[: len(self.tokens) - len(self.repeated)]
+        whole = (*self.prompt, *generated)
+        return [whole, whole[:-1]] if generated else [whole]
 
     def go_on(self, grammar: str | None, pipeline: Pipeline) -> None:
-        """Make what to add to the pipeline now.
+        """Set `added` to what is to be added to the pipeline now.
 
-        With what there is as a prompt, and `grammar` for the rest ("": anything). Where no
-        grammar could begin, None, as it was added before: its own seed makes the tokens that it
-        has already once more, which is how it comes to their end with its grammar. A search
-        starts anew, too. And so does a prompt that is to be scored, as one that the prefix cache
-        does not know: of what it has nothing can be told.
+        Its prompt includes the tokens so far, and it has `grammar` for the rest ("": any text).
+        With None, where no grammar can begin, it is added as it was before: with the same seed it
+        generates the same tokens once more, and so comes to their end with its grammar. A beam
+        search starts anew, too. A prompt that is to be scored must not be in the prefix cache, or
+        there would be no logits.
         """
         generation, done = self.request.generation, len(self.tokens)
         self.repeated = []
@@ -146,17 +150,17 @@ class ScheduledSequence:
                     prompt=(*generation.prompt, *self.tokens),
                     max_tokens=generation.max_tokens - done,
                     min_tokens=max(generation.min_tokens - done, 0),
-                    # It must not draw the same random numbers again.
+                    # Otherwise it would draw the same random numbers again.
                     sampling=_reseeded(generation.sampling, done),
                     grammar=grammar,
                 )
             )
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
-        """How many of the tokens that came now came before.
+        """Return how many of the new tokens repeat those before the restart.
 
-        Beside other sequences numbers round in another way, which may make other tokens. Then
-        this is negative, and the sequence cannot go on: it would do so without its grammar.
+        Beside other sequences numbers round in another way, which may change tokens. Then this is
+        negative, and the sequence cannot continue: it would do so without its grammar.
         """
         count = min(len(tokens), len(self.repeated))
         same = self.repeated[:count] == [*tokens[:count]]

@@ -1,4 +1,4 @@
-"""What a scheduler steps: a pipeline, and the sequences inside it."""
+"""What the scheduler needs of an engine: a pipeline, and handles of the sequences in it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Alternatives: TypeAlias = list[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Tokens of a sequence, and "stop" or "length" where it ended.
+    """New tokens of a sequence, and "stop" or "length" if it ended.
 
-    MISATTRIBUTED (contract.messages): nobody can tell whether they are its own, for the reason
-    given; it still runs.
+    With MISATTRIBUTED (contract.messages) the tokens may be another's, for the reason given, and
+    the sequence still runs.
     """
 
     tokens: list[int]
@@ -31,44 +31,44 @@ class Output:
     reason: str = ""
 
     def without(self, count: int) -> Output:
-        """What is left without the first `count` tokens."""
+        """Return the output without its first `count` tokens."""
         return Output(
             self.tokens[count:], self.logprobs[count:], self.finish, self.alternatives[count:]
         )
 
 
 class Handle(Protocol):
-    """A sequence inside the pipeline, or a search for several."""
+    """A sequence or a beam search inside the pipeline."""
 
     @property
     def answered(self) -> int:
-        """Tokens that it has made, of a search those of each beam; 0: its prompt is being read."""
+        """The number of tokens generated, by each beam of a beam search; 0 during prefill."""
         ...
 
     def take(self) -> list[Output]:
-        """What came since the last time; of a search all at once, when it ends."""
+        """Return the outputs since the last call; all of a beam search when it ends."""
         ...
 
     def dropped(self) -> bool:
-        """Whether the pipeline gave the sequence up by itself."""
+        """Return whether the pipeline dropped the sequence by itself."""
         ...
 
     def cancel(self) -> None:
-        """Give it up: its blocks are free after the next step."""
+        """Cancel it; its blocks are free after the next step."""
         ...
 
 
 class Pipeline(Protocol):
-    """What a scheduler steps. Driven by one thread."""
+    """An engine that runs a batch of sequences in steps. Used by one thread."""
 
     @property
     def scored_tokens(self) -> int:
-        """Most tokens that a step should read whose scores are to be told."""
+        """The most prompt tokens that a step should score."""
         ...
 
     @property
     def computed(self) -> bool:
-        """Whether the last step came to its logits, as far as is known."""
+        """Whether the last step computed its logits, as far as is known."""
         ...
 
     def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
@@ -76,17 +76,17 @@ class Pipeline(Protocol):
         ...
 
     def add(self, request: SequenceRequest, answered: int, scores: PromptScores | None) -> Handle:
-        """Take a sequence in; it runs from the next step on.
+        """Add a sequence; it runs from the next step on.
 
         Args:
-            request: With what is known of it as a prompt.
-            answered: Tokens at the end of the prompt that are of its answer.
-            scores: Gathers those of all the tokens of its prompt that it reads.
+            request: Its prompt holds the tokens of the answer that are known.
+            answered: Number of tokens at the end of the prompt that belong to the answer.
+            scores: Gathers the scores of the prompt's tokens.
         """
         ...
 
     def read(self, prompt: Sequence[int], scores: PromptScores | None) -> Handle:
-        """Read a prompt in the next step, so that the prefix cache has it; a token comes of it."""
+        """Add a prompt to be read into the prefix cache; its handle yields one token."""
         ...
 
     def step(self) -> None:
@@ -94,5 +94,5 @@ class Pipeline(Protocol):
         ...
 
     def text(self, tokens: Sequence[int]) -> str:
-        """Tokens as text, control tokens and all."""
+        """Return tokens as text, with special tokens."""
         ...

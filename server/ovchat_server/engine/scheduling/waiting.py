@@ -1,4 +1,4 @@
-"""Sequences that wait for a place: whose turn it is."""
+"""The sequences that wait to be admitted, and whose turn it is."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ if TYPE_CHECKING:
 
 
 class WaitingLine:
-    """Those that ran before come first, the oldest leading: their callers have begun to read.
+    """A queue by preemption, priority and fairness between clients.
 
-    Then those of the lowest priority number; among these clients take turns: the one with the
-    fewest sequences running is next, or the one whose turn is the longest ago, with the oldest
-    of its own.
+    Sequences that were admitted before come first, the oldest leading: their callers have begun to
+    read. Then those of the lowest priority number. Among these clients take turns: next is the
+    client with the fewest running sequences, or else the one whose turn was the longest ago, with
+    its oldest sequence.
     """
 
     def __init__(self) -> None:
-        """Nobody waits."""
+        """Begin with an empty line."""
         self._sequences: list[ScheduledSequence] = []
         self._turns = itertools.count(1)
-        # The last turn of each client that waits, or that which it would have had as it came.
+        # The last turn of each client that waits; a new client's counts from its arrival.
         self._served: dict[str, int] = {}
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return how many sequences wait."""
         return len(self._sequences)
 
     @property
     def suspects(self) -> bool:
-        """Whether some of them are suspects."""
+        """Whether some of them are suspects (ScheduledSequence)."""
         return any(item.suspect for item in self._sequences)
 
     def add(self, sequence: ScheduledSequence) -> None:
-        """Queue up."""
+        """Append a sequence."""
         self._sequences.append(sequence)
         self._served.setdefault(sequence.request.client, next(self._turns))
 
     def next(
         self, running: Mapping[str, int], may_run: Callable[[ScheduledSequence], bool]
     ) -> ScheduledSequence | None:
-        """Whose turn it is of those that may run; None where nobody may.
+        """Return the sequence whose turn it is; None if none may run.
 
         Args:
-            running: How many sequences of each client run.
-            may_run: Tells who has to stay.
+            running: Number of running sequences of each client.
+            may_run: Returns whether a sequence may be chosen.
         """
         waiting = filter(may_run, self._sequences)
         return min(waiting, key=lambda item: self._turn(item, running), default=None)
 
     def take(self, sequence: ScheduledSequence) -> None:
-        """Take out one that waits: it had its turn."""
+        """Remove a sequence that is admitted: its client had its turn."""
         self._sequences.remove(sequence)
         self._served[sequence.request.client] = next(self._turns)
-        self._forget_who_is_gone()
+        self._forget_absent_clients()
 
     def cancel(self, identifier: int) -> None:
-        """Take out that of a request, if it waits."""
+        """Remove the sequence of a request, if it waits."""
         self._sequences = [item for item in self._sequences if item.request.id != identifier]
-        self._forget_who_is_gone()
+        self._forget_absent_clients()
 
-    def _forget_who_is_gone(self) -> None:
-        """Nobody has to be fair to those who do not wait."""
+    def _forget_absent_clients(self) -> None:
         here = {item.request.client for item in self._sequences}
         for client in self._served.keys() - here:
             del self._served[client]
@@ -73,7 +73,7 @@ class WaitingLine:
         self, sequence: ScheduledSequence, running: Mapping[str, int]
     ) -> tuple[int, int, int, int, int]:
         request = sequence.request
-        if sequence.begun:
+        if sequence.has_run:
             return (0, 0, 0, 0, request.id)
         client = request.client
         # Ids count upwards.
