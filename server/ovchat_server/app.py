@@ -15,16 +15,18 @@ from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dial
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.spec import EngineSpec
+from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.processors import available, serving
-from ovchat_server.rest.body_reader import BodyReader
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.registry import public_apis
+from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
+from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.model_files import ModelFiles, read_model_files
@@ -88,9 +90,10 @@ class Server:
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
+        formats = AnswerFormats(GrammarCache())
         services = Services(
-            Completions(ChatEndpoint(), self._models, workers, settings.limits, timeout),
-            Completions(TextEndpoint(), self._models, workers, settings.limits, timeout),
+            Completions(ChatEndpoint(formats), self._models, workers, settings.limits, timeout),
+            Completions(TextEndpoint(formats), self._models, workers, settings.limits, timeout),
             Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
             self._models,
             installed_versions(),

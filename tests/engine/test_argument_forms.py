@@ -12,15 +12,12 @@ import pytest
 
 from ovchat_server.api.chat import Tool
 from ovchat_server.api.models import ModelState
-from ovchat_server.chat.dialects.call_form import CalledTool
-from ovchat_server.chat.dialects.plain_schemas import not_plain
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.grammar.formats import grammar_text
-from ovchat_server.grammar.json_layout import laid_out
-from ovchat_server.grammar.schema_support import unenforced
 from tests.engine.conftest import Watched
 from tests.engine.test_structured_output import PROMPT, TOKENIZER, answer, demo_spec
+from tests.grammars import called_tool, unenforced
 from tests.json_schemas import random_schema, validate
 from tests.unit.dialects.reading import read
 
@@ -140,7 +137,7 @@ def random_tool(seed: int) -> dict[str, Any]:
                 "$defs": definitions,
             }
         )
-        if not (unenforced(schema) or not_plain(schema)) and is_schema(schema):
+        if not unenforced(schema) and is_schema(schema):
             return schema
 
 
@@ -154,9 +151,9 @@ def is_schema(schema: dict[str, Any]) -> bool:
 
 async def called(watched: Watched, dialect: Dialect, schema: dict[str, Any], count: int) -> Any:
     """The arguments of forced calls, as a parser that trusts reads them."""
-    assert dialect.form is not None
-    tool = CalledTool(NAME, schema, laid_out(schema))
-    form = dialect.form.forced([tool], parallel=False)
+    assert dialect.format is not None
+    tool = called_tool(dialect.format, NAME, schema)
+    form = dialect.format.forced([tool], parallel=False)
     text = grammar_text(form)
     assert await watched.engine.check_grammar(text) == ""
     tokens = tuple(TOKENIZER.encode(PROMPT))

@@ -13,21 +13,18 @@ import pytest
 
 from ovchat_server.api.chat import Tool
 from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, ParserOptions
-from ovchat_server.chat.dialects.call_form import CalledTool
-from ovchat_server.chat.dialects.plain_schemas import not_plain
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
 from ovchat_server.engine.contract.generation import Sampling, TokenFinish
-from ovchat_server.grammar.formats import either, grammar_text
-from ovchat_server.grammar.json_layout import laid_out
-from ovchat_server.grammar.schema_support import unenforced
-from ovchat_server.serving.answer_form import NO_ARGUMENTS
+from ovchat_server.grammar.formats import either, grammar_text, json_format
+from ovchat_server.serving.answer_format import NO_ARGUMENTS
 from tests.engine.test_structured_output import answer, demo, request
+from tests.grammars import called_tool, unenforced
 from tests.json_schemas import random_schema, validate
 from tests.unit.dialects.writers import WRITERS
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.base import Output, Parsed, ToolDialect
-    from ovchat_server.chat.dialects.call_form import CallForm
+    from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
     from tests.engine.conftest import Watched
 
 __all__ = ["demo"]
@@ -73,7 +70,7 @@ SCHEMAS: dict[str, Any] = {
     "plan-trip": NO_ARGUMENTS,
 }
 RANDOM_TOOLS = 12
-FORMS = [(dialect, dialect.form) for dialect in TOOL_DIALECTS if dialect.form]
+FORMS = [(dialect, dialect.format) for dialect in TOOL_DIALECTS if dialect.format]
 
 every_dialect = pytest.mark.parametrize(
     ("dialect", "form"), FORMS, ids=[dialect.name for dialect, _ in FORMS]
@@ -91,8 +88,8 @@ every_form = pytest.mark.parametrize(
 )
 
 
-def called(schemas: dict[str, Any]) -> list[CalledTool]:
-    return [CalledTool(name, schema, laid_out(schema)) for name, schema in schemas.items()]
+def called(form: CallFormat, schemas: dict[str, Any]) -> list[CalledTool]:
+    return [called_tool(form, name, schema) for name, schema in schemas.items()]
 
 
 def offered(schemas: dict[str, Any]) -> tuple[Tool, ...]:
@@ -155,9 +152,9 @@ async def answers(watched: Watched, form: Any, count: int, temperature: float = 
 
 @every_form
 async def test_forced_calls_follow_their_schemas(
-    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallFormat
 ) -> None:
-    ended = await answers(demo, form.forced(called(SCHEMAS), parallel=False), 12)
+    ended = await answers(demo, form.forced(called(form, SCHEMAS), parallel=False), 12)
 
     assert len(ended) > 4
     assert all(len(calls_in(dialect, text, SCHEMAS)) == 1 for text in ended)
@@ -169,11 +166,11 @@ async def test_forced_calls_follow_their_schemas(
     [pytest.param("get_weather", marks=pytest.mark.slow), "plan-trip.v2", "plan-trip"],
 )
 async def test_a_function_is_called_by_its_name(
-    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm, name: str
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallFormat, name: str
 ) -> None:
     only = {name: SCHEMAS[name]}
 
-    ended = await answers(demo, form.forced(called(only), parallel=False), 8)
+    ended = await answers(demo, form.forced(called(form, only), parallel=False), 8)
 
     assert ended
     for text in ended:
@@ -184,24 +181,24 @@ async def test_a_function_is_called_by_its_name(
 
 @every_form
 async def test_several_calls_may_be_forced(
-    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallFormat
 ) -> None:
     some = {"first": SWITCH, "second": SWITCH}
 
     # By chance: the demo model calls once only.
-    ended = await answers(demo, form.forced(called(some), parallel=True), 12, temperature=100)
+    ended = await answers(demo, form.forced(called(form, some), parallel=True), 12, temperature=100)
 
     assert any(len(calls_in(dialect, text, some)) > 1 for text in ended)
 
 
 @every_form
 async def test_calls_that_the_model_opens_follow_their_schemas(
-    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallFormat
 ) -> None:
     if not form.trigger:
         pytest.skip("nothing tells that a call was opened")
     # The demo model opens calls of its own dialect only.
-    opened = form.free(called(SCHEMAS), parallel=False) | {"at_least_one": True}
+    opened = form.free(called(form, SCHEMAS), parallel=False) | {"at_least_one": True}
 
     ended = await answers(demo, opened, 12)
 
@@ -211,9 +208,9 @@ async def test_calls_that_the_model_opens_follow_their_schemas(
 
 @every_dialect
 async def test_the_model_chooses_among_the_forms_of_its_dialect(
-    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallFormat
 ) -> None:
-    tools = called(SCHEMAS)
+    tools = called(form, SCHEMAS)
     forms = [form.forced(tools, parallel=False)]
     if form.trigger:
         forms.append(form.free(tools, parallel=False) | {"at_least_one": True})
@@ -226,10 +223,10 @@ async def test_the_model_chooses_among_the_forms_of_its_dialect(
 
 @every_dialect
 async def test_an_answer_of_another_form_may_come_instead(
-    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallFormat
 ) -> None:
     some = {"first": SWITCH, "second": SWITCH}
-    other = either(*form.instead(called(some), parallel=True), laid_out({"const": 1}))
+    other = either(*form.instead(called(form, some), parallel=True), json_format({"const": 1}))
 
     ended = await answers(demo, other, 16, temperature=100)
 
@@ -240,13 +237,13 @@ async def test_an_answer_of_another_form_may_come_instead(
     assert max(counts) > 0
 
 
-def random_tool(rng: random.Random) -> dict[str, Any]:
+def random_tool(rng: random.Random, form: CallFormat) -> dict[str, Any]:
     """A schema of arguments that calls can be held to."""
     while True:
         schema = random_schema(rng)
         if schema.get("type") != "object":
             schema = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
-        if not (unenforced(schema) or not_plain(schema)) and _is_schema(schema):
+        if not (unenforced(schema) or unenforced(schema, form.arguments)) and _is_schema(schema):
             return schema
 
 
@@ -261,11 +258,11 @@ def _is_schema(schema: dict[str, Any]) -> bool:
 @pytest.mark.slow
 @every_form
 async def test_a_tool_of_any_schema_is_called_after_it(
-    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallForm
+    demo: Watched, dialect: ToolDialect | CombinedDialect, form: CallFormat
 ) -> None:
     async def outcome(seed: int) -> str:
-        schemas = {"a_tool": random_tool(random.Random(seed))}
-        calls = form.forced(called(schemas), parallel=False)
+        schemas = {"a_tool": random_tool(random.Random(seed), form)}
+        calls = form.forced(called(form, schemas), parallel=False)
         text = grammar_text(calls)
         if await demo.engine.check_grammar(text):
             return "refused"

@@ -14,8 +14,9 @@ from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
-from ovchat_server.grammar.formats import form_of, grammar_text
+from ovchat_server.grammar.formats import grammar_text
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
+from tests.grammars import format_of
 from tests.random_model import save_random_model
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 COUNT = 32
 VOCABULARY = 4096
 END = 1529
-DIGITS = grammar_text(form_of(Constraint(ConstraintKind("regex"), "[0-9 ]{40,60}", FieldPath())))
+DIGITS = grammar_text(format_of(Constraint(ConstraintKind("regex"), "[0-9 ]{40,60}", FieldPath())))
 # Every so many of them is given up.
 GIVEN_UP = 7
 

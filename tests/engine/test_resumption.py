@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ovchat_server.api.chat import Message, PromptEnding, Role, Tool
 from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects import hermes
-from ovchat_server.chat.dialects.call_form import CalledTool
+from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.chat.prompt import Conversation, PromptRenderer
 from ovchat_server.engine.contract.generation import GenerationRequest, Resumption, Sampling
-from ovchat_server.grammar.formats import grammar_text
-from ovchat_server.grammar.json_layout import laid_out
+from ovchat_server.grammar.formats import grammar_text, json_format
 from ovchat_server.serving.model_files import read_model_files
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched
@@ -63,9 +62,9 @@ async def test_calls_follow_their_schema_wherever_their_sequence_loses_its_place
 
 def request(temperature: float, seed: int) -> GenerationRequest:
     """The weather is asked for; the answer is free to call."""
-    form = hermes.DIALECT.form
+    form = hermes.DIALECT.format
     assert form is not None
-    tool = CalledTool(NAME, SCHEMA, laid_out(SCHEMA))
+    tool = CalledTool(NAME, json_format(SCHEMA))
     free = grammar_text(form.free([tool], parallel=True))
     files = read_model_files(ROOT / DEMO)
     conversation = Conversation(

@@ -11,7 +11,7 @@ import pytest
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
-from ovchat_server.grammar.formats import form_of, grammar_text
+from ovchat_server.grammar.formats import grammar_text
 from tests.conftest import ROOT
 from tests.engine.subject import (
     END,
@@ -22,6 +22,7 @@ from tests.engine.subject import (
     same_alternatives,
     started,
 )
+from tests.grammars import format_of
 from tests.random_model import save_random_model
 from tests.reference_rules import Answer, ReferenceModel, log_softmax, ruled
 
@@ -160,7 +161,7 @@ async def test_no_bias_brings_the_end_before_the_fewest_tokens(subject: Ruled, f
 async def test_a_grammar_that_leaves_only_what_is_banned_is_followed(
     subject: Ruled, temperature: float
 ) -> None:
-    grammar = grammar_text(form_of(Constraint(ConstraintKind("regex"), "[0-9]{3}", FieldPath())))
+    grammar = grammar_text(format_of(Constraint(ConstraintKind("regex"), "[0-9]{3}", FieldPath())))
     sampling = Sampling(temperature, allowed=(TOKENIZER.token("<think>"),))
 
     [said] = await subject.ask(GenerationRequest((1, 2), 9, sampling, grammar=grammar))

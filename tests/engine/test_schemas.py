@@ -16,10 +16,10 @@ import pytest
 
 from ovchat_server.engine.contract.generation import TokenFinish
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, load_compiler, structured
-from ovchat_server.grammar.schema_support import unenforced
 from tests.combined_schemas import combined_schema
 from tests.conftest import ROOT
 from tests.engine.test_structured_output import DEMO, END, TOKENIZER, answer, demo, grammar, request
+from tests.grammars import unenforced
 
 if TYPE_CHECKING:
     from tests.engine.conftest import Watched
@@ -132,6 +132,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         day={"type": "string", "format": "date"},
         link={"type": "string", "format": "uri", "minLength": 1, "maxLength": 40},
         mail={"type": "string", "format": "email", "maxLength": 100},
+    ),
+    "values that begin alike": fields(
+        word={"enum": ["baa", "b"]},
+        text={
+            "anyOf": [
+                {"type": "string", "pattern": "^[0-9]{2,5}$"},
+                {"type": "string", "maxLength": 4},
+                {"enum": ["a", "ab", "abb"]},
+            ]
+        },
     ),
     "what is misread": fields(Größe={"enum": ["ße", 1, ["ä1"]]}),
 }

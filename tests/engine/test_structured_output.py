@@ -16,10 +16,11 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.client.grammar_checker import DIED, SLOW_FOR, GrammarSandbox
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
-from ovchat_server.grammar.formats import Reasoning, after_reasoning, form_of, grammar_text
+from ovchat_server.grammar.formats import Reasoning, after_reasoning, grammar_text
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, spec
+from tests.grammars import format_of
 from tests.structured_output import SCHEMA
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def demo_spec(**changes: object) -> Any:
 
 def grammar(kind: str, value: Any, reasoning: Reasoning | None = None) -> str:
     return grammar_text(
-        after_reasoning(form_of(Constraint(ConstraintKind(kind), value, FieldPath())), reasoning)
+        after_reasoning(format_of(Constraint(ConstraintKind(kind), value, FieldPath())), reasoning)
     )
 
 

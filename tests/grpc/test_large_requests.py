@@ -12,12 +12,11 @@ import pytest
 from google.api import httpbody_pb2
 
 from ovchat.v1 import model_service_pb2, rest_service_pb2_grpc, tool_pb2
-from ovchat_server.grammar.json_layout import laid_out
-from ovchat_server.serving import answer_form
+from ovchat_server.grammar.cache import GrammarCache
 from tests.grpc.requests import WEATHER, ask
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.api.json_value import JsonValue
     from tests.grpc.conftest import Client
 
 # The numbers of each are a grammar of their own: together they take more than a second.
@@ -35,7 +34,7 @@ def over_grpc(client: Client) -> Any:
         for tool in TOOLS
     ]
     tools = [tool_pb2.Tool(function=function) for function in functions]
-    return client.chat.CreateChatCompletion(ask("Hi", tools=tools))
+    return client.chat.CreateChatCompletion(ask("Hi", tools=tools, truncate_prompt_tokens=8))
 
 
 async def over_rest(client: Client) -> None:
@@ -43,6 +42,7 @@ async def over_rest(client: Client) -> None:
         "model": "demo",
         "messages": [{"role": "user", "content": "Hi"}],
         "tools": [{"type": "function", "function": tool} for tool in TOOLS],
+        "truncate_prompt_tokens": 8,
     }
     body = httpbody_pb2.HttpBody(data=json.dumps(fields).encode())
     await rest_service_pb2_grpc.RestServiceStub(client.channel).CreateChatCompletion(body).read()
@@ -53,7 +53,7 @@ async def test_others_are_answered_while_a_large_request_is_read(
     client: Client, large: Any
 ) -> None:
     async def begin() -> grpc.StatusCode:
-        with pytest.raises(grpc.aio.AioRpcError, match="messages") as caught:
+        with pytest.raises(grpc.aio.AioRpcError, match="tool_choice cannot be enforced") as caught:
             await large(client)
         return caught.value.code()
 
@@ -76,11 +76,13 @@ async def test_grammars_of_tools_are_written_in_a_thread(
 ) -> None:
     threads = []
 
-    def recorded(schema: JsonValue) -> JsonObject:
-        threads.append(threading.get_ident())
-        return laid_out(schema)
+    written = GrammarCache.grammar
 
-    monkeypatch.setattr(answer_form, "laid_out", recorded)
+    def recorded(self: GrammarCache, write: Any, schema: JsonValue) -> str:
+        threads.append(threading.get_ident())
+        return written(self, write, schema)
+
+    monkeypatch.setattr(GrammarCache, "grammar", recorded)
     choice = {"tool_choice": tool_pb2.ToolChoice(function_name="get_weather")}
     await client.chat.CreateChatCompletion(
         ask("Hi", max_tokens=1, tools=[WEATHER], **(choice if forced else {}))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ovchat_server.launch import http, up
 from ovchat_server.launch import service as service_module
-from ovchat_server.launch import up
 from ovchat_server.launch.child import Child, Program
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.service import Service
@@ -38,7 +38,10 @@ async def serves() -> None:
     """At once."""
 
 
-async def test_an_envoy_that_hangs_does_not_hold_up_the_end(hung_envoy: Any) -> None:
+async def test_an_envoy_that_hangs_does_not_hold_up_the_end(
+    hung_envoy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_TIMEOUT", 0.2)
     stopped: list[str] = []
 
     def service(name: str) -> Any:

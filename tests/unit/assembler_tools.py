@@ -72,4 +72,4 @@ def options_of(
     )
     calls = ParserOptions() if tool_calls else None
     parser = partial(dialects.parser, calls, opened=reasoning and reasoning_opened)
-    return AssemblyOptions(parser=parser, reasons=reasoning, **fields)
+    return AssemblyOptions(parser=parser, marks_reasoning=reasoning, **fields)

@@ -13,6 +13,8 @@ from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.engine.contract.generation import ANONYMOUS, EngineStatus, GeneratedTokens
+from ovchat_server.grammar.cache import GrammarCache
+from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ModelRegistry, ServedModel
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.text import TextCompletions
 
 WORKERS = WorkerPool("test", 1)
+FORMATS = AnswerFormats(GrammarCache())
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100
@@ -100,12 +103,12 @@ class ScriptedEngine:
 
 def chats(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
-    return Completions(ChatEndpoint(), ModelRegistry([model]), WORKERS, limits)
+    return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
 
 
 def texts(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
     """The pipeline of text completions with one model."""
-    return Completions(TextEndpoint(), ModelRegistry([model]), WORKERS, limits)
+    return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
 
 
 def served(

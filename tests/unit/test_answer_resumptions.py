@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.chat.dialects import granite, hermes
-from ovchat_server.chat.dialects.call_form import CalledTool
+from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.engine.scheduling.resumption import resumed
-from ovchat_server.grammar.formats import Reasoning, grammar_text
-from ovchat_server.grammar.json_layout import laid_out
-from ovchat_server.serving.answer_form import NOTHING, _resumptions
+from ovchat_server.grammar.formats import Reasoning, grammar_text, json_format
+from ovchat_server.serving.resumptions import NOTHING, resumptions
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.base import ToolDialect
 
-TOOL = CalledTool("f", {"type": "object"}, laid_out({"type": "object"}))
+TOOL = CalledTool("f", json_format({"type": "object"}))
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": "'
 BEFORE, INSIDE = (Reasoning("<think>", "</think>", opened) for opened in (False, True))
 REPEAT = ""
@@ -26,9 +25,9 @@ def rest(
     dialect: ToolDialect, reasoning: Reasoning | None, text: str, *, parallel: bool = True
 ) -> str:
     """What follows a text: "plain", "reasoned", "nothing", or a repetition."""
-    assert dialect.form is not None
-    plain = dialect.form.free([TOOL], parallel=parallel)
-    marks = [*_resumptions(dialect.form, [TOOL], plain, reasoning, parallel=parallel)]
+    assert dialect.format is not None
+    plain = dialect.format.free([TOOL], parallel=parallel)
+    marks = [*resumptions(dialect.format, [TOOL], plain, reasoning, parallel=parallel)]
     names = {REPEAT: REPEAT, grammar_text(plain): "plain", grammar_text(NOTHING): "nothing"}
     return names.get(resumed("begun", marks, text), "reasoned")
 

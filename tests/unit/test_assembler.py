@@ -159,11 +159,11 @@ def test_tokens_of_reasoning_are_counted_with_its_tags(
     options = options_of(reasoning=True, reasoning_opened=opened)
     length = FinishReason.LENGTH
     assembler = answered(text, options, length).assembler
-    assert (assembler.reasons, assembler.reasoning_tokens) == (True, count)
+    assert (assembler.marks_reasoning, assembler.reasoning_tokens) == (True, count)
 
 
 def test_a_model_that_does_not_reason_counts_no_reasoning() -> None:
-    assert not answered("A", AssemblyOptions()).assembler.reasons
+    assert not answered("A", AssemblyOptions()).assembler.marks_reasoning
 
 
 def tokens_of(*texts: str) -> list[list[int]]:

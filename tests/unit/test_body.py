@@ -18,7 +18,10 @@ from ovchat_server.api.errors import (
 )
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.limits import Limits
-from ovchat_server.rest.body import (
+from ovchat_server.rest.openai.codec import CompletionEncoder
+from ovchat_server.rest.openai.objects import chat_chunk, chat_completion
+from ovchat_server.rest.request_body import read_json_object
+from ovchat_server.rest.response_body import (
     MAX_NAME_CHARACTERS,
     MAX_NAMED_PARAMETERS,
     ascii_json,
@@ -26,10 +29,7 @@ from ovchat_server.rest.body import (
     event_stream,
     header_list,
     json_body,
-    read_json_object,
 )
-from ovchat_server.rest.openai.codec import CompletionEncoder
-from ovchat_server.rest.openai.objects import chat_chunk, chat_completion
 
 # What JSON, and so a caller, can say: all but halves of surrogate pairs.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -27,6 +27,7 @@ from ovchat_server.engine.contract.generation import (
     GenerationRequest,
     Sampling,
 )
+from ovchat_server.serving.answer_format import NO_GRAMMAR
 from ovchat_server.serving.context import ContextWindow
 from ovchat_server.serving.generation import (
     DEFAULT_TOP_K,
@@ -36,7 +37,6 @@ from ovchat_server.serving.generation import (
 from ovchat_server.serving.limits import check_limits
 from ovchat_server.serving.model_files import GenerationDefaults
 from ovchat_server.serving.render import RenderedPrompt
-from ovchat_server.serving.structured_output import NO_GRAMMAR
 from tests.unit.serving_tools import CONTEXT, SEARCH_LENGTHS, VOCABULARY, ScriptedEngine, served
 
 if TYPE_CHECKING:

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.grammar.formats import Reasoning, after_reasoning, form_of, grammar_text
+from ovchat_server.grammar.formats import Reasoning, after_reasoning, grammar_text
 from ovchat_server.grammar.patterns import literal
+from tests.grammars import format_of
 
 REGEX = Constraint(ConstraintKind.REGEX, "a+", FieldPath.of("guided_regex"))
 
 
 def form(constraint: Constraint, reasoning: Reasoning | None = None) -> Any:
-    tag = json.loads(grammar_text(after_reasoning(form_of(constraint), reasoning)))
+    tag = json.loads(grammar_text(after_reasoning(format_of(constraint), reasoning)))
     assert tag["type"] == "structural_tag"
     return tag["format"]
 

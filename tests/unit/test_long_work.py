@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,10 +26,8 @@ from ovchat_server.api.completion import (
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import GenerationParams
 from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.rest.body import PIECE_BYTES, json_pieces
-from ovchat_server.rest.body_reader import BodyReader
-from ovchat_server.serving import structured_output
+from ovchat_server.rest.request_body import BodyReader
+from ovchat_server.rest.response_body import PIECE_BYTES, json_pieces
 from ovchat_server.serving.codec_workers import (
     MAX_BYTES_IN_PLACE,
     MAX_TOKENS_IN_PLACE,
@@ -41,7 +38,6 @@ from ovchat_server.serving.prompt_logprobs import (
     PromptLogprobReporter,
 )
 from ovchat_server.serving.render import RenderedPrompt
-from ovchat_server.serving.structured_output import constrained
 from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.prompt_tools import scores
 from tests.unit.serving_tools import WORKERS
@@ -170,30 +166,3 @@ async def test_large_requests_leave_threads_to_other_work() -> None:
     assert await WORKERS.run(threading.get_ident) != threading.get_ident()
     go_on.set()
     await asyncio.gather(*large)
-
-
-@dataclass
-class Permissive:
-    """An engine that can follow any grammar, of a model."""
-
-    @property
-    def engine(self) -> Permissive:
-        return self
-
-    async def check_grammar(self, _: str) -> str:
-        return ""
-
-
-async def test_a_grammar_is_written_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[int] = []
-
-    def form_of(_: Constraint) -> JsonObject:
-        threads.append(threading.get_ident())
-        return {}
-
-    monkeypatch.setattr(structured_output, "form_of", form_of)
-    await constrained(
-        Permissive(), Constraint(ConstraintKind.JSON_OBJECT, None, FieldPath()), WORKERS
-    )  # type: ignore[arg-type]
-    [thread] = threads
-    assert thread != threading.get_ident()

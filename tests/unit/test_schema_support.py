@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.grammar.schema_support import unenforced
+from tests.grammars import unenforced
 
 ENDLESS = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}
 CASES: list[tuple[Any, str]] = [

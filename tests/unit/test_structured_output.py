@@ -226,20 +226,6 @@ def test_the_older_structural_tags_mean_the_same_in_the_newer_form() -> None:
             "guided_json",
             f"more than {MAX_CHARACTERS} characters",
         ),
-        ({"guided_json": {"type": "array", "uniqueItems": True}}, "guided_json", "uniqueItems"),
-        (
-            {
-                "structural_tag": {
-                    "type": "structural_tag",
-                    "format": {
-                        "type": "sequence",
-                        "elements": [{"type": "json_schema", "json_schema": {"not": {}}}],
-                    },
-                }
-            },
-            "structural_tag",
-            "uses not at the top",
-        ),
         ({"guided_regex": "a", "ignore_eos": True, "max_tokens": 5}, "ignore_eos", "guided_regex"),
         ({"guided_regex": "a", "min_tokens": 2, "max_tokens": 5}, "min_tokens", "guided_regex"),
         ({"guided_regex": "a", "best_of": 2}, "best_of", "guided_regex"),

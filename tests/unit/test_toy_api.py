@@ -15,10 +15,10 @@ from ovchat.v1 import rest_service_pb2
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
-from ovchat_server.rest.body_reader import BodyReader
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.registry import public_apis
+from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
 from ovchat_server.serving.chat import ChatEndpoint
@@ -30,6 +30,7 @@ from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import (
+    FORMATS,
     TOKENIZER,
     WORKERS,
     ScriptedEngine,
@@ -67,8 +68,8 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
     return Services(
-        Completions(ChatEndpoint(), models, WORKERS, DEFAULT_LIMITS),
-        Completions(TextEndpoint(), models, WORKERS, DEFAULT_LIMITS),
+        Completions(ChatEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
+        Completions(TextEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
         Tokenization(models, WORKERS),
         models,
         Versions("", "", ""),

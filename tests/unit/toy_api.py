@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.rest.apis import GenerationApi
-from ovchat_server.rest.body import event
 from ovchat_server.rest.codec import RestError
+from ovchat_server.rest.response_body import event
 
 if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest

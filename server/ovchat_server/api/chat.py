@@ -108,12 +108,14 @@ class Tool:
     Attributes:
         parameters: The JSON Schema of the arguments, properties in the caller's order; None if
             there are no arguments.
+        field: The path of `parameters` in the request.
     """
 
     name: str
     description: str | None
     parameters: JsonObject | None
     strict: bool | None = None
+    field: FieldPath = dataclasses.field(default=FieldPath(), compare=False)
 
 
 class PromptEnding(StrEnum):

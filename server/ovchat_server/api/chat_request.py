@@ -18,7 +18,7 @@ from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.messages import read_messages
 from ovchat_server.api.parameters import CHAT
 from ovchat_server.api.reader import Reader
-from ovchat_server.api.tools import read_tool_choice, read_tools, refuse_unenforceable
+from ovchat_server.api.tools import read_tool_choice, read_tools, refuse_large_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +103,7 @@ def read_chat_request(
     if choice.forced or choice.allowed is not None:
         refuse_with_constraint(reader, choice.field, request.generation.beams)
     if choice.mode is not ToolMode.NONE:
-        refuse_unenforceable(reader, tools, choice)
+        refuse_large_schemas(reader, tools, choice)
     if reader.violations:
         raise InvalidRequestError.of(reader.violations)
     return request

@@ -1,4 +1,4 @@
-"""An answer, whole or in parts: of a chat, or of a text completion."""
+"""The domain's events: completions of chats and texts, whole or in chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 
 
 class FinishReason(StrEnum):
-    """Why generation ended, in OpenAI's words."""
+    """Why a choice ended; the values are OpenAI's.
+
+    Attributes:
+        STOP: The model ended it, or a stop string or stop token did.
+        LENGTH: It has as many tokens as it may have, or was cut inside of a call.
+        TOOL_CALLS: It made calls and then ended as of STOP.
+    """
 
     STOP = "stop"
     LENGTH = "length"
@@ -20,11 +26,11 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """The new part of a tool call.
+    """What is new of a tool call.
 
     Attributes:
-        index: Which call of the answer, from 0.
-        id: On the first delta of the call only; so is `name`.
+        index: Which call of the choice, from 0.
+        id: On the first delta of the call only; the same holds for `name`.
         arguments: New text of the arguments' JSON.
     """
 
@@ -36,10 +42,10 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The new part of an answer. Appending every field in order gives the whole.
+    """What is new of a choice. The fields of its deltas, joined in order, are the whole.
 
     Attributes:
-        content: Of a text completion: its text.
+        content: Text; of a text completion all of it is here.
     """
 
     role: Role | None = None
@@ -50,7 +56,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A token that was likely in the place of another; see TokenLogprob."""
+    """A token that was likely at the position of another; see TokenLogprob."""
 
     text: str
     logprob: float
@@ -59,14 +65,14 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """How likely the model found a token of the answer, or of a prompt that it begins with.
+    """The log probability of a token of a choice, or of the prompt that it echoes.
 
     Attributes:
-        text: U+FFFD where the token's bytes alone are no text.
+        text: U+FFFD where the token's bytes are not UTF-8 by themselves.
         logprob: Natural logarithm of the model's own probability, before temperature,
-            filters, penalties and bias (OpenAI). None: of a prompt's first token.
-        offset: Where the token begins in the answer, in characters.
-        alternatives: The likeliest tokens in its place, the likeliest first, as far as they
+            filters, penalties and bias (OpenAI). None for the first token of a prompt.
+        offset: Where the token begins in the choice, in characters.
+        alternatives: The most likely tokens at its position, the most likely first, as many as
             were asked for. It need not be one of them.
     """
 
@@ -79,11 +85,11 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class RankedToken:
-    """A token that could stand in some place of a prompt; see TokenLogprob.
+    """A token that could stand at a position of a prompt; see TokenLogprob.
 
     Attributes:
-        rank: How many tokens are as likely at least, itself among them. None, as `logprob`: it
-            is the prompt's first, which follows nothing.
+        rank: How many tokens are at least as likely, itself included: 1 is the most likely.
+            None, as `logprob`, for the prompt's first token, which follows nothing.
     """
 
     id: int
@@ -95,11 +101,11 @@ class RankedToken:
 
 @dataclass(frozen=True, slots=True)
 class PromptToken:
-    """How likely the model found a token of a prompt.
+    """The log probability and rank of a token of a prompt.
 
     Attributes:
-        likeliest: The likeliest tokens in its place, the likeliest first, as far as they were
-            asked for. It need not be one of them.
+        likeliest: The most likely tokens at its position, the most likely first, as many as
+            were asked for. It need not be one of them.
     """
 
     itself: RankedToken
@@ -108,10 +114,11 @@ class PromptToken:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens a request took.
+    """How many tokens a request took.
 
     Attributes:
-        completion_tokens: Generated over all choices, end tokens included.
+        prompt_tokens: Of all prompts, each counted once.
+        completion_tokens: Of all choices, end tokens included.
         reasoning_tokens: Of these, inside the reasoning. None: the model does not reason.
     """
 
@@ -121,21 +128,22 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Prompt and answer together."""
+        """Prompts and choices together."""
         return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkChoice:
-    """What is new in one choice.
+    """What is new of one choice.
 
     Attributes:
         finish_reason: On the choice's last chunk only.
-        stop_reason: On the last chunk: the stop text or token that ended it (vLLM).
-        logprobs: Of the tokens that are new. None: not asked for.
-        token_ids: The tokens that are new. None: not asked for.
-        prompt_token_ids: On the choice's first chunk, where asked for; so `prompt_logprobs`.
-        prompt_logprobs: Of all tokens of the prompt. None: not asked for.
+        stop_reason: On the last chunk: the stop string or token that ended it (vLLM).
+        logprobs: Of the new tokens. None: not asked for.
+        token_ids: The new tokens. None: not asked for.
+        prompt_token_ids: On the choice's first chunk. None: not asked for.
+        prompt_logprobs: Of all tokens of the prompt, on the choice's first chunk. None: not
+            asked for.
     """
 
     index: int
@@ -150,7 +158,7 @@ class ChunkChoice:
 
 @dataclass(frozen=True, slots=True)
 class CompletionInfo:
-    """What is the same on every chunk of an answer.
+    """What is the same on every chunk of a completion.
 
     Attributes:
         created: Seconds since 1970 (UTC).
@@ -164,9 +172,11 @@ class CompletionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of an answer. `usage` is that of all so far, where it was asked for.
+    """A part of a completion.
 
-    The chunk with the whole usage is the last and has no choices.
+    Attributes:
+        choices: What is new. Empty on the chunk that only has the usage of the whole, the last.
+        usage: Of all chunks until this one. None: not asked for.
     """
 
     info: CompletionInfo
@@ -176,11 +186,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One whole answer.
+    """One whole choice.
 
     Attributes:
-        message: Of a text completion: its text as content.
-        stop_reason: See ChunkChoice; so what follows.
+        message: Of a text completion: its text as the content.
+        stop_reason: See ChunkChoice, also for what follows.
     """
 
     index: int
@@ -195,7 +205,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole answer."""
+    """A whole completion."""
 
     info: CompletionInfo
     choices: tuple[Choice, ...]
@@ -203,5 +213,5 @@ class Completion:
 
     @property
     def prompt_logprobs(self) -> tuple[PromptToken, ...] | None:
-        """Those of the first choice: of a chat, whose choices have one prompt."""
+        """The first choice's: of a chat, whose choices have one prompt."""
         return self.choices[0].prompt_logprobs if self.choices else None

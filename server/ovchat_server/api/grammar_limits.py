@@ -5,6 +5,7 @@ What stays within them may still be too much to compile; that the sandbox finds 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ MAX_GROUPS = 100
 # OpenAI's, over a whole schema.
 MAX_ENUM_VALUES = 1000
 MAX_CHOICES = 1000
+
+# The compiler (xgrammar 0.1.31) reads such a letter and what follows as one hexadecimal number.
+MISREAD = re.compile("[\x80-\xff][0-9A-Fa-f]")
+MISREAD_COMPLAINT = (
+    "has a letter such as \u00df before a digit or a to f, which the compiler gets wrong"
+)
 
 
 def refuse_beyond_limits(reader: Reader, field: Field, value: JsonValue) -> bool:

@@ -2,6 +2,7 @@
 
 JSON that stands in a string of a request (a schema in a gRPC message, vLLM's JSON texts) is
 parsed by the doors: here it is a value, with the keys of its objects in the caller's order.
+Whether a schema can be enforced is seen when its grammar is written, in serving.answer_format.
 """
 
 from __future__ import annotations
@@ -13,19 +14,12 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.grammar_limits import (
     MAX_CHOICES,
+    MISREAD,
+    MISREAD_COMPLAINT,
     read_pattern,
     refuse_beyond_limits,
 )
-from ovchat_server.grammar.patterns import MISREAD
-from ovchat_server.grammar.schema.shapes import SchemaError
-from ovchat_server.grammar.schema_support import unenforced
-from ovchat_server.grammar.structural_tag import (
-    NATIVE_FORMATS,
-    patterns,
-    structural_format,
-    texts,
-    with_grammars,
-)
+from ovchat_server.api.structural_tag import NATIVE_FORMATS, patterns, structural_format, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,10 +29,6 @@ if TYPE_CHECKING:
 
 # vLLM's newer object, without those of its fields that only choose among its compilers.
 STRUCTURED_OUTPUTS = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
-# It reads the letter and what follows as one number.
-MISREAD_COMPLAINT = (
-    "has a letter such as \u00df before a digit or a to f, which the compiler gets wrong"
-)
 # What vLLM's compilers are told besides; ours takes none of it.
 COMPILER_OPTIONS = (
     "whitespace_pattern",
@@ -168,7 +158,7 @@ def _json(reader: Reader, name: str, kind: ConstraintKind) -> Iterator[Constrain
         return
     if kind is ConstraintKind.STRUCTURAL_TAG:
         yield from _tag(reader, name, value)
-    elif _check_schema(reader, name, value):
+    elif refuse_beyond_limits(reader, name, value):
         yield Constraint(kind, value, reader.path(name))
 
 
@@ -178,24 +168,11 @@ def _tag(reader: Reader, name: str, tag: JsonObject) -> Iterator[Constraint]:
     form = structural_format(reader, name, tag)
     if form is None:
         return
-    try:
-        with_grammars(form)
-    except SchemaError as error:
-        reader.refuse(name, str(error), "unsupported_schema")
     for pattern in patterns(form):
         read_pattern(reader, name, pattern)
     if any(map(MISREAD.search, texts(form))):
         reader.refuse(name, MISREAD_COMPLAINT)
     yield Constraint(ConstraintKind.STRUCTURAL_TAG, form, reader.path(name))
-
-
-def _check_schema(reader: Reader, name: str, schema: JsonValue) -> bool:
-    if not refuse_beyond_limits(reader, name, schema):
-        return False
-    complaint = unenforced(schema)
-    if complaint:
-        reader.refuse(name, complaint, "unsupported_schema")
-    return True
 
 
 def _text(reader: Reader, name: str, kind: ConstraintKind) -> Iterator[Constraint]:

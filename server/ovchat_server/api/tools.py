@@ -9,7 +9,6 @@ from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.api.errors import shortened
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.grammar_limits import refuse_beyond_limits
-from ovchat_server.grammar.schema_support import of_objects, unenforced
 
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
@@ -76,25 +75,15 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
     return ToolChoice(ToolMode(word), field, parallel=parallel)
 
 
-def refuse_unenforceable(request: Reader, tools: tuple[Tool, ...], choice: ToolChoice) -> None:
-    """Note what of the tools' schemas a call cannot be held to.
+def refuse_large_schemas(request: Reader, tools: tuple[Tool, ...], choice: ToolChoice) -> None:
+    """Note which schemas of tools are too large for calls to be held to them.
 
-    They become a grammar as those of response_format do, with the same limits. What cannot be
-    enforced but is not asked for strictly is not held to.
+    The limits are those of response_format. Where nobody asked, a large one is not held to.
     """
-    older = request.present("functions")
-    for index, tool in enumerate(tools):
+    for tool in tools:
         asked = choice.forced or tool.strict
-        if tool.parameters is None or not asked or not choice.allows(tool.name):
-            continue
-        function = FieldPath.of("functions", index)
-        if not older:
-            function = FieldPath.of("tools", index, "function")
-        path = function / "parameters"
-        within = refuse_beyond_limits(request, path, tool.parameters)
-        complaint = unenforced(of_objects(tool.parameters)) if within and tool.strict else ""
-        if complaint:
-            request.refuse(path, complaint, "unsupported_schema")
+        if tool.parameters is not None and asked and choice.allows(tool.name):
+            refuse_beyond_limits(request, tool.field, tool.parameters)
 
 
 def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[FieldPath, str]]]:
@@ -163,4 +152,5 @@ def _read_function(function: Reader) -> Tool | None:
         description=function.string("description"),
         parameters=function.json_object("parameters"),
         strict=function.boolean("strict"),
+        field=function.path("parameters"),
     )

@@ -1,8 +1,8 @@
-"""Tool calls written into the text, for agents that look for tags there (AbstractCore).
+"""Writing tool calls into the text, for agents that look for tags there (AbstractCore).
 
-Opt-in by `agent_format`. The tags are those that AbstractCore's server writes, which are not
-the models' own. Whole answers have the calls in OpenAI's form as well; streams, where an agent
-would take them for further ones, have the text alone.
+Only where `agent_format` asks for it. The tags are those that AbstractCore's server writes, not
+the models' own. Whole answers have the calls in OpenAI's format as well. Streams have them in the
+text only: an agent would take both for two calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def with_tags(choice: Choice, tags: CallTags) -> Choice:
-    """A whole answer, its calls also at the end of its text."""
+    """Return a whole choice with its calls at the end of its text, too."""
     message = choice.message
     if not message.tool_calls:
         return choice
@@ -30,17 +30,17 @@ def with_tags(choice: Choice, tags: CallTags) -> Choice:
 
 
 class TagWriter:
-    """The same for one choice of a stream: its calls in the text, and nowhere else."""
+    """Writes the calls of one streamed choice into its text, and takes them out of the deltas."""
 
     def __init__(self, tags: CallTags) -> None:
-        """Write calls in `tags`."""
+        """Write calls between `tags`."""
         self._tags = tags
-        self._said_something = False
+        self._has_text = False
         self._name = ""
         self._arguments = ""
 
     def rewrite(self, chunk: ChunkChoice) -> ChunkChoice:
-        """A chunk with what of the calls is whole now."""
+        """Return the chunk with the calls that are whole now in its text."""
         delta = chunk.delta
         blocks = []
         for call in delta.tool_calls:
@@ -52,8 +52,8 @@ class TagWriter:
             blocks.append(self._close())
         content = delta.content or ""
         for block in filter(None, blocks):
-            content += "\n\n" + block if content or self._said_something else block
-        self._said_something = self._said_something or bool(content)
+            content += "\n\n" + block if content or self._has_text else block
+        self._has_text = self._has_text or bool(content)
         return dataclasses.replace(
             chunk,
             delta=Delta(
@@ -64,7 +64,7 @@ class TagWriter:
         )
 
     def _close(self) -> str:
-        """The call that came to its end, if there is one."""
+        """Return the text of the call that has ended; "" where there is none."""
         if not self._name:
             return ""
         block = _block(self._name, self._arguments, self._tags)

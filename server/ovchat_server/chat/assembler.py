@@ -1,4 +1,4 @@
-"""Assembly of one choice: from tokens to deltas."""
+"""Assembling a choice: from its tokens to its deltas."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.base import CallPiece, OutputParser
 
 
-# The likeliest tokens in the place of one, and their log probabilities.
+# The most likely tokens at the position of one, and their log probabilities.
 Alternatives: TypeAlias = "Sequence[tuple[int, float]]"
 
 
 def plain_text() -> OutputParser:
-    """The parser of an answer in which there is nothing to find."""
+    """Return the parser of an answer in which there is no reasoning and no call to find."""
     return Chain(None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class AssemblyOptions:
-    """What an answer may hold, and what ends it besides the engine.
+    """How the choices of an answer are assembled, and what ends them besides the engine.
 
     Attributes:
-        stop: Texts that end the answer.
-        stop_tokens: Tokens that end the answer and are told as the reason.
-        include_stop: What ended the answer is part of it.
-        min_tokens: Nothing ends the answer before so many.
+        stop: Texts that end the choice.
+        stop_tokens: Tokens that end the choice and are reported as its `stop_reason`.
+        include_stop: The text or token that ends the choice is part of it.
+        min_tokens: Neither ends the choice before it has more tokens than these.
         special_tokens: Control tokens are part of the text.
-        dropped_tokens: Those that are not, nevertheless.
-        parser: Makes what finds reasoning and calls in one answer.
-        reasons: The model marks its reasoning.
-        include_reasoning: Hand it out.
-        single_call: The answer ends with its first call.
+        dropped_tokens: Control tokens that are left out of the text nevertheless.
+        parser: Makes the parser of one choice, which finds reasoning and calls in its text.
+        marks_reasoning: The parser tells reasoning from the answer, so its tokens are counted.
+        include_reasoning: The reasoning is part of the deltas.
+        single_call: The choice ends with its first call.
         call_tags: Write calls into the text as well, for agents that look for them there.
         logprobs: Report the log probability of every token.
-        own_alternative: A token is among its alternatives even where it is none of the
-            likeliest (OpenAI's text completions).
+        own_alternative: A token is among its alternatives even where it is not one of the most
+            likely (OpenAI's text completions).
         token_ids: Report the tokens.
-        begins: Characters of the text before the answer: of a prompt that it repeats.
+        text_offset: Characters of the choice before the first token: of the prompt it echoes.
     """
 
     stop: tuple[str, ...] = ()
@@ -67,26 +67,31 @@ class AssemblyOptions:
     special_tokens: bool = False
     dropped_tokens: frozenset[int] = frozenset()
     parser: Callable[[], OutputParser] = plain_text
-    reasons: bool = False
+    marks_reasoning: bool = False
     include_reasoning: bool = True
     single_call: bool = False
     call_tags: CallTags | None = None
     logprobs: bool = False
     own_alternative: bool = False
     token_ids: bool = False
-    begins: int = 0
+    text_offset: int = 0
 
 
 class ChoiceAssembler:
     """Turns the tokens of one choice into chunks.
 
-    The way of the text: detokenise, cut at a stop string, tell reasoning from answer, find
-    tool calls. Each stage holds back only what it cannot decide yet. Joining all chunks
-    gives the same answer however the tokens were grouped.
+    The text passes four stages: detokenise, cut at a stop string, separate reasoning from the
+    answer, find tool calls. Each holds back only what it cannot decide yet. The chunks, joined,
+    are the same however the tokens were grouped.
+
+    Attributes:
+        ended: The choice has its finish reason; no more tokens may be fed.
+        completion_tokens: Tokens until now, those that ended the choice included.
+        reasoning_tokens: Of these, inside the reasoning.
     """
 
     def __init__(self, index: int, decoder: TokenDecoder, options: AssemblyOptions) -> None:
-        """Start the choice `index`."""
+        """Begin the choice `index`, whose tokens `decoder` decodes."""
         self._index = index
         self._decoder = decoder
         self._options = options
@@ -96,13 +101,13 @@ class ChoiceAssembler:
         self._stop = StopMatcher(options.stop, include=options.include_stop)
         self._parser = options.parser()
         self._calls = 0
-        # Of the last call; and whether those before it are whole.
+        # The arguments of the last call; and whether those of all before it are whole JSON.
         self._arguments: list[str] = []
-        self._whole_calls = True
+        self._earlier_calls_whole = True
         self._logprobs = LogprobQueue()
-        # Where the answer's text ends, with what the stop strings hold back and without.
-        self._detokenized = options.begins
-        self._passed = options.begins
+        # Where the text ends, with what the stop strings hold back and without it.
+        self._detokenized = options.text_offset
+        self._passed = options.text_offset
         self._token_ids: list[int] = []
         self._stopped_by: str | int | None = None
         self.ended = False
@@ -110,9 +115,9 @@ class ChoiceAssembler:
         self.reasoning_tokens = 0
 
     @property
-    def reasons(self) -> bool:
-        """Whether `reasoning_tokens` means something."""
-        return self._options.reasons
+    def marks_reasoning(self) -> bool:
+        """Whether `reasoning_tokens` are counted."""
+        return self._options.marks_reasoning
 
     def feed(
         self,
@@ -121,16 +126,19 @@ class ChoiceAssembler:
         finish: FinishReason | None = None,
         alternatives: Sequence[Alternatives] = (),
     ) -> list[ChunkChoice]:
-        """What is new; nothing where everything is held back.
+        """Take tokens and return the chunks that they complete: none while all is held back.
 
-        Where the choice has ended, the last chunk says why, and `ended` is set: nothing more
-        may be fed, and the engine may stop.
+        Where a stop string, a stop token or a call ends the choice, `ended` is set although the
+        engine goes on: it should be told to give up the sequence. The last chunk of a choice has
+        its finish reason.
 
         Args:
-            tokens: What came since the last time.
+            tokens: Those generated since the last time.
             logprobs: One for each token, where they were asked for.
-            finish: Why the engine ended, where it did: of a stop, the last token is the cause.
-            alternatives: For each token the likeliest in its place, where they were asked for.
+            finish: Why the engine ended the sequence, with its last tokens. Of STOP the last
+                token is the cause.
+            alternatives: For each token the most likely ones at its position, where they were
+                asked for.
         """
         called = False
         pieces: list[Output] = []
@@ -148,7 +156,7 @@ class ChoiceAssembler:
             if before or self._parser.reasoning:
                 self.reasoning_tokens += 1
             if self._options.single_call and pieces[-1].calls:
-                # A call comes whole here; what comes with it is none of the answer any more.
+                # The call is whole here, and what comes with it is not part of the choice.
                 pieces[-1] = dataclasses.replace(pieces[-1], calls=pieces[-1].calls[:1])
                 self.ended = called = True
             if self.ended:
@@ -162,7 +170,7 @@ class ChoiceAssembler:
         if finish:
             if self._calls and finish is FinishReason.STOP:
                 # A stop string, or a token that ends answers, may cut a call that is streamed.
-                whole = self._whole_calls and is_whole("".join(self._arguments))
+                whole = self._earlier_calls_whole and is_whole("".join(self._arguments))
                 finish = FinishReason.TOOL_CALLS if whole else FinishReason.LENGTH
             chunks.append(self._chunk(Delta(), finish))
         return chunks
@@ -170,7 +178,7 @@ class ChoiceAssembler:
     def _token(
         self, token: int, logprob: float, alternatives: Alternatives, *, last: bool
     ) -> Output:
-        """What one token brings; sets `ended` where it is the last."""
+        """Take one token; set `ended` where it ends the choice."""
         options = self._options
         self.completion_tokens += 1
         if options.token_ids:
@@ -203,7 +211,7 @@ class ChoiceAssembler:
         return self._parse(text)
 
     def _flush(self) -> list[Output]:
-        """What was held back, at the end."""
+        """Return what the stages hold back, at the end."""
         pieces: list[Output] = []
         if self._stop.matched is None:
             # A character that was cut completes nothing: it is no stop string.
@@ -226,12 +234,12 @@ class ChoiceAssembler:
         )
 
     def _call_deltas(self, pieces: Sequence[CallPiece]) -> tuple[ToolCallDelta, ...]:
-        """One for each call that there is something new of."""
+        """Make a delta of each call that there is something new of."""
         deltas: list[ToolCallDelta] = []
         for piece in pieces:
             if piece.name is not None:
                 if self._calls:
-                    self._whole_calls &= is_whole("".join(self._arguments))
+                    self._earlier_calls_whole &= is_whole("".join(self._arguments))
                 self._arguments.clear()
             self._arguments.append(piece.arguments)
             if piece.name is not None:
@@ -264,7 +272,7 @@ class ChoiceAssembler:
 
 
 def _joined(pieces: Sequence[Output]) -> Output:
-    """All pieces as one; mostly there is one."""
+    """Join pieces; mostly there is one."""
     if len(pieces) == 1:
         return pieces[0]
     return Output(

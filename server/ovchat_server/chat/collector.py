@@ -1,4 +1,4 @@
-"""A whole choice from its deltas: so a unary answer is what a stream's caller would join."""
+"""Collecting a choice: from its chunks to the whole, as the reader of a stream joins them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class _Call:
 
 
 class ChoiceCollector:
-    """Joins the chunks of one choice."""
+    """Joins the chunks of one choice, so that a unary answer equals its stream."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
+        """Begin without chunks."""
         self._index = 0
         self._content: list[str] = []
         self._reasoning: list[str] = []
@@ -36,7 +36,7 @@ class ChoiceCollector:
         self._prompt_logprobs: tuple[PromptToken, ...] | None = None
 
     def add(self, chunk: ChunkChoice) -> None:
-        """Append a chunk."""
+        """Add the next chunk."""
         self._index = chunk.index
         delta = chunk.delta
         if delta.content is not None:
@@ -62,7 +62,7 @@ class ChoiceCollector:
             self._stop_reason = chunk.stop_reason
 
     def choice(self) -> Choice:
-        """The whole choice. Its content is None where it only calls tools (OpenAI)."""
+        """Return the whole choice. Its content is None where it only calls tools (OpenAI)."""
         calls = tuple(
             ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()
         )

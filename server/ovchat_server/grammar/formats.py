@@ -1,4 +1,4 @@
-"""From a constraint to the one text that the engine takes: a structural tag of xgrammar."""
+"""Formats of answers, in the language of the engine's compiler: xgrammar's structural tags."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.api.structured_output import ConstraintKind
-from ovchat_server.grammar.json_layout import laid_out
+from ovchat_server.grammar.arguments import parameters_grammar
 from ovchat_server.grammar.patterns import literal
-from ovchat_server.grammar.structural_tag import with_grammars
+from ovchat_server.grammar.values import json_grammar
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.structured_output import Constraint
+    from ovchat_server.grammar.cache import GrammarCache
 
 # Models put a blank line behind their reasoning.
 WHITE_SPACE: JsonObject = {"type": "regex", "pattern": "[ \\n\\r\\t]{0,8}"}
 ANY_OBJECT: JsonObject = {"type": "object"}
+# Formats that hold a schema, and what writes its grammar.
+WRITERS = {"json_schema": json_grammar, "qwen_xml_parameter": parameters_grammar}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,34 +39,37 @@ class Reasoning:
     opened: bool
 
 
-def grammar_text(form: JsonValue) -> str:
-    """A grammar of answers of a form."""
-    return msgspec.json.encode({"type": "structural_tag", "format": form}).decode()
+def grammar_text(answer: JsonValue) -> str:
+    """Return the text that the engine takes, of a format of answers."""
+    return msgspec.json.encode({"type": "structural_tag", "format": answer}).decode()
 
 
-def form_of(constraint: Constraint, opening: str = "") -> JsonObject:
-    """What an answer under `constraint` may be, behind the text `opening`."""
-    form = _form_of(constraint)
-    if not opening:
-        return form
-    before: JsonObject = {"type": "regex", "pattern": literal(opening)}
-    return {"type": "sequence", "elements": [before, form]}
+def ebnf_format(grammar: str) -> JsonObject:
+    """Return the format of what follows an EBNF, its root rule called "root"."""
+    return {"type": "grammar", "grammar": grammar}
 
 
-def either(*forms: JsonValue) -> JsonObject:
-    """One of some forms."""
-    if len(forms) == 1 and isinstance(forms[0], dict):
-        return forms[0]
-    return {"type": "or", "elements": [*forms]}
+def json_format(schema: JsonValue) -> JsonObject:
+    """Return the format of the JSON that follows a schema.
+
+    Raises:
+        SchemaError: It cannot be enforced.
+    """
+    return ebnf_format(json_grammar(schema))
 
 
-def _form_of(constraint: Constraint) -> JsonObject:
+def constraint_format(constraint: Constraint, grammars: GrammarCache) -> JsonObject:
+    """Return the format of answers under a constraint.
+
+    Raises:
+        SchemaError: A schema in it cannot be enforced.
+    """
     value = constraint.value
     match constraint.kind:
         case ConstraintKind.JSON_OBJECT:
-            return laid_out(ANY_OBJECT)
+            return ebnf_format(grammars.grammar(json_grammar, ANY_OBJECT))
         case ConstraintKind.JSON_SCHEMA:
-            return laid_out(value)
+            return ebnf_format(grammars.grammar(json_grammar, value))
         case ConstraintKind.REGEX:
             return {"type": "regex", "pattern": value}
         case ConstraintKind.GRAMMAR:
@@ -72,21 +78,51 @@ def _form_of(constraint: Constraint) -> JsonObject:
             texts = value if isinstance(value, list) else [value]
             return {"type": "regex", "pattern": "|".join(literal(str(text)) for text in texts)}
         case ConstraintKind.STRUCTURAL_TAG:
-            form = with_grammars(value)
-            # Reading the request has seen that it is one.
-            return form if isinstance(form, dict) else {}
+            # Reading the request has seen that it is an object.
+            return _object(_with_grammars(value, grammars))
 
 
-def after_reasoning(form: JsonObject, reasoning: Reasoning | None) -> JsonObject:
-    """A form, reasoning first where the model reasons."""
+def after_text(opening: str, answer: JsonObject) -> JsonObject:
+    """Return a format behind a text that stands before it."""
+    if not opening:
+        return answer
+    before: JsonObject = {"type": "regex", "pattern": literal(opening)}
+    return {"type": "sequence", "elements": [before, answer]}
+
+
+def either(*formats: JsonValue) -> JsonObject:
+    """Return the format of answers of one of some formats."""
+    if len(formats) == 1 and isinstance(formats[0], dict):
+        return formats[0]
+    return {"type": "or", "elements": [*formats]}
+
+
+def after_reasoning(answer: JsonObject, reasoning: Reasoning | None) -> JsonObject:
+    """Return a format, reasoning first where the model reasons."""
     if reasoning is None:
-        return form
+        return answer
     thought: JsonObject = {
         "type": "tag",
         "begin": "" if reasoning.opened else reasoning.opens,
         "content": {"type": "any_text"},
         "end": reasoning.closes,
     }
-    reasoned: JsonObject = {"type": "sequence", "elements": [thought, WHITE_SPACE, form]}
+    reasoned: JsonObject = {"type": "sequence", "elements": [thought, WHITE_SPACE, answer]}
     # A sequence with an optional start would be shorter, but the compiler has none.
-    return reasoned if reasoning.opened else either(form, reasoned)
+    return reasoned if reasoning.opened else either(answer, reasoned)
+
+
+def _with_grammars(item: JsonValue, grammars: GrammarCache) -> JsonValue:
+    """A format with the grammars of its JSON Schemas in their places."""
+    if isinstance(item, list):
+        return [_with_grammars(child, grammars) for child in item]
+    if not isinstance(item, dict):
+        return item
+    write = WRITERS.get(str(item.get("type")))
+    if write is not None:
+        return ebnf_format(grammars.grammar(write, item.get("json_schema")))
+    return {key: _with_grammars(child, grammars) for key, child in item.items()}
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}

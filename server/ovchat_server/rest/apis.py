@@ -16,7 +16,7 @@ import grpc.aio
 from google.api import httpbody_pb2
 
 from ovchat_server.api.errors import ApiError, InternalError
-from ovchat_server.rest.body import event_stream, json_body, json_pieces, name_ignored
+from ovchat_server.rest.response_body import event_stream, json_body, json_pieces, name_ignored
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ovchat_server.api.completion import Chunk
     from ovchat_server.api.generation import StreamOptions
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.rest.body_reader import BodyReader
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
+    from ovchat_server.rest.request_body import BodyReader
     from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_workers import CodecWorkers
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from ovchat_server.rest.body import ascii_json
+from ovchat_server.rest.response_body import ascii_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ovchat_server.api.errors import ApiError
     from ovchat_server.rest.apis import Api
-    from ovchat_server.rest.body_reader import BodyReader
     from ovchat_server.rest.codec import ErrorEncoder
+    from ovchat_server.rest.request_body import BodyReader
 
 
 class RestDoor(grpc.GenericRpcHandler):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ovchat_server.rest.apis import Api
     from ovchat_server.serving.services import Services
 
-SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
+SERVICE = "ovchat.v1.RestService"
 
 
 def public_apis(services: Services) -> Mapping[str, Api]:

@@ -28,9 +28,13 @@ from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import naming
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.idle import IdleInterceptor
-from ovchat_server.rpc.server_servicer import ServerServicer
-from ovchat_server.rpc.servicers import ChatServicer, CompletionServicer, ModelServicer
-from ovchat_server.rpc.tokenizer_servicer import TokenizerServicer
+from ovchat_server.rpc.servicers import (
+    ChatServicer,
+    CompletionServicer,
+    ModelServicer,
+    ServerServicer,
+    TokenizerServicer,
+)
 from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
 
+# By way of their descriptors, which reflection finds only where they are imported.
 CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
 COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
     "CompletionService"

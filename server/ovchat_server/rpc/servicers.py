@@ -12,12 +12,22 @@ from ovchat.v1 import (
     completion_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
+    server_service_pb2,
+    server_service_pb2_grpc,
+    tokenizer_service_pb2,
+    tokenizer_service_pb2_grpc,
 )
 from ovchat_server.api.chat import ChatRequest
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text import TextRequest
+from ovchat_server.api.tokenization_request import read_detokenize_request
 from ovchat_server.rpc import response
-from ovchat_server.rpc.request import chat_request, contract_paths, text_request
+from ovchat_server.rpc.request import (
+    chat_request,
+    contract_paths,
+    text_request,
+    tokenize_request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,10 +37,12 @@ if TYPE_CHECKING:
 
     from ovchat.v1 import chat_pb2, completion_pb2
     from ovchat_server.api.limits import Limits
+    from ovchat_server.api.tokenization import DetokenizeRequest
     from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_workers import CodecWorkers
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
+    from ovchat_server.serving.versions import Versions
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Request = TypeVar("Request", ChatRequest, TextRequest)
@@ -126,3 +138,63 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
         """Send one model."""
         status = self._models.get(request.id).status
         return model_service_pb2.GetModelResponse(model=response.model(status))
+
+
+class ServerServicer(server_service_pb2_grpc.ServerServiceServicer):
+    """ovchat.v1.ServerService."""
+
+    def __init__(self, versions: Versions) -> None:
+        """Report `versions`."""
+        self._versions = versions
+
+    async def GetVersion(
+        self, request: server_service_pb2.GetVersionRequest, context: Context
+    ) -> server_service_pb2.GetVersionResponse:
+        """Send which versions run."""
+        return server_service_pb2.GetVersionResponse(
+            version=self._versions.ovchat,
+            openvino=self._versions.openvino,
+            openvino_genai=self._versions.openvino_genai,
+        )
+
+
+class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
+    """ovchat.v1.TokenizerService."""
+
+    def __init__(self, services: Services, limits: Limits) -> None:
+        """Answer requests that keep to `limits`."""
+        self._workers = services.workers
+        self._tokenization = services.tokenization
+        self._limits = limits
+
+    async def Tokenize(
+        self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
+    ) -> tokenizer_service_pb2.TokenizeResponse:
+        """Send the tokens of texts or of a conversation."""
+        read = await self._workers.read(
+            partial(tokenize_request, request, self._limits), request.ByteSize()
+        )
+        tokenized = await self._tokenization.tokenize(read)
+        return tokenizer_service_pb2.TokenizeResponse(
+            sequences=[
+                tokenizer_service_pb2.TokenSequence(
+                    tokens=sequence.tokens, token_strs=sequence.strings
+                )
+                for sequence in tokenized.sequences
+            ],
+            count=tokenized.count,
+            context_length=tokenized.context_length,
+        )
+
+    async def Detokenize(
+        self, request: tokenizer_service_pb2.DetokenizeRequest, context: Context
+    ) -> tokenizer_service_pb2.DetokenizeResponse:
+        """Send the text of tokens."""
+        read = await self._workers.read(partial(_detokenize_request, request), request.ByteSize())
+        text = await self._tokenization.detokenize(read)
+        return tokenizer_service_pb2.DetokenizeResponse(prompt=text)
+
+
+def _detokenize_request(request: tokenizer_service_pb2.DetokenizeRequest) -> DetokenizeRequest:
+    # No tokens are no field that is not set: their text is "".
+    return read_detokenize_request({"model": request.model or None, "tokens": list(request.tokens)})

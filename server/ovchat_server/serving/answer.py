@@ -83,12 +83,12 @@ class Answer:
 
     def usage(self) -> Usage:
         """Count the tokens until now."""
-        reasons = any(assembler.reasons for assembler in self._assemblers)
+        marks_reasoning = any(assembler.marks_reasoning for assembler in self._assemblers)
         return Usage(
             prompt_tokens=sum(len(prompt.tokens) for prompt in self.plan.prompts),
             completion_tokens=sum(item.completion_tokens for item in self._assemblers),
             reasoning_tokens=sum(item.reasoning_tokens for item in self._assemblers)
-            if reasons
+            if marks_reasoning
             else None,
         )
 

@@ -1,4 +1,4 @@
-"""Who asks, as far as it matters for taking turns."""
+"""The caller of the current request, by whom waiting requests take turns."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ client: ContextVar[str] = ContextVar("client", default="")
 
 
 def current_caller(priority: int) -> Caller:
-    """Whoever makes the current request, with the priority that it wants."""
+    """Return who makes the current request, with the priority that it asks for."""
     return Caller(client.get(), priority)

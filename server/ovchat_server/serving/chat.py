@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
 from ovchat_server.chat.dialects.base import ParserOptions
-from ovchat_server.serving.answer_form import answer_form, reasoning_before
+from ovchat_server.serving.answer_format import reasoning_before
 from ovchat_server.serving.plan import assembly_options
 from ovchat_server.serving.render import render_chat
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.chat.assembler import AssemblyOptions
-    from ovchat_server.serving.answer_form import AnswerForm
+    from ovchat_server.serving.answer_format import AnswerFormat, AnswerFormats
     from ovchat_server.serving.models import ServedModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
@@ -38,8 +38,9 @@ class ChatEndpoint:
     id_prefix = "chatcmpl"
     repeats_prompts = False
 
-    def __init__(self) -> None:
-        """Know nothing of any model yet."""
+    def __init__(self, formats: AnswerFormats) -> None:
+        """Answer in `formats`, and know nothing of any model yet."""
+        self._formats = formats
         # The same for all requests to a model, which has a tokenizer of its own.
         self._control_markup: WeakKeyDictionary[Tokenizer, ControlMarkup] = WeakKeyDictionary()
 
@@ -53,18 +54,18 @@ class ChatEndpoint:
         request: ChatRequest,
         prompts: Sequence[RenderedPrompt],
         workers: WorkerPool,
-    ) -> AnswerForm:
+    ) -> AnswerFormat:
         """Compile the grammar of the response format and of the tools' calls."""
         [prompt] = prompts
         reasoning = reasoning_before(model, request, prompt.text, opened=prompt.inside_reasoning)
-        return await answer_form(model, request, reasoning, workers)
+        return await self._formats.of_chat(model, request, reasoning, workers)
 
     def assembly(
         self,
         model: ServedModel,
         request: ChatRequest,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerForm,
+        form: AnswerFormat,
     ) -> list[AssemblyOptions]:
         """Return how to find reasoning and calls in the choices; the same for all of them."""
         [prompt] = prompts
@@ -89,7 +90,7 @@ class ChatEndpoint:
                 opened=prompt.inside_reasoning,
                 hidden=hidden,
             ),
-            reasons=dialects.reasoning is not None,
+            marks_reasoning=dialects.reasoning is not None,
             include_reasoning=request.include_reasoning,
             single_call=not (choice.parallel or form.trusted),
             call_tags=request.call_tags,

@@ -1,4 +1,4 @@
-"""How long the server works on one request."""
+"""The deadline of a request: how long the server works on it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ if TYPE_CHECKING:
 
 
 class Deadline:
-    """When the work on one request ends, whether it is done or not."""
+    """The time by which a request has to be answered."""
 
     def __init__(self, seconds: float | None) -> None:
-        """Begin to count; None: it may take as long as it takes."""
+        """Set the deadline `seconds` from now; None: there is none."""
         self._seconds = seconds
         self._when = None if seconds is None else asyncio.get_running_loop().time() + seconds
 
     @contextlib.asynccontextmanager
     async def limit(self) -> AsyncGenerator[None, None]:
-        """Some of the work. Not to be held while others do theirs, as across a yield.
+        """Cancel the work inside at the deadline.
+
+        Not to be entered across a `yield`: it would cancel what the generator's reader awaits.
 
         Raises:
-            DeadlineExceededError: It was not done in time.
+            DeadlineExceededError: The work was not done in time.
         """
-        # What need not wait is never interrupted, so it has to be asked.
+        # Work that never waits is never cancelled, so the time is checked first.
         self._check()
         try:
             async with asyncio.timeout_at(self._when):
@@ -39,10 +41,10 @@ class Deadline:
 
     @contextlib.contextmanager
     def ends(self, generation: Generation) -> Iterator[None]:
-        """Have a generation fail that is not complete in time.
+        """Let a generation fail at the deadline, until the context is left.
 
-        One timer for all of it: one for each of its tokens cost a tenth of what the server does
-        for them.
+        One timer for the whole generation: one for each token takes a tenth of all the time that
+        the server spends on it.
         """
         if self._when is None:
             yield

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.generation import GenerationParams, SamplingParams
+    from ovchat_server.serving.answer_format import Grammar
     from ovchat_server.serving.model_files import GenerationDefaults
     from ovchat_server.serving.render import RenderedPrompt
-    from ovchat_server.serving.structured_output import Grammar
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
-    from ovchat_server.serving.answer_form import AnswerForm
+    from ovchat_server.serving.answer_format import AnswerFormat
     from ovchat_server.serving.models import ModelRegistry, ServedModel
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
@@ -63,7 +63,7 @@ class Endpoint(Protocol[RequestT_contra]):
         request: RequestT_contra,
         prompts: Sequence[RenderedPrompt],
         workers: WorkerPool,
-    ) -> AnswerForm:
+    ) -> AnswerFormat:
         """Compile the grammar that the answer has to follow.
 
         Raises:
@@ -77,7 +77,7 @@ class Endpoint(Protocol[RequestT_contra]):
         model: ServedModel,
         request: RequestT_contra,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerForm,
+        form: AnswerFormat,
     ) -> Iterable[AssemblyOptions]:
         """Return how to assemble each choice, prompt by prompt."""
         ...

@@ -6,16 +6,16 @@ import dataclasses
 from typing import TYPE_CHECKING, TypeAlias
 
 from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
-from ovchat_server.serving.answer_form import AnswerForm
+from ovchat_server.serving.answer_format import AnswerFormat
 from ovchat_server.serving.plan import assembly_options, generates
 from ovchat_server.serving.render import render_texts
-from ovchat_server.serving.structured_output import constrained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.serving.answer_format import AnswerFormats
     from ovchat_server.serving.models import ServedModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
@@ -30,6 +30,10 @@ class TextEndpoint:
     id_prefix = "cmpl"
     repeats_prompts = True
 
+    def __init__(self, formats: AnswerFormats) -> None:
+        """Answer in `formats`."""
+        self._formats = formats
+
     def render(self, model: ServedModel, request: TextRequest) -> list[RenderedPrompt]:
         """Tokenise the prompts; see render_texts."""
         return render_texts(model, request)
@@ -40,18 +44,18 @@ class TextEndpoint:
         request: TextRequest,
         prompts: Sequence[RenderedPrompt],  # noqa: ARG002
         workers: WorkerPool,
-    ) -> AnswerForm:
+    ) -> AnswerFormat:
         """Compile the grammar of the whole text."""
         constraint = request.generation.constraint
-        grammar = await constrained(model, constraint, workers)
-        return AnswerForm(grammar, bound=constraint is not None)
+        grammar = await self._formats.of_text(model, constraint, workers)
+        return AnswerFormat(grammar, bound=constraint is not None)
 
     def assembly(
         self,
         model: ServedModel,
         request: TextRequest,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerForm,
+        form: AnswerFormat,
     ) -> list[AssemblyOptions]:
         """Return how to assemble the choices of each prompt, behind the text that they echo."""
         options = dataclasses.replace(
@@ -60,7 +64,7 @@ class TextEndpoint:
             token_ids=request.return_token_ids,
         )
         return [
-            dataclasses.replace(options, begins=len(prompt.text))
+            dataclasses.replace(options, text_offset=len(prompt.text))
             for prompt in prompts
             for _ in range(request.generation.n)
         ]

@@ -50,7 +50,7 @@ class Tokenization:
         self._workers = workers
 
     async def tokenize(self, request: TokenizeRequest) -> Tokenized:
-        """The tokens of texts, or of the prompt that a conversation makes.
+        """Tokenise texts, or the prompt that a conversation makes.
 
         Raises:
             ModelNotFoundError: There is no such model.
@@ -60,7 +60,7 @@ class Tokenization:
         return await self._run(partial(_tokenize, model, request))
 
     async def detokenize(self, request: DetokenizeRequest) -> str:
-        """The text of tokens, control tokens included.
+        """Return the text of tokens, control tokens included.
 
         Raises:
             ModelNotFoundError: There is no such model.
@@ -117,7 +117,11 @@ def _strings(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[str]:
 
 
 def _padding(tokenizer: Tokenizer, asked: TextsInput, length: int) -> list[int]:
-    """A sequence of nothing but padding."""
+    """Return `length` padding tokens.
+
+    Raises:
+        InvalidRequestError: The model has no padding token, or they are too many together.
+    """
     if tokenizer.pad_token is None:
         complaint = "cannot be served: this model has no padding token."
     elif length * len(asked.texts) > MAX_PADDED_TOKENS:
@@ -133,10 +137,10 @@ def _padding(tokenizer: Tokenizer, asked: TextsInput, length: int) -> list[int]:
 def _detokenize(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
     size = tokenizer.vocabulary_size
     unknown = (index for index, token in enumerate(tokens) if not 0 <= token < size)
-    if told := list(islice(unknown, MAX_VIOLATIONS)):
+    if reported := list(islice(unknown, MAX_VIOLATIONS)):
         complaint = f"must be a token of the model, between 0 and {size - 1}."
         raise InvalidRequestError.of(
-            [Violation.of(FieldPath.of("tokens", index), complaint) for index in told]
+            [Violation.of(FieldPath.of("tokens", index), complaint) for index in reported]
         )
     # As vLLM, whose answer keeps control tokens.
     return tokenizer.decode(tokens, special_tokens=True)

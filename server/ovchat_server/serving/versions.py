@@ -1,4 +1,4 @@
-"""Which versions are installed."""
+"""The versions that are installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import metadata
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions of this server and of what it runs on; "" of what is not installed."""
+    """The versions of this server and of its libraries; "" for one that is not installed."""
 
     ovchat: str
     openvino: str
@@ -16,7 +16,7 @@ class Versions:
 
 
 def installed_versions() -> Versions:
-    """What the packages' metadata say: the libraries themselves are for engines to load."""
+    """Return what the metadata of the packages say, without loading the libraries."""
     return Versions(
         ovchat=_version("ovchat"),
         openvino=_version("openvino"),

@@ -59,7 +59,7 @@ def options(
             opened=False,
             hidden=dialects.special_tokens if hidden is None else hidden,
         ),
-        reasons=True,
+        marks_reasoning=True,
     )
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ovchat_server.api.chat import Message, PromptEnding, Role, Tool, ToolCall
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CalledTool, regex_format
+from ovchat_server.chat.dialects.call_format import CalledTool, regex_format
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS, choose_dialects
 from ovchat_server.chat.template import ChatTemplate
 from tests.effort import examples
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {"f": '{"city": "Paris"}', "f-2.x": '{"days": [1, 2]}'}
 # The grammar of the arguments is the engine's.
-TOOLS = [CalledTool(name, {}, regex_format(re.escape(text))) for name, text in ARGUMENTS.items()]
+TOOLS = [CalledTool(name, regex_format(re.escape(text))) for name, text in ARGUMENTS.items()]
 OFFERED = tuple(Tool(name, "A tool.", {"type": "object", "properties": {}}) for name in ARGUMENTS)
 FORMS = {
-    dialect.name: (dialect, dialect.form)
+    dialect.name: (dialect, dialect.format)
     for dialect in TOOL_DIALECTS
-    if WRITERS[dialect.name].keeps_json and dialect.form
+    if WRITERS[dialect.name].keeps_json and dialect.format
 }
 every_form = pytest.mark.parametrize("name", FORMS)
 # Those that show calls. Kimi K2's does what templates may not.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.api.chat import Tool
-    from ovchat_server.chat.dialects.call_form import CallForm
+    from ovchat_server.chat.dialects.call_format import CallFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +138,14 @@ class ToolDialect:
         recognised: Whether the source of a chat template speaks this dialect.
         special_tokens: Markup that the family has as control tokens: without these in the text
             there is nothing to parse.
-        form: How calls are written, for grammars. None: calls cannot be forced.
+        format: How calls are written, for grammars. None: calls cannot be forced.
     """
 
     name: str
     parser: Callable[[ParserOptions], ToolParser]
     recognised: Callable[[str], bool]
     special_tokens: tuple[str, ...] = ()
-    form: CallForm | None = None
+    format: CallFormat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class CombinedDialect:
         closing: What stands behind it, where an answer or a call follows.
         answer: What stands before an answer that is no call.
         special_tokens: As ToolDialect's.
-        form: As ToolDialect's.
+        format: As ToolDialect's.
     """
 
     name: str
@@ -195,4 +195,4 @@ class CombinedDialect:
     closing: str
     answer: str
     special_tokens: tuple[str, ...] = ()
-    form: CallForm | None = None
+    format: CallFormat | None = None

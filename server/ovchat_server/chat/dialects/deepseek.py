@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
+from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
 from ovchat_server.chat.dialects.sections import SectionParser
 from ovchat_server.chat.dialects.source import DamagedError
@@ -72,8 +72,8 @@ def _fenced_call(tool: CalledTool) -> JsonObject:
     }
 
 
-NAMED = CallForm(_named_call, opening=SECTION, separator="", closing=SECTION_END, trigger=TRIGGER)
-FENCED = CallForm(
+NAMED = CallFormat(_named_call, opening=SECTION, separator="", closing=SECTION_END, trigger=TRIGGER)
+FENCED = CallFormat(
     _fenced_call,
     opening=SECTION,
     separator="\n",
@@ -86,5 +86,5 @@ DIALECT = ToolDialect(
     DeepSeekParser,
     recognised=lambda template: SECTION in template,
     special_tokens=(SECTION, SECTION_END, CALL, CALL_END, SEPARATOR),
-    form=FENCED,
+    format=FENCED,
 )

@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.argument_forms import ArgumentForm
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
+from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.json_text import is_scalar, quoted
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.nested import read_nested
-from ovchat_server.chat.dialects.notation import quoting_notation
 from ovchat_server.chat.dialects.source import DamagedError
+from ovchat_server.grammar.arguments import ArgumentNotation
+from ovchat_server.grammar.notation import quoting_notation
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
@@ -81,14 +81,14 @@ def _read_string(source: Source) -> Steps[str | None]:
 
 
 _NOTATION = quoting_notation(QUOTE, lambda key: re.fullmatch(r"[^:,{}\[\]<>\s]+", key) is not None)
-_ARGUMENTS = ArgumentForm(_NOTATION, _NOTATION.key, after=":", comma=",")
+_ARGUMENTS = ArgumentNotation(_NOTATION, _NOTATION.key, after=":", comma=",")
 
 
 def _call(tool: CalledTool) -> JsonObject:
     return {
         "type": "tag",
         "begin": f"{OPEN}{CALL}{tool.name}{{",
-        "content": _ARGUMENTS.content(tool),
+        "content": tool.arguments,
         "end": f"}}{CLOSE}",
     }
 
@@ -98,5 +98,5 @@ DIALECT = ToolDialect(
     GemmaParser,
     recognised=lambda template: OPEN + CALL in template or FUNCTION_OPEN in template,
     special_tokens=(OPEN, CLOSE, QUOTE, FUNCTION_OPEN, FUNCTION_CLOSE, FUNCTION_QUOTE),
-    form=CallForm(_call, separator="", trigger=OPEN),
+    format=CallFormat(_call, separator="", trigger=OPEN, arguments=_ARGUMENTS.grammar),
 )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.argument_forms import ArgumentForm, bare_names
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
+from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
-from ovchat_server.chat.dialects.notation import JSON_WORDS, json_notation
 from ovchat_server.chat.dialects.source import DamagedError
-from ovchat_server.chat.dialects.text_values import tagged
-from ovchat_server.chat.dialects.values import Arguments
+from ovchat_server.chat.dialects.values import Arguments, typed, types_of
+from ovchat_server.grammar.arguments import ArgumentNotation, bare_names
+from ovchat_server.grammar.notation import JSON_WORDS, json_notation
+from ovchat_server.grammar.text_values import tagged
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
@@ -59,13 +59,13 @@ class GlmParser(MarkupParser):
         return "".join(text)
 
 
-_ARGUMENTS = ArgumentForm(
+_ARGUMENTS = ArgumentNotation(
     json_notation(VALUE_END),
     # White space around them is layout.
     bare_names(rf"(?!\s)(?:(?!{KEY_END}).)+(?<!\s)"),
     before=KEY,
     after=f"{KEY_END}\n{VALUE}",
-    text=tagged(VALUE_END, f"{VALUE_END}\n", JSON_WORDS),
+    text=tagged(VALUE_END, f"{VALUE_END}\n", JSON_WORDS, types_of, typed),
 )
 
 
@@ -73,7 +73,7 @@ def _call(tool: CalledTool) -> JsonObject:
     return {
         "type": "tag",
         "begin": f"{OPEN}{tool.name}\n",
-        "content": _ARGUMENTS.content(tool),
+        "content": tool.arguments,
         "end": CLOSE,
     }
 
@@ -83,5 +83,5 @@ DIALECT = ToolDialect(
     GlmParser,
     recognised=lambda template: KEY in template,
     special_tokens=(OPEN, CLOSE, KEY, KEY_END, VALUE, VALUE_END),
-    form=CallForm(_call, trigger=OPEN),
+    format=CallFormat(_call, trigger=OPEN, arguments=_ARGUMENTS.grammar),
 )

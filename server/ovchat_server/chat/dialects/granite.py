@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.json_calls import list_form, read_list
+from ovchat_server.chat.dialects.json_calls import list_format, read_list
 from ovchat_server.chat.dialects.markup import MarkupParser
 
 if TYPE_CHECKING:
@@ -36,5 +36,5 @@ DIALECT = ToolDialect(
     GraniteParser,
     recognised=lambda template: TAG in template and "<|start_of_role|>" in template,
     special_tokens=(TAG,),
-    form=list_form(TAG, "", TAG, list_form(TEXT_TAG, "", TEXT_TAG)),
+    format=list_format(TAG, "", TAG, list_format(TEXT_TAG, "", TEXT_TAG)),
 )

@@ -16,9 +16,9 @@ from ovchat_server.chat.dialects.base import (
     Output,
     ParserOptions,
 )
-from ovchat_server.chat.dialects.call_form import (
+from ovchat_server.chat.dialects.call_format import (
     CalledTool,
-    CallForm,
+    CallFormat,
     regex_format,
     sequence_format,
 )
@@ -177,7 +177,7 @@ ASSISTANT = f"{START}assistant"
 COMMENTARY = f"{CHANNEL}commentary"
 # The recipient before the channel, as in the history of the chat template. Where it begins the
 # answer nothing tells it from words about a call.
-ROLE_FORM = CallForm(
+ROLE_FORMAT = CallFormat(
     partial(_call, ASSISTANT, COMMENTARY), separator="", trigger=f"{ASSISTANT} to="
 )
 DIALECT = CombinedDialect(
@@ -188,10 +188,10 @@ DIALECT = CombinedDialect(
     closing=f"{END}{ASSISTANT}",
     answer=f"{CHANNEL}final{MESSAGE}",
     special_tokens=(START, CHANNEL, MESSAGE, CONSTRAIN, *ENDS),
-    form=CallForm(
+    format=CallFormat(
         partial(_call, COMMENTARY, ""),
         separator=ASSISTANT,
         trigger=f"{COMMENTARY} to=",
-        also=(ROLE_FORM,),
+        also=(ROLE_FORMAT,),
     ),
 )

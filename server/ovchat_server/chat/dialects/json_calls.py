@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.call_form import CallForm
+from ovchat_server.chat.dialects.call_format import CallFormat
 from ovchat_server.chat.dialects.json_text import read_text, read_value
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.chat.dialects.call_form import CalledTool
+    from ovchat_server.chat.dialects.call_format import CalledTool
     from ovchat_server.chat.dialects.markup import Call, MarkupParser
     from ovchat_server.chat.dialects.source import Source, Steps
 
@@ -142,9 +142,9 @@ def call_format(
     }
 
 
-def list_form(opening: str, closing: str, trigger: str, *also: CallForm) -> CallForm:
-    """The form of calls that `read_list` reads."""
-    return CallForm(
+def list_format(opening: str, closing: str, trigger: str, *also: CallFormat) -> CallFormat:
+    """Return the format of calls that `read_list` reads."""
+    return CallFormat(
         call_format,
         f"{opening}[",
         separator=", ",

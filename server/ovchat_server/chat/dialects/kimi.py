@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import (
+from ovchat_server.chat.dialects.call_format import (
     CalledTool,
-    CallForm,
+    CallFormat,
     regex_format,
     sequence_format,
 )
@@ -65,5 +65,5 @@ DIALECT = ToolDialect(
     KimiParser,
     recognised=lambda template: CALL in template and ARGUMENTS in template,
     special_tokens=(SECTION, SECTION_END, CALL, CALL_END, ARGUMENTS),
-    form=CallForm(_call, opening=SECTION, separator="", closing=SECTION_END, trigger=TRIGGER),
+    format=CallFormat(_call, opening=SECTION, separator="", closing=SECTION_END, trigger=TRIGGER),
 )

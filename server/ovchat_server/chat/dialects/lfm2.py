@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CallForm
+from ovchat_server.chat.dialects.call_format import CallFormat
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_tagged_calls
-from ovchat_server.chat.dialects.python_form import python_call
+from ovchat_server.chat.dialects.python_format import ARGUMENTS, python_call
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -32,7 +32,12 @@ DIALECT = ToolDialect(
     # 2's template only shows where the tools stand.
     recognised=lambda template: OPEN in template or "<|tool_list_start|>" in template,
     special_tokens=(OPEN, CLOSE),
-    form=CallForm(
-        python_call, opening=f"{OPEN}[", separator=", ", closing=f"]{CLOSE}", trigger=OPEN
+    format=CallFormat(
+        python_call,
+        opening=f"{OPEN}[",
+        separator=", ",
+        closing=f"]{CLOSE}",
+        trigger=OPEN,
+        arguments=ARGUMENTS.grammar,
     ),
 )

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CallForm
+from ovchat_server.chat.dialects.call_format import CallFormat
 from ovchat_server.chat.dialects.json_calls import call_format, read_call
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_python_call
@@ -56,5 +56,5 @@ DIALECT = ToolDialect(
     ),
     special_tokens=(TAG,),
     # Without the tag, which is for tools of their own. An answer in JSON begins like a call.
-    form=CallForm(partial(call_format, arguments="parameters"), separator="; "),
+    format=CallFormat(partial(call_format, arguments="parameters"), separator="; "),
 )

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.argument_forms import ArgumentForm, bare_names
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
-from ovchat_server.chat.dialects.ebnf import any_of, literal, until
+from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
-from ovchat_server.chat.dialects.notation import PYTHON_WORDS, python_notation
 from ovchat_server.chat.dialects.source import DamagedError
-from ovchat_server.chat.dialects.text_values import TextValues
-from ovchat_server.chat.dialects.values import Arguments, read_parameters
+from ovchat_server.chat.dialects.values import Arguments, read_parameters, typed, types_of
+from ovchat_server.grammar.arguments import ArgumentNotation, bare_names
+from ovchat_server.grammar.ebnf import Alphabet, literal, until
+from ovchat_server.grammar.notation import PYTHON_WORDS, excluding, python_notation, verbatim
+from ovchat_server.grammar.text_values import TextNotation
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
@@ -73,20 +73,22 @@ def _written(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
-_TEXT = TextValues(
-    {
-        "text": f"{any_of(['bare', f'{literal(LITERAL)} section'])} {literal(PARAMETER_END)}",
-        "section": until(LITERAL_END),
+_ESCAPES = {"<": "&lt;", "&": "&amp;"}
+_TEXT = TextNotation(
+    (
+        f"text ::= (bare | {literal(LITERAL)} section) {literal(PARAMETER_END)}",
+        f"section ::= {until(LITERAL_END)}",
         # No section begins in it, and no tag ends it.
-        "bare": r'[^<]* ("<" ([^<!/] [^<]*)?)*',
-    },
+        'bare ::= [^<]* ("<" ([^<!/] [^<]*)?)*',
+    ),
     PARAMETER_END,
     PYTHON_WORDS,
     _written,
-    ("<&",),
-    {"<": "&lt;", "&": "&amp;"},
+    Alphabet(excluding("<&"), lambda char: _ESCAPES.get(char) or verbatim(char)),
+    types_of,
+    typed,
 )
-_ARGUMENTS = ArgumentForm(
+_ARGUMENTS = ArgumentNotation(
     python_notation("<&"),
     bare_names(r'[^<>"\n]+'),
     before=PARAMETER,
@@ -99,7 +101,7 @@ def _call(tool: CalledTool) -> JsonObject:
     return {
         "type": "tag",
         "begin": f'{FUNCTION}{tool.name}">',
-        "content": _ARGUMENTS.content(tool),
+        "content": tool.arguments,
         "end": FUNCTION_END,
     }
 
@@ -108,5 +110,5 @@ DIALECT = ToolDialect(
     "minicpm",
     MiniCpmParser,
     recognised=lambda template: FUNCTION in template and PARAMETER in template,
-    form=CallForm(_call, trigger=FUNCTION),
+    format=CallFormat(_call, trigger=FUNCTION, arguments=_ARGUMENTS.grammar),
 )

@@ -9,9 +9,9 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import (
+from ovchat_server.chat.dialects.call_format import (
     CalledTool,
-    CallForm,
+    CallFormat,
     regex_format,
     sequence_format,
 )
@@ -81,7 +81,7 @@ def _named_call(tool: CalledTool) -> JsonObject:
     }
 
 
-LISTED = CallForm(_listed_call, opening=f"{TAG}[", separator=", ", closing="]", trigger=TAG)
+LISTED = CallFormat(_listed_call, opening=f"{TAG}[", separator=", ", closing="]", trigger=TAG)
 # What the tokenizer of the oldest makes of it.
 SPACED = dataclasses.replace(LISTED, opening=f"{TAG} [")
 SPECIAL_TOKENS = (TAG, CALL_ID, ARGUMENTS)
@@ -90,7 +90,7 @@ MISTRAL = ToolDialect(
     MistralParser,
     recognised=lambda template: TAG in template,
     special_tokens=SPECIAL_TOKENS,
-    form=dataclasses.replace(LISTED, also=(SPACED,)),
+    format=dataclasses.replace(LISTED, also=(SPACED,)),
 )
 # The same by the name that people look for.
 DEVSTRAL = ToolDialect(
@@ -98,5 +98,5 @@ DEVSTRAL = ToolDialect(
     MistralParser,
     recognised=lambda template: TAG in template and ARGUMENTS in template,
     special_tokens=SPECIAL_TOKENS,
-    form=CallForm(_named_call, separator="", trigger=TAG),
+    format=CallFormat(_named_call, separator="", trigger=TAG),
 )

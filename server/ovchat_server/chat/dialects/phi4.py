@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.json_calls import list_form, read_list
+from ovchat_server.chat.dialects.json_calls import list_format, read_list
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
 
@@ -39,5 +39,5 @@ DIALECT = ToolDialect(
     Phi4Parser,
     recognised=lambda template: "functools" in template or "<|/tool|>" in template,
     special_tokens=(TAG, TAG_END),
-    form=list_form("functools", "", PREFIX, list_form(TAG, TAG_END, TAG)),
+    format=list_format("functools", "", PREFIX, list_format(TAG, TAG_END, TAG)),
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CallForm
+from ovchat_server.chat.dialects.call_format import CallFormat
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_python_calls, read_tagged_calls
-from ovchat_server.chat.dialects.python_form import python_call
+from ovchat_server.chat.dialects.python_format import ARGUMENTS, python_call
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -36,5 +36,7 @@ DIALECT = ToolDialect(
     recognised=lambda template: TAG in template or "[func_name1(params_name1=" in template,
     special_tokens=(TAG, TAG_END),
     # Text holds brackets that begin no call.
-    form=CallForm(python_call, opening="[", separator=", ", closing="]"),
+    format=CallFormat(
+        python_call, opening="[", separator=", ", closing="]", arguments=ARGUMENTS.grammar
+    ),
 )

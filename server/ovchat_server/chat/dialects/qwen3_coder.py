@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.argument_forms import ArgumentForm, bare_names
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_form import CalledTool, CallForm
+from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
-from ovchat_server.chat.dialects.notation import PYTHON_WORDS, json_notation
 from ovchat_server.chat.dialects.source import DamagedError
-from ovchat_server.chat.dialects.text_values import tagged
-from ovchat_server.chat.dialects.values import Arguments, read_parameters, text_of
+from ovchat_server.chat.dialects.values import Arguments, read_parameters, text_of, typed, types_of
+from ovchat_server.grammar.arguments import ArgumentNotation, bare_names
+from ovchat_server.grammar.notation import PYTHON_WORDS, json_notation
+from ovchat_server.grammar.text_values import tagged
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
@@ -55,13 +55,13 @@ class Qwen3CoderParser(MarkupParser):
         return text_of("".join(value))
 
 
-_ARGUMENTS = ArgumentForm(
+_ARGUMENTS = ArgumentNotation(
     json_notation(PARAMETER_END),
     bare_names(r"[^<>\n]+"),
     before=PARAMETER,
     after=">\n",
     # The templates write Python's words, but JSON inside other values.
-    text=tagged(PARAMETER_END, f"\n{PARAMETER_END}\n", PYTHON_WORDS),
+    text=tagged(PARAMETER_END, f"\n{PARAMETER_END}\n", PYTHON_WORDS, types_of, typed),
 )
 
 
@@ -69,7 +69,7 @@ def _call(tool: CalledTool) -> JsonObject:
     return {
         "type": "tag",
         "begin": f"{OPEN}\n{FUNCTION}{tool.name}>\n",
-        "content": _ARGUMENTS.content(tool),
+        "content": tool.arguments,
         "end": f"{FUNCTION_END}\n{CLOSE}",
     }
 
@@ -79,5 +79,5 @@ DIALECT = ToolDialect(
     Qwen3CoderParser,
     recognised=lambda template: OPEN in template and FUNCTION in template,
     special_tokens=(OPEN, CLOSE),
-    form=CallForm(_call, trigger=OPEN),
+    format=CallFormat(_call, trigger=OPEN, arguments=_ARGUMENTS.grammar),
 )

@@ -1,4 +1,4 @@
-"""Which prefixes the pipeline's cache holds, as far as can be known from outside."""
+"""The prefixes that the pipeline's prefix cache has, as far as can be known from outside."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ if TYPE_CHECKING:
 
 
 class KnownPrefixes:
-    """The KV blocks used last, each named by a hash of all tokens up to its end.
+    """The most recently used KV blocks of the cache, each named by all tokens up to its end.
 
-    genai does not report what it caches. It keeps full blocks until it needs room, and evicts the
-    least recently used one. An error here costs time and nothing else: tokens that are not cached
-    after all are read again.
+    genai does not report what it has. It keeps full blocks until it needs their room, and evicts
+    the block that was used the longest ago. An error here costs time and nothing else: a block
+    that is not there is computed again.
     """
 
     def __init__(self, capacity: int, block_size: int) -> None:
         """Remember `capacity` blocks of `block_size` tokens."""
         self.block_size = block_size
         self.capacity = capacity
-        # The most recently used is at the end.
+        # The one used last is at the end.
         self._blocks: dict[int, None] = {}
 
     def names(self, tokens: Sequence[int]) -> list[int]:
@@ -33,14 +33,14 @@ class KnownPrefixes:
         return names
 
     def length(self, names: Sequence[int]) -> int:
-        """Return how many tokens of a text are cached, and count their blocks as used."""
+        """Return how many tokens the known blocks at the start of a text have; mark them used."""
         count = next((at for at, name in enumerate(names) if name not in self._blocks), len(names))
         self.note(names[:count])
         return count * self.block_size
 
     def note(self, names: Sequence[int]) -> None:
-        """Note that blocks were read, or used again."""
-        # The end of a text is evicted first: it is of no use without the beginning.
+        """Note that blocks were computed, or used again."""
+        # The end of a text is evicted first: without the beginning it is of no use.
         for name in reversed(names):
             self._blocks.pop(name, None)
             self._blocks[name] = None

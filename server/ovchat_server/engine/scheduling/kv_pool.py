@@ -1,4 +1,4 @@
-"""How many KV blocks sequences hold and need."""
+"""The number of KV blocks that sequences take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
 
-# A sequence may grow by one token in a step, and there must be room for the one after it.
+# A sequence may grow by one token in a step, and the one after it must have a place too.
 LOOK_AHEAD_TOKENS = 2
 
 
@@ -20,28 +20,28 @@ class KvPool:
     block_size: int
 
     def longest(self, width: int) -> int:
-        """Return the most tokens that fit for each of `width` sequences that share no blocks."""
+        """Return the maximum number of tokens of each of `width` sequences that share no blocks."""
         return max((self.total - 1) // width * self.block_size - LOOK_AHEAD_TOKENS, 0)
 
     def held(self, sequence: ScheduledSequence) -> int:
-        """Return the blocks that a sequence holds, or may hold after the next step."""
+        """Return the number of blocks that a sequence has or may take in the next step."""
         return self.blocks(sequence.length) * sequence.request.generation.beams
 
     def expected(self, sequence: ScheduledSequence) -> int:
-        """Return the blocks that others must leave to a sequence."""
+        """Return the number of blocks that admission leaves to a sequence."""
         return self.blocks(sequence.expected) * sequence.request.generation.beams
 
     def needed(self, newcomer: ScheduledSequence) -> int:
-        """Return the free blocks that a sequence needs to be admitted.
+        """Return the number of blocks that must be free to admit a sequence.
 
-        One more than it needs now if it may grow, or it would be the next to be preempted.
+        One more than it needs now if it may grow further, or it would be preempted next.
         """
         return self.expected(newcomer) + (0 if newcomer.request.generation.reserve else 1)
 
     def at_most(self, sequence: ScheduledSequence) -> int:
-        """Return the most blocks that a sequence can come to hold."""
+        """Return the number of blocks that a sequence has at its maximum length."""
         return self.blocks(sequence.longest) * sequence.request.generation.beams
 
     def blocks(self, length: int) -> int:
-        """Return the blocks of a sequence of `length` tokens, with its look-ahead."""
+        """Return the number of blocks of a sequence of `length` tokens."""
         return -(-(length + LOOK_AHEAD_TOKENS) // self.block_size)

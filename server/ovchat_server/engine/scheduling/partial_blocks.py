@@ -1,4 +1,4 @@
-"""KV blocks that the pipeline has filled in part, and prompts that would continue in them."""
+"""Partial blocks: the last KV blocks of texts that the pipeline has read, while not full."""
 
 from __future__ import annotations
 
@@ -12,27 +12,32 @@ PartialBlock: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 class PartialBlocks:
-    """Finds prompts that would continue in the same partial block, so that they run in turn.
+    """Finds the partial blocks that a prompt may continue in, as only one prompt may at a time.
 
-    A prompt that begins with all of a text that was read continues in the text's last block. genai
-    copies a shared block when a running sequence writes into it, but not when prompts do: of
-    several prompts that continue there in one step, all but one read another's tokens, and their
-    answers follow from those (2026.4.1; block_manager.hpp, restore_cached_blocks and append_slots).
-    In the next step the block has another name, or is copied; but a block that the prompt has just
-    filled is neither until that step is under way.
+    A prompt that begins with all of such a text continues in its last block. genai copies a shared
+    block when a running sequence writes into it, but not when prompts do: of several prompts that
+    continue there in the same step all but one read another's tokens, and answer accordingly
+    (2026.4.1; block_manager.hpp, restore_cached_blocks and append_slots). In the next step
+    the block has another name, or is copied; but one that the prompt has just filled is neither
+    before that step is under way.
     """
 
     def __init__(self, capacity: int, block_size: int) -> None:
-        """Remember the ends of `capacity` texts; blocks hold `block_size` tokens."""
+        """Remember `capacity` texts, in blocks of `block_size` tokens."""
         self._capacity = capacity
         self._block_size = block_size
-        # By the name of the block before.
+        # By the blocks before them.
         self._ends: dict[int, set[tuple[int, ...]]] = {}
         # The one noted last is at the end.
         self._order: dict[PartialBlock, None] = {}
 
     def note(self, text: Sequence[int], names: Sequence[int]) -> None:
-        """Note a text that was read; `names` are those of its full blocks, or of a longer text."""
+        """Note that a text was read.
+
+        Args:
+            text: Its tokens.
+            names: The names of its full blocks, or of those of a longer text.
+        """
         full = len(text) // self._block_size
         end = tuple(text[full * self._block_size :])
         if not end:
@@ -45,7 +50,7 @@ class PartialBlocks:
             self._forget(next(iter(self._order)))
 
     def of(self, prompt: Sequence[int], names: Sequence[int]) -> set[PartialBlock]:
-        """Return the partial blocks that a prompt may continue in; `names` as in `note`."""
+        """Return the partial blocks that a prompt may continue in, with `names` as in `note`."""
         found: set[PartialBlock] = set()
         for number, name in enumerate((0, *names[: len(prompt) // self._block_size])):
             if ends := self._ends.get(name):

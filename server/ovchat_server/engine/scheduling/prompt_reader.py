@@ -1,9 +1,9 @@
-"""Chunked prefill above genai: long prompts hold up neither streams nor short prompts.
+"""Chunked prefill: reads prompts in slices, so that long ones hold up neither streams nor others.
 
-genai gives a step's whole token budget to the oldest prompt. So it gets a long prompt in slices:
-each is a request of its own for the prompt up to there and one token, which is thrown away. Its KV
-blocks stay in the prefix cache, where the next slice finds them. The last slice is the request
-itself.
+genai gives all that a step may read to the oldest prompt, and does not stop it halfway. So it gets
+a long prompt slice by slice: each is a request of its own, for the prompt up to there and one
+token, which is dropped. What it read stays in the prefix cache, where the next slice finds it.
+With the last slice the request itself is added.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.step_budget import StepBudget
     from ovchat_server.engine.scheduling.steps import Handle, Pipeline
 
-# The kernels take as long for a few more rows as for the next multiple of this: 130 tokens, those
-# of running sequences among them, take as long as 192 (OpenVINO 2026.4.1, AMX).
+# The kernels take as long for some more rows as for the next multiple of this: 130 tokens, those of
+# running sequences among them, as long as 192 (OpenVINO 2026.4.1, AMX).
 ROWS = 128
-# Short prompts, each of which fits into the budget, may together take so many times the budget.
+# So many times the budget may be read of prompts that fit into it one by one.
 TIMES_TOGETHER = 4
 
 
@@ -35,11 +35,12 @@ class _Prompt:
     """A prompt that is being read.
 
     Attributes:
+        sequence: The sequence.
         names: The names of its blocks; see KnownPrefixes.
-        start: The number of its tokens that are cached.
-        end: The number of its tokens up to the end of the slice that is being read.
-        piece: The slice that is being read.
-        whole: It is read at once, because the pipeline dropped a slice.
+        start: The number of its tokens that the prefix cache has.
+        end: The number of its tokens up to the end of the slice being read.
+        piece: The slice being read.
+        whole: Whether it is read at once, because the pipeline dropped a slice.
         inside: The partial blocks of others that it may continue in.
     """
 
@@ -61,26 +62,26 @@ class _Prompt:
 
 
 class PromptReader:
-    """Decides which tokens of which prompts each step reads.
+    """Decides what each step reads of which prompt.
 
-    Prompts whose rest fits into a step and longer ones take turns. Of the longer ones the one
-    nearest to its end and the oldest share a step. So a short prompt does not wait for a long one,
-    and no long one waits for ever.
+    Prompts whose rest fits into a step and long ones take turns, and of the long ones the one
+    that is nearest to its end and the oldest share a step. So a short prompt need not wait for a
+    long one, and no long one waits forever.
     """
 
     def __init__(self, pipeline: Pipeline, known: KnownPrefixes, budget: StepBudget) -> None:
-        """Read with a pipeline, in each step as many tokens as the budget allows."""
+        """Read with a pipeline, as much in a step as the budget allows."""
         self._pipeline = pipeline
         self._known = known
-        # An answer is noted with and without its last token.
+        # An answer is noted with its last token and without.
         self._partial = PartialBlocks(2 * known.capacity, known.block_size)
-        # Prompts that may still be in a partial block that others would find.
+        # Prompts that may still be in a partial block that others find.
         self._inside: list[_Prompt] = []
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
         self._short_turn = False
-        # Tokens that the step reads, and the prompts whose end it reads.
+        # The tokens that the step reads, and the prompts that it finishes.
         self._tokens = 0
         self._ending: list[_Prompt] = []
 
@@ -94,12 +95,12 @@ class PromptReader:
         self._inside = [item for item in self._inside if item.sequence is not sequence]
 
     def piece(self, sequence: ScheduledSequence) -> Handle | None:
-        """Return the slice that is being read of a sequence's prompt."""
+        """Return the slice being read of a sequence's prompt, if there is one."""
         pieces = (prompt.piece for prompt in self._prompts if prompt.sequence is sequence)
         return next(pieces, None)
 
     def keep(self, sequence: ScheduledSequence) -> None:
-        """Note that the prefix cache has the tokens of a sequence that has stopped running."""
+        """Note what the prefix cache has of a sequence that does not run any more."""
         texts = sequence.texts()
         names = self._known.names(texts[0])
         for text in texts:
@@ -108,10 +109,10 @@ class PromptReader:
             self._known.note(names)
 
     def feed(self, running: Sequence[ScheduledSequence]) -> list[ScheduledSequence]:
-        """Add to the pipeline the slices that the next step reads beside the running sequences.
+        """Give the pipeline the slices that the next step reads, beside running sequences.
 
         Returns:
-            The sequences whose last slice is due: the caller adds them to the pipeline.
+            The sequences whose prompts it finishes, which are to be added themselves.
         """
         self._tokens, self._ending = 0, []
         streams = sum(item.request.generation.beams for item in running)
@@ -130,7 +131,7 @@ class PromptReader:
         return [prompt.sequence for prompt in self._ending]
 
     def stepped(self, seconds: float) -> None:
-        """Note what the step has read, and how long it took."""
+        """Note that the step is over, and how long it took."""
         self._budget.note(self._tokens, seconds)
         for prompt in self._ending:
             self._known.note(prompt.names)
@@ -142,12 +143,12 @@ class PromptReader:
                 self._known.note(prompt.names[: prompt.end // self._known.block_size])
                 prompt.piece = None
             elif prompt.piece.dropped():
-                sys.stderr.write(f"a slice of prompt {prompt.sequence.request.id} was dropped\n")
+                sys.stderr.write(f"a piece of prompt {prompt.sequence.request.id} was dropped\n")
                 prompt.piece = None
                 prompt.whole = True
 
     def _scorable(self, plan: Iterable[tuple[_Prompt, int]]) -> Iterator[tuple[_Prompt, int]]:
-        """Yield the plan with no more tokens to be scored than a step should have."""
+        """Limit the tokens of prompts that are scored to what a step should have."""
         left = self._pipeline.scored_tokens
         for prompt, end in plan:
             if prompt.sequence.scores and not prompt.whole:
@@ -161,7 +162,7 @@ class PromptReader:
     def _undisputed(
         self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[_Prompt, int]]:
-        """Yield the plan without prompts that continue in an earlier one's partial block."""
+        """Leave out prompts that would continue in the same partial block as one before them."""
         self._inside = [prompt for prompt in self._inside if self._findable(prompt)]
         taken = set().union(*(prompt.inside for prompt in self._inside))
         for prompt, end in plan:
@@ -176,24 +177,24 @@ class PromptReader:
                 yield prompt, end
 
     def _findable(self, prompt: _Prompt) -> bool:
-        """Return whether the partial block that it continued in may still be found by its name.
+        """Return whether the partial block that a prompt continued in may still be found.
 
-        The block gets another name when the prompt is read beyond it, which may take genai several
-        steps, or with the token after it. A prompt that finds it before shares it, which makes
-        genai copy it for one that continues in it, but not for one that has filled it.
+        It gets another name when the prompt is read beyond it, which may take genai several steps,
+        or with the token after it. A prompt that finds it before shares it, which makes genai copy
+        it for one that continues in it, but not for one that has filled it.
         """
         handle = prompt.piece or prompt.sequence.handle
-        # Whatever block it is known to continue in: a beam search may have left others after it.
+        # Whatever block it continues in: a beam search may have left others after that one.
         full = prompt.length % self._known.block_size == 0
         return handle is not None and handle.answered <= full
 
     def _note_beginnings(
         self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]
     ) -> None:
-        """Note the running sequences whose text the prompt continues."""
+        """Note the texts of running sequences that the prompt continues."""
         for sequence in running:
-            start = sequence.prompt
-            if prompt[: len(start)] != start:
+            beginning = sequence.prompt
+            if prompt[: len(beginning)] != beginning:
                 continue
             for text in sequence.texts():
                 if prompt[: len(text)] == text:
@@ -204,7 +205,7 @@ class PromptReader:
         room = self._budget.max_tokens - streams
         most = min(self._budget.tokens(streaming=streams > 0), room)
         prompts = [prompt for prompt in self._distinct() if prompt.piece is None]
-        # Slices end with blocks; where a step has no room for two, prompts are not sliced.
+        # Where there is no room for blocks, genai splits prompts as it likes.
         whole = most < 2 * self._known.block_size
         short = [item for item in prompts if whole or item.whole or item.unread <= most]
         long = [item for item in prompts if item not in short]
@@ -212,8 +213,8 @@ class PromptReader:
         if not self._short_turn:
             yield from self._some_of(long, _worth_it(most, streams))
             return
-        # Together they take less time than in steps of their own. Where nothing else waits for the
-        # step it may take any time.
+        # Together they take less of everybody's time than in steps of their own. Where nobody else
+        # waits for the step it may take as long as it likes.
         left = min(TIMES_TOGETHER * most, room) if streams or long else room
         for number, prompt in enumerate(short):
             if number and prompt.unread > left:
@@ -222,7 +223,7 @@ class PromptReader:
             yield prompt, prompt.length
 
     def _some_of(self, prompts: list[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
-        """Yield a slice of the prompt nearest to its end, and one of the oldest other prompt."""
+        """Share the tokens between the prompt nearest to its end and the oldest of the others."""
         if not prompts:
             return
         nearest = min(prompts, key=lambda item: item.unread)
@@ -234,14 +235,14 @@ class PromptReader:
                 yield prompt, end
 
     def _distinct(self) -> Iterator[_Prompt]:
-        """Yield the prompts, the oldest first, whose next blocks differ.
+        """Yield the prompts, oldest first, whose next blocks differ.
 
-        The others wait until what they have in common was read, and need not read it again.
+        Others wait until the blocks that they share were read, and need not read them again.
         """
         following: set[int] = set()
         for prompt in self._prompts:
             known = self._known.length(prompt.names)
-            # The last token is always read: its logits give the next one.
+            # The last token is always read, or there would be nothing to go on from.
             prompt.start = min(known, prompt.length - 1)
             next_block = prompt.names[known // self._known.block_size :][:1]
             if following.isdisjoint(next_block):
@@ -250,6 +251,6 @@ class PromptReader:
 
 
 def _worth_it(tokens: int, streams: int) -> int:
-    """Return how many of these tokens fill the kernels' rows beside the running sequences."""
+    """Round the number of tokens to read to full rows, beside so many running sequences."""
     rows = (tokens + streams) // ROWS * ROWS
     return rows - streams if rows - streams >= ROWS // 2 else tokens

@@ -1,8 +1,8 @@
-"""How a sequence under a grammar goes on when it has lost its place in the engine.
+"""The grammar with which a preempted sequence is resumed.
 
-A grammar begins at the first token that is generated: whoever comes back as prompt + tokens so
-far begins it anew. Where most of an answer is free text, and only calls in it have a form, there
-are places where that is right: the text says which.
+A grammar begins at the first token that is generated: a sequence that is resumed as prompt and
+tokens so far starts it anew. Where most of an answer is free text, and only the calls in it have a
+format, there are positions where another grammar describes the rest: the text says which.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def resumed(grammar: str, resumptions: Sequence[Resumption], text: str) -> str:
-    """Return the grammar of what follows `text`, the answer so far; "" if none can begin there.
+    """Return the grammar of the rest of an answer, or "" if none can begin here.
 
-    The text is read from its beginning, mark by mark: the next one of those that count behind
-    the last, and of some at the same place the longest.
+    The text is read from its beginning, mark by mark: always the first of those that count after
+    the last one, and of several at the same position the longest.
 
     Args:
-        grammar: Of an answer from its beginning.
-        resumptions: The grammars that follow some marks.
+        grammar: The grammar of an answer from its beginning.
+        resumptions: The grammars after marks.
         text: The answer so far.
     """
     counting, place = [*resumptions], 0
@@ -36,12 +36,11 @@ def resumed(grammar: str, resumptions: Sequence[Resumption], text: str) -> str:
         # The answer begins once.
         following = [item for item in resumptions if item.mark]
         counting = [item for item in following if not last.until or item.mark in last.until]
-    # A grammar that begins inside of a mark does not see it.
-    return "" if _ends_inside_mark(text[place:], counting) else grammar
+    # A grammar that begins within a mark does not see it.
+    return "" if _ends_within_mark(text[place:], counting) else grammar
 
 
-def _ends_inside_mark(text: str, marks: Iterable[Resumption]) -> bool:
-    """Return whether a text ends with the beginning of a mark."""
+def _ends_within_mark(text: str, marks: Iterable[Resumption]) -> bool:
     return any(
         text.endswith(item.mark[:count]) for item in marks for count in range(1, len(item.mark))
     )

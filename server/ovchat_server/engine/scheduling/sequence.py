@@ -1,4 +1,4 @@
-"""A sequence from its arrival at the scheduler to its end."""
+"""A scheduled sequence, from its request to its end."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.steps import Handle, Pipeline
 
 
-# Tokens that most tool calls take, with the text before them.
+# What most calls take, with the text before them.
 CALL_TOKENS = 128
 
 
 @dataclass(slots=True)
 class ScheduledSequence:
-    """One sequence, or the beams of a beam search, which run and are preempted together.
+    """One sequence, or the beams of a beam search, which run and end together.
 
     Attributes:
-        tokens: Tokens generated so far.
-        handle: The sequence in the pipeline; None while it waits or its prompt is read.
-        drops: How often the pipeline dropped it.
-        steps: Steps since it was added. A beam search does not report its length, which grows by
-            at most one token in a step.
-        added: The request that it is added to the pipeline with.
-        scores: The scores of its prompt, until they are reported.
-        repeated: Tokens that are generated once more, because it was restarted.
-        has_run: It was admitted before.
-        suspect: It ran when a step failed, and has not come further since.
-        broke_at: Steps that a beam search had run for then. Others have `tokens`.
+        request: The request.
+        tokens: The tokens generated so far.
+        handle: The sequence inside the pipeline; None while it waits or its prompt is read.
+        drops: The number of times that the pipeline dropped it.
+        steps: The number of steps since it runs. A beam search does not report its length: it
+            grows by at most a token a step.
+        added: The request with which it is added to the pipeline.
+        scores: The log probabilities of its prompt, until they are reported.
+        repeated: Tokens that are generated once more, because it was added again as before.
+        has_run: Whether it ran before.
+        suspect: Whether it ran when something failed, and has generated nothing since.
+        broke_at: The steps that a beam search had run for then.
     """
 
     request: SequenceRequest
@@ -53,7 +54,7 @@ class ScheduledSequence:
     broke_at: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with the tokens that an engine process which died has generated."""
+        """Continue from the tokens that another process generated."""
         self.added = self.request
         self.tokens = [*self.request.generated]
         self.suspect = self.request.suspect
@@ -62,12 +63,12 @@ class ScheduledSequence:
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """The prompt of the request, as the pipeline knows it: see Pipeline.uncached."""
+        """The prompt as the pipeline has it; see Pipeline.uncached."""
         return self.added.generation.prompt[: len(self.request.generation.prompt)]
 
     @property
     def answered(self) -> int:
-        """The number of tokens of the answer at the end of the prompt it is added with."""
+        """The number of generated tokens at the end of the prompt that it is added with."""
         return len(self.added.generation.prompt) - len(self.request.generation.prompt)
 
     @property
@@ -88,20 +89,21 @@ class ScheduledSequence:
 
     @property
     def stays(self) -> bool:
-        """Whether preempting it would lose its answer, as it does for a beam search."""
+        """Whether preemption would lose all tokens: a beam search starts anew, too."""
         return self.constrained or self.request.generation.beams > 1
 
     @property
     def longest(self) -> int:
-        """The most tokens of prompt and answer."""
+        """The maximum number of tokens of prompt and answer."""
         return len(self.request.generation.prompt) + self.request.generation.max_tokens
 
     @property
     def expected(self) -> int:
-        """The number of tokens of prompt and answer for which there should be room from the start.
+        """The number of tokens of prompt and answer that admission leaves room for.
 
-        All of them if the caller gave a limit, and in a beam search. One that may call tools has
-        room for a call: inside of it, it cannot be resumed.
+        All of them if the caller limited them, and for a beam search, which reports nothing before
+        it ends. Otherwise, if it may call tools, enough for a call: it should not be preempted
+        within one.
         """
         if self.request.generation.reserve or self.request.generation.beams > 1:
             return self.longest
@@ -112,11 +114,10 @@ class ScheduledSequence:
         )
 
     def texts(self) -> list[tuple[int, ...]]:
-        """Return the texts whose KV the pipeline may hold, with and without the last token.
+        """Return what the pipeline may have read: a token is read in the step after it came.
 
-        A token is read in the step after it was chosen. What the beams of a beam search generate is
-        not known, but it begins with their prompt: one of its texts ends inside the block in which
-        everything continues that begins with it (`partial_blocks`).
+        The beams of a beam search are not known, but they begin with their prompt: one of its
+        texts ends in a partial block that any continuation is found by (`partial_blocks`).
         """
         if self.request.generation.beams > 1:
             return [self.prompt, self.prompt[:-1]]
@@ -125,13 +126,13 @@ class ScheduledSequence:
         return [whole, whole[:-1]] if generated else [whole]
 
     def go_on(self, grammar: str | None, pipeline: Pipeline) -> None:
-        """Set `added` to what is to be added to the pipeline now.
+        """Make the request with which the sequence is added to the pipeline now.
 
-        Its prompt includes the tokens so far, and it has `grammar` for the rest ("": any text).
-        With None, where no grammar can begin, it is added as it was before: with the same seed it
-        generates the same tokens once more, and so comes to their end with its grammar. A beam
-        search starts anew, too. A prompt that is to be scored must not be in the prefix cache, or
-        there would be no logits.
+        With prompt and tokens so far as the prompt, and `grammar` for the rest ("" for none). If
+        no grammar can begin there (None), it is added as before: with the same seed it generates
+        its tokens once more, until it is at their end with its grammar. A beam search starts
+        anew, too, and so does a prompt whose log probabilities are asked for, as one that the
+        prefix cache does not have: cached tokens have no log probabilities.
         """
         generation, done = self.request.generation, len(self.tokens)
         self.repeated = []
@@ -150,17 +151,17 @@ class ScheduledSequence:
                     prompt=(*generation.prompt, *self.tokens),
                     max_tokens=generation.max_tokens - done,
                     min_tokens=max(generation.min_tokens - done, 0),
-                    # Otherwise it would draw the same random numbers again.
+                    # It must not draw the same random numbers again.
                     sampling=_reseeded(generation.sampling, done),
                     grammar=grammar,
                 )
             )
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
-        """Return how many of the new tokens repeat those before the restart.
+        """Return how many of the new tokens are repeated ones, or -1 if they differ from those.
 
-        Beside other sequences numbers round in another way, which may change tokens. Then this is
-        negative, and the sequence cannot continue: it would do so without its grammar.
+        Beside other sequences numbers round differently, which may give other tokens. Then the
+        sequence cannot go on: it would do so without its grammar.
         """
         count = min(len(tokens), len(self.repeated))
         same = self.repeated[:count] == [*tokens[:count]]

@@ -1,23 +1,23 @@
-"""How many prompt tokens a step may read, so that running sequences do not wait long for it."""
+"""The number of prompt tokens that a step may read without holding up running sequences."""
 
 from __future__ import annotations
 
-# Before anything was measured, and at the least.
+# Before anything was measured, and at least.
 FIRST_TOKENS, MIN_TOKENS = 256, 64
 # The weight of the last step against those before it.
 WEIGHT = 0.3
-# A step with prompts may take so many times as long as one without. All weights pass through the
-# processor in each, so that short steps of a large model would do little else.
+# A step that reads may take so many times as long as one that does not. All weights pass through
+# the processor in each, so that short steps of a large model would do little else.
 TIMES_BARE = 4
-# A step without running sequences may take so many times as long as one with them.
+# The same where nobody waits for the step but those whose prompts are read.
 TIMES_ALONE = 2
 
 
 class StepBudget:
-    """Estimates how many prompt tokens the machine reads in a given time, from recent steps."""
+    """Estimates how many tokens the machine reads in a given time from recent steps."""
 
     def __init__(self, max_seconds: float, max_tokens: int) -> None:
-        """Limit steps to about `max_seconds` (0: any time), and to `max_tokens`."""
+        """Let a step take at most `max_seconds` (0 for any time) and read at most `max_tokens`."""
         self.max_tokens = max_tokens
         self._max_seconds = max_seconds
         # Tokens a second.
@@ -26,7 +26,7 @@ class StepBudget:
         self._bare = 0.0
 
     def tokens(self, *, streaming: bool) -> int:
-        """Return how many prompt tokens fit into a step; `streaming`: beside running sequences."""
+        """Return the number of prompt tokens that fit into a step, beside streams or not."""
         if not self._max_seconds:
             return self.max_tokens
         seconds = max(self._max_seconds, TIMES_BARE * self._bare)
@@ -36,7 +36,7 @@ class StepBudget:
         return min(max(wanted, MIN_TOKENS), self.max_tokens)
 
     def note(self, tokens: int, seconds: float) -> None:
-        """Note how long a step took that read `tokens`."""
+        """Learn from a step that read `tokens`."""
         if not tokens:
             self._bare += WEIGHT * (seconds - self._bare)
             return
@@ -44,5 +44,5 @@ class StepBudget:
         if self._pace is None:
             self._pace = pace
         elif tokens * 2 >= self.tokens(streaming=True) or pace > self._pace:
-            # A step with few tokens says little about the speed with more.
+            # A step that reads little says little of how fast it could have read more.
             self._pace += WEIGHT * (pace - self._pace)

@@ -1,4 +1,4 @@
-"""What the scheduler needs of an engine: a pipeline, and handles of the sequences in it."""
+"""The pipeline that a scheduler steps, and the sequences inside it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Alternatives: TypeAlias = list[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """New tokens of a sequence, and "stop" or "length" if it ended.
+    """Tokens of a sequence, and "stop" or "length" where it ended.
 
-    With MISATTRIBUTED (contract.messages) the tokens may be another's, for the reason given, and
-    the sequence still runs.
+    MISATTRIBUTED (contract.messages): nobody can tell whether they are its own, for the reason
+    given; it still runs.
     """
 
     tokens: list[int]
@@ -38,15 +38,15 @@ class Output:
 
 
 class Handle(Protocol):
-    """A sequence or a beam search inside the pipeline."""
+    """A sequence inside the pipeline, or a beam search for several."""
 
     @property
     def answered(self) -> int:
-        """The number of tokens generated, by each beam of a beam search; 0 during prefill."""
+        """The number of generated tokens, of each beam; 0 while the prompt is being read."""
         ...
 
     def take(self) -> list[Output]:
-        """Return the outputs since the last call; all of a beam search when it ends."""
+        """Return the outputs since the last call; those of a beam search all at its end."""
         ...
 
     def dropped(self) -> bool:
@@ -59,11 +59,11 @@ class Handle(Protocol):
 
 
 class Pipeline(Protocol):
-    """An engine that runs a batch of sequences in steps. Used by one thread."""
+    """The pipeline of a scheduler, used by one thread."""
 
     @property
     def scored_tokens(self) -> int:
-        """The most prompt tokens that a step should score."""
+        """The maximum number of tokens that a step should read of prompts that are scored."""
         ...
 
     @property
@@ -72,21 +72,21 @@ class Pipeline(Protocol):
         ...
 
     def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
-        """Return a prompt that reads the same, of which the prefix cache knows nothing."""
+        """Return the same prompt in a form that the prefix cache does not find."""
         ...
 
     def add(self, request: SequenceRequest, answered: int, scores: PromptScores | None) -> Handle:
-        """Add a sequence; it runs from the next step on.
+        """Add a sequence, which runs from the next step on.
 
         Args:
-            request: Its prompt holds the tokens of the answer that are known.
-            answered: Number of tokens at the end of the prompt that belong to the answer.
-            scores: Gathers the scores of the prompt's tokens.
+            request: The request, whose prompt includes the tokens generated so far.
+            answered: The number of generated tokens at the end of the prompt.
+            scores: Collects the log probabilities of the prompt's tokens that are read.
         """
         ...
 
     def read(self, prompt: Sequence[int], scores: PromptScores | None) -> Handle:
-        """Add a prompt to be read into the prefix cache; its handle yields one token."""
+        """Read a prompt in the next step, for the prefix cache; its handle yields one token."""
         ...
 
     def step(self) -> None:
@@ -94,5 +94,5 @@ class Pipeline(Protocol):
         ...
 
     def text(self, tokens: Sequence[int]) -> str:
-        """Return tokens as text, with special tokens."""
+        """Return the text of tokens, including that of special tokens."""
         ...

@@ -1,4 +1,4 @@
-"""Shapes that no value has both of, as far as that is easy to see."""
+"""Whether shapes are disjoint, as far as that is easy to see."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.grammar.schema.shapes import Shape
 
-# Of objects in each other, whose constants tell them apart.
+# Of nested objects whose properties are compared.
 MAX_DEPTH = 3
 
 
@@ -23,13 +23,13 @@ def apart(
     read: Callable[[JsonValue], list[Shape]],
     depth: int = MAX_DEPTH,
 ) -> bool:
-    """Whether no value has one of some shapes and one of some others.
+    """Return whether no value has both a shape of `one` and a shape of `other`.
 
     Args:
         one: Some shapes.
-        other: Some others.
-        read: The shapes of a schema.
-        depth: How far to look into objects.
+        other: Some other shapes.
+        read: Returns the shapes of a schema.
+        depth: How many levels of properties to compare.
     """
     return all(
         _objects_apart(first, second, read, depth)
@@ -44,10 +44,12 @@ def _objects_apart(
 ) -> bool:
     if _forbids(one, other.required) or _forbids(other, one.required):
         return True
-    told = set(one.required) & set(other.required) & one.properties.keys() & other.properties.keys()
+    common = (
+        set(one.required) & set(other.required) & one.properties.keys() & other.properties.keys()
+    )
     return depth > 0 and any(
         apart(read(one.properties[name]), read(other.properties[name]), read, depth - 1)
-        for name in sorted(told)
+        for name in sorted(common)
     )
 
 

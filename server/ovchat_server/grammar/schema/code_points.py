@@ -10,13 +10,18 @@ EVERY: Ranges = ((0, LAST),)
 
 
 def ranges(text: str) -> Ranges:
-    """A set from pairs of characters: "azAZ" are the letters of ASCII."""
+    """Return the set of the ranges in pairs of characters: "azAZ" for the letters of ASCII."""
     codes = [*map(ord, text)]
     return union(tuple(zip(codes[::2], codes[1::2], strict=True)))
 
 
+def characters(text: str) -> Ranges:
+    """Return the set of the characters of a text."""
+    return union(tuple((ord(char), ord(char)) for char in text))
+
+
 def union(*sets: Ranges) -> Ranges:
-    """What is in one of some sets; they need not be sorted."""
+    """Return the union of sets, which need not be sorted."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(item for ranges in sets for item in ranges):
         if joined and first <= joined[-1][1] + 1:
@@ -27,7 +32,7 @@ def union(*sets: Ranges) -> Ranges:
 
 
 def without(whole: Ranges, part: Ranges) -> Ranges:
-    """What is in one set and not in the other."""
+    """Return the characters of `whole` that are not in `part`."""
     left: list[tuple[int, int]] = []
     for first, last in whole:
         start = first
@@ -43,10 +48,10 @@ def without(whole: Ranges, part: Ranges) -> Ranges:
 
 
 def common(one: Ranges, other: Ranges) -> Ranges:
-    """What is in both sets."""
+    """Return the intersection of two sets."""
     return without(one, without(EVERY, other))
 
 
 def holds(ranges: Ranges, char: str) -> bool:
-    """Whether a character is in a set."""
+    """Return whether a character is in a set."""
     return any(first <= ord(char) <= last for first, last in ranges)

@@ -1,4 +1,4 @@
-"""Formats of strings, as patterns of what surely has them."""
+"""Formats of strings, as patterns that only match strings of the format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIME = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]
 CLOCK = r"(\d{1,6}S|\d{1,6}M(\d{1,6}S)?|\d{1,6}H(\d{1,6}M(\d{1,6}S)?)?)"
 BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 GROUP = r"[0-9a-fA-F]{1,4}"
-# Each place that counts costs the compiler some milliseconds.
+# Each character in a counted repetition costs the compiler some milliseconds.
 LABEL = r"[a-z0-9]{1,20}(-[a-z0-9]{1,20})?"
 HEX = r"%[0-9A-Fa-f]{2}"
 UNRESERVED = r"\w.~!$&'()*+,;="
@@ -55,7 +55,7 @@ PATTERNS = {
     "json-pointer": POINTER,
     "relative-json-pointer": rf"(0|[1-9]{{1,6}})(#|{POINTER})",
 }
-# Where a length stands beside the format: one part takes what room there is, or all are short.
+# For a format with a length: one part takes the room there is, or all are short.
 SHORT = {
     "email": r"\w{1,16}(\.\w{1,16})?@[a-z0-9]{1,16}(-[a-z0-9]{1,16})?\.[a-z]{2,6}",
     "hostname": r"[a-z][a-z0-9]{0,19}",
@@ -66,15 +66,15 @@ SHORT = {
 
 @cache
 def of_format(name: str) -> Node:
-    """The strings of a format that is one of PATTERNS."""
+    """Return the tree of the strings of a format in `PATTERNS`."""
     return read_pattern(f"^({PATTERNS[name]})$")
 
 
 def fitted_format(name: str, shortest: int, longest: int | None) -> Node:
-    """Strings of a format that have so many characters.
+    """Return a tree of strings of a format with `shortest` to `longest` characters.
 
     Raises:
-        PatternError: There are none, or none that are easy to see.
+        PatternError: There are none, or they cannot be determined easily.
     """
     try:
         return fitted(of_format(name), shortest, longest)

@@ -1,11 +1,11 @@
-"""Regular expressions as trees: of patterns, of formats, and of ranges of numbers."""
+"""Trees of regular expressions, for patterns, formats and ranges of numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.schema.code_points import holds
+from ovchat_server.grammar.schema.code_points import holds, union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,28 +19,28 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character of some."""
+    """One character of a set."""
 
     ranges: Ranges
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One after the other."""
+    """Trees one after the other."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some."""
+    """One of several trees."""
 
     options: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The same several times; `most` None: without end."""
+    """A tree repeated `fewest` to `most` times; `most` None is unbounded."""
 
     part: Node
     fewest: int
@@ -51,18 +51,18 @@ Node = Chars | Sequence | Choice | Repeat
 
 
 def text(characters: str) -> Node:
-    """A text as it is."""
+    """Return the tree of one text."""
     return Sequence(tuple(Chars(((ord(char), ord(char)),)) for char in characters))
 
 
 def choice(options: Iterable[Node]) -> Node:
-    """One of some, or the only one."""
+    """Return a choice of trees, or the only one."""
     listed = tuple(options)
     return listed[0] if len(listed) == 1 else Choice(listed)
 
 
 def width(node: Node) -> tuple[int, int | None]:
-    """The fewest and the most characters of what a tree matches; None: without end."""
+    """Return the minimum and maximum length of matches, None if unbounded, in characters."""
     match node:
         case Chars():
             return 1, 1
@@ -78,11 +78,29 @@ def width(node: Node) -> tuple[int, int | None]:
             return low * fewest, None if high is None or most is None else high * most
 
 
+def first_characters(node: Node) -> Ranges:
+    """Return the characters that what a tree matches may begin with."""
+    match node:
+        case Chars(ranges):
+            return ranges
+        case Sequence(parts):
+            found: Ranges = ()
+            for part in parts:
+                found = union(found, first_characters(part))
+                if width(part)[0]:
+                    break
+            return found
+        case Choice(options):
+            return union(*map(first_characters, options))
+        case Repeat(part, _, most):
+            return () if most == 0 else first_characters(part)
+
+
 def fitted(node: Node, shortest: int, longest: int | None) -> Node:
-    """A tree of such texts of `node` that have so many characters: of all, or of some.
+    """Return a tree of matches of `node` with `shortest` to `longest` characters, not always all.
 
     Raises:
-        PatternError: There are none, or none that are easy to see.
+        PatternError: There are none, or they cannot be determined easily.
     """
     low, high = width(node)
     if shortest <= low and (longest is None or (high is not None and high <= longest)):
@@ -110,7 +128,7 @@ def fitted(node: Node, shortest: int, longest: int | None) -> Node:
 
 
 def _shared(parts: tuple[Node, ...], longest: int) -> tuple[Node, ...]:
-    """Parts of which those that may go on without end get the same share of the room."""
+    """Bound the unbounded parts, each with the same share of the length."""
     endless = [part for part in parts if width(part)[1] is None]
     room = longest - sum(width(part)[1] or 0 for part in parts)
     shared: list[Node] = []
@@ -126,7 +144,7 @@ def _shared(parts: tuple[Node, ...], longest: int) -> tuple[Node, ...]:
 def _repeated(
     node: Node, others: tuple[int, int | None], shortest: int, longest: int | None
 ) -> Node | None:
-    """A part, repeated so often that it has a length together with others of such widths."""
+    """Bound the repetitions of a part so that it has the length together with the others."""
     if not isinstance(node, Repeat):
         return None
     (low, high), (least, greatest) = width(node.part), others
@@ -144,12 +162,12 @@ def _repeated(
 
 
 def matches(node: Node, subject: str) -> bool:
-    """Whether a text is one of a tree's."""
+    """Return whether a tree matches a whole text."""
     return len(subject) in _ends(node, subject, {0})
 
 
 def _ends(node: Node, subject: str, starts: set[int]) -> set[int]:
-    """Where what a tree matches may end, if it starts at one of some places."""
+    """Return where matches may end that start at one of `starts`."""
     match node:
         case Chars(ranges):
             return {at + 1 for at in starts if at < len(subject) and holds(ranges, subject[at])}

@@ -1,4 +1,4 @@
-"""Ranges of numbers as trees: which digits a number may have that lies between two others."""
+"""Ranges of numbers as trees of the digits of the numbers between two others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DIGIT = Chars(ranges("09"))
 
 
 def integers(low: int, high: int) -> Node:
-    """The integers from `low` to `high`, `low` <= `high`."""
+    """Return the tree of the integers from `low` to `high`, `low` <= `high`."""
     options: list[Node] = []
     if low < 0:
         smallest = max(1, -high)
@@ -20,12 +20,12 @@ def integers(low: int, high: int) -> Node:
 
 
 def decimals(low: int, high: int, places: int) -> Node:
-    """The numbers of at most so many places behind the point, `low` <= `high`.
+    """Return the tree of the numbers with at most `places` decimals, `low` <= `high`.
 
     Args:
-        low: The least, times 10 to the power of `places`.
-        high: The greatest, likewise.
-        places: At least 1.
+        low: The least number, times 10 to the power of `places`.
+        high: The greatest number, likewise.
+        places: The number of decimals, at least 1.
     """
     options: list[Node] = []
     if low < 0:
@@ -58,36 +58,36 @@ def _positive(low: int, high: int, places: int) -> Node:
 
 
 def _fraction(start: str, end: str) -> Node:
-    """The point and what follows, nothing for 0."""
-    digits = Sequence((text("."), _begun(start, end)))
+    """Return the tree of the point and the decimals, or nothing for 0."""
+    digits = Sequence((text("."), _decimals(start, end)))
     return Repeat(digits, 0, 1) if not int(start) else digits
 
 
-def _begun(start: str, end: str) -> Node:
-    """Digits behind a point, at least one, that with zeros behind are from `start` to `end`."""
+def _decimals(start: str, end: str) -> Node:
+    """Return the tree of decimals, at least one, that padded with zeros lie within the range."""
     rest = len(start) - 1
     first, last = int(start[0]), int(end[0])
     if start.strip("0") == "" and end.strip("9") == "":
         return Repeat(DIGIT, 1, rest + 1)
     if first == last:
-        return Sequence((text(start[0]), _more(start[1:], end[1:])))
+        return Sequence((text(start[0]), _more_decimals(start[1:], end[1:])))
     options: list[Node] = []
     if start[1:].strip("0"):
-        options.append(Sequence((text(start[0]), _more(start[1:], "9" * rest))))
+        options.append(Sequence((text(start[0]), _more_decimals(start[1:], "9" * rest))))
         first += 1
     if end[1:].strip("9"):
-        options.append(Sequence((text(end[0]), _more("0" * rest, end[1:]))))
+        options.append(Sequence((text(end[0]), _more_decimals("0" * rest, end[1:]))))
         last -= 1
     if first <= last:
         options.append(Sequence((_digits(first, last), Repeat(DIGIT, 0, rest))))
     return choice(options)
 
 
-def _more(start: str, end: str) -> Node:
-    """As `_begun`, or nothing where that is in the range."""
+def _more_decimals(start: str, end: str) -> Node:
+    """Return the tree of further decimals, or of none if that lies within the range."""
     if not start:
         return Sequence(())
-    digits = _begun(start, end)
+    digits = _decimals(start, end)
     return Repeat(digits, 0, 1) if not int(start) else digits
 
 
@@ -100,7 +100,7 @@ def _naturals(low: int, high: int) -> Node:
 
 
 def _same_size(start: str, end: str) -> Node:
-    """The numbers of so many digits from `start` to `end`."""
+    """Return the tree of the numbers from `start` to `end`, which have as many digits."""
     rest = len(start) - 1
     if rest < 0:
         return Sequence(())

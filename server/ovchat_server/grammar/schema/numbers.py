@@ -10,7 +10,6 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.schema.ebnf import string_content
 from ovchat_server.grammar.schema.nodes import Node, Sequence, choice, text
 from ovchat_server.grammar.schema.number_ranges import decimals, integers
 from ovchat_server.grammar.schema.shapes import Number, SchemaError, is_multiple
@@ -26,29 +25,13 @@ MAX_PLACES = 20
 MAX_MULTIPLES = 1000
 # Last digits of the multiples of a step.
 MAX_ENDINGS = 100
-FREE_INTEGER = f'("0" | "-"? [1-9] [0-9]{{0,{DIGITS - 1}}})'
-FREE_NUMBER = (
-    f'"-"? ("0" | [1-9] [0-9]{{0,{DIGITS - 1}}}) ("." [0-9]{{1,{DIGITS}}})?'
-    " ([eE] [+-]? [0-9]{1,2})?"
-)
-
-
-def number_text(shape: Number) -> str:
-    """The EBNF of some numbers.
-
-    Raises:
-        SchemaError: There are none, or too many to say which.
-    """
-    if shape == Number():
-        return FREE_NUMBER
-    return FREE_INTEGER if shape == Number(whole=True) else string_content(number_node(shape))
 
 
 def number_node(shape: Number) -> Node:
-    """The texts of some numbers.
+    """Return the tree of the texts of a shape's numbers.
 
     Raises:
-        SchemaError: There are none, or too many to say which.
+        SchemaError: There are none, or too many multiples to list.
     """
     if shape.step is not None:
         return _multiples(shape, shape.step)
@@ -58,7 +41,7 @@ def number_node(shape: Number) -> Node:
 
 
 def _places(shape: Number) -> int:
-    """How many digits behind the point are enough to come near to both bounds."""
+    """Return the number of decimals that is enough to come close to both bounds."""
     needed = [
         next((size for size in range(MAX_PLACES) if 10**size % bound.denominator == 0), MAX_PLACES)
         for bound in (shape.low, shape.high)
@@ -68,7 +51,7 @@ def _places(shape: Number) -> int:
 
 
 def _limits(shape: Number, unit: Fraction) -> tuple[int, int]:
-    """The least and the greatest of some numbers, in units."""
+    """Return the least and the greatest number of a shape, in units."""
     largest = math.floor((10**DIGITS - 1) / unit)
     low = -largest if shape.low is None else _above(shape.low, unit, strictly=shape.above)
     high = largest if shape.high is None else -_above(-shape.high, unit, strictly=shape.below)
@@ -79,7 +62,7 @@ def _limits(shape: Number, unit: Fraction) -> tuple[int, int]:
 
 
 def _above(bound: Fraction, unit: Fraction, *, strictly: bool) -> int:
-    """The first number of units that is not below a bound, or `strictly` above it."""
+    """Return the least number of units that is at least the bound, or `strictly` above it."""
     first = math.ceil(bound / unit)
     size = 1
     while strictly and float(first * unit) <= float(bound):
@@ -114,7 +97,7 @@ def _multiples(shape: Number, step: Fraction) -> Node:
 
 
 def _by_endings(low: int, high: int, step: int, block: int) -> Iterator[Node]:
-    """The multiples of `step` from `low` to `high`: numbers of some last digits."""
+    """Yield trees of the multiples of `step` from `low` to `high`, by their last digits."""
     first, last = low // block, high // block
     for number in sorted({first, last}):
         least = low % block if number == first else 0
@@ -129,7 +112,7 @@ def _by_endings(low: int, high: int, step: int, block: int) -> Iterator[Node]:
 
 
 def _decimal(number: Fraction) -> str:
-    """A number that is a sum of tenths, hundredths and so on, without an exponent."""
+    """Write a decimal fraction without an exponent."""
     if number.denominator == 1:
         return str(number.numerator)
     places = next(size for size in range(1, 400) if 10**size % number.denominator == 0)

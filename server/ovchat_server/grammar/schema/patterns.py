@@ -1,6 +1,6 @@
-"""Patterns: regular expressions as JSON Schema has them, read as trees.
+"""Patterns of JSON Schema: regular expressions, read as trees.
 
-What JavaScript and Python read differently is taken for what both would match.
+Where JavaScript and Python differ, the tree has what both match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ANY = Chars(EVERY)
 ANYTHING = Repeat(ANY, 0, None)
 DIGITS, WORD = ranges("09"), ranges("azAZ09__")
 SPACE = ranges("  ")
-# What every dialect takes for such a character, and what one may take for it.
+# The characters of a class in every dialect of regular expressions, and in any.
 SURE = {"d": DIGITS, "w": WORD, "s": SPACE}
 MAYBE: dict[str, Ranges] = {
     "d": union(DIGITS, ((0x660, LAST),)),
@@ -39,22 +39,22 @@ SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 def read_pattern(pattern: str) -> Node:
-    """What strings may be as a whole that match a pattern.
+    """Return the tree of strings that match a pattern.
 
-    A side without an anchor may be anything, but where both have none the pattern is the whole:
-    so it is meant nearly always.
+    A side without an anchor may be anything; but without any anchor the pattern is the whole
+    string, as it is nearly always meant.
 
     Raises:
-        PatternError: Some of it is not understood.
+        PatternError: The pattern is not supported.
     """
     return _Reader(pattern, wide=False).whole()
 
 
 def may_match(pattern: str) -> Node:
-    """What texts there are of which a pattern may match a part, all of them and more.
+    """Return a tree of all strings of which the pattern may match a part, and maybe more.
 
     Raises:
-        PatternError: Some of it is not understood.
+        PatternError: The pattern is not supported.
     """
     return _Reader(pattern, wide=True).whole()
 
@@ -165,7 +165,7 @@ class _Reader:
         return (ranges(char * 2),) * 2
 
     def _escape(self) -> tuple[Ranges, Ranges]:
-        """What is behind a backslash: what it surely is, and what it may be."""
+        """Read behind a backslash: the characters that it surely and that it possibly matches."""
         found = CODE.match(self._text, self._at)
         if found:
             self._at = found.end()

@@ -1,4 +1,4 @@
-"""From a schema to its shapes: what its keywords say together."""
+"""Reading schemas: from the keywords of a schema to its shapes."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ NEVER = (
     "$dynamicRef",
     "$recursiveRef",
 )
-# Of the schemas that stand in each other's places, over a whole schema.
+# Schemas that are read, with references and combinations, over a whole schema.
 MAX_READ = 20_000
-# Comparisons to say what stands together, over a whole schema.
+# Comparisons to combine shapes, over a whole schema.
 MAX_EFFORT = 300_000
 # Each is compared with all others.
 MAX_ONE_OF = 100
 
 
 class SchemaReader:
-    """Reads the schemas that stand in one."""
+    """Reads a schema and the schemas within it."""
 
     def __init__(self, root: JsonValue) -> None:
         """Read schemas that may refer to parts of `root`."""
@@ -65,10 +65,14 @@ class SchemaReader:
         self._effort = 0
 
     def shapes(self, schema: JsonValue, inside: frozenset[str] = frozenset()) -> list[Shape]:
-        """The shapes of the values of a schema that stands in the targets `inside` of $refs.
+        """Return the shapes of a schema's values.
+
+        Args:
+            schema: The schema.
+            inside: The $refs whose targets the schema is part of.
 
         Raises:
-            SchemaError: It cannot be enforced, or is none.
+            SchemaError: It cannot be enforced, or is not a schema.
         """
         self._read += 1
         if self._read > MAX_READ:
@@ -97,7 +101,7 @@ class SchemaReader:
         return shapes
 
     def _parts(self, schema: JsonObject, inside: frozenset[str]) -> Iterator[list[Shape]]:
-        """The shapes of what stands beside the keywords of types."""
+        """Yield the shapes of each keyword that is not one of a type."""
         if "$ref" in schema:
             reference = schema["$ref"]
             if not isinstance(reference, str) or reference in inside:
@@ -133,10 +137,10 @@ class SchemaReader:
         return [shape for option in options for shape in option]
 
     def target(self, reference: str) -> JsonValue:
-        """What a $ref refers to.
+        """Return the schema that a $ref refers to.
 
         Raises:
-            SchemaError: It refers to nothing here.
+            SchemaError: It refers to nothing in this schema.
         """
         found = self._root
         if not reference.startswith("#"):
@@ -153,7 +157,7 @@ class SchemaReader:
 
 
 def _effort(one: Shape, other: Shape) -> int:
-    """How many comparisons it takes to say what two shapes are together."""
+    """Return the number of comparisons that combining two shapes takes."""
     match one, other:
         case Values(values), Values(others):
             return len(values) * len(others)
@@ -163,14 +167,14 @@ def _effort(one: Shape, other: Shape) -> int:
 
 
 def _closed(shape: Shape) -> Shape:
-    """A shape without properties that are not declared."""
+    """Return the shape without undeclared properties."""
     if isinstance(shape, Object) and shape.rest in (True, {}):
         return replace(shape, rest=False)
     return shape
 
 
 def _typed(schema: JsonObject) -> list[Shape]:
-    """What the keywords of types say."""
+    """Return the shapes of the keywords of types."""
     if "type" not in schema:
         kinds = [kind for kind in KINDS if kind != "integer"]
     else:

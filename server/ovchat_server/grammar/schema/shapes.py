@@ -1,7 +1,7 @@
-"""What a schema says, one kind of value at a time, and what two say together.
+"""Shapes: what a schema allows for one type of value, and the intersection of two.
 
-A schema is a list of shapes, of which a value must have one. Schemas inside stay as they are:
-they may refer to themselves.
+A schema is a list of shapes, of which a value must have one. Schemas within a shape are not read
+yet: they may refer to themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SchemaError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """One of some values."""
+    """One of several values."""
 
     values: tuple[JsonValue, ...]
 
@@ -37,10 +37,10 @@ class Number:
     """A number.
 
     Attributes:
-        whole: It is an integer.
-        low: The least; greater than that, if `above`.
-        high: The greatest; less than that, if `below`.
-        step: It is a multiple of that.
+        whole: Whether it is an integer.
+        low: The minimum, exclusive if `above`.
+        high: The maximum, exclusive if `below`.
+        step: What it is a multiple of.
     """
 
     whole: bool = False
@@ -56,10 +56,10 @@ class String:
     """A string.
 
     Attributes:
-        shortest: Characters.
-        longest: Characters; None: any number of them.
-        patterns: It matches all of them.
-        formats: It has all of them.
+        shortest: The minimum number of characters.
+        longest: The maximum number of characters; None if unbounded.
+        patterns: The patterns, all of which it matches.
+        formats: The formats, all of which it has.
     """
 
     shortest: int = 0
@@ -73,9 +73,11 @@ class Array:
     """An array.
 
     Attributes:
-        first: Schemas of its first items.
-        rest: A schema of the others.
-        unique: No two are equal.
+        first: The schemas of the first items.
+        rest: The schema of the other items.
+        fewest: The minimum number of items.
+        most: The maximum number of items; None if unbounded.
+        unique: Whether no two items are equal.
     """
 
     first: tuple[JsonValue, ...] = ()
@@ -90,11 +92,13 @@ class Object:
     """An object.
 
     Attributes:
-        properties: Their schemas.
-        required: Names.
-        patterns: Schemas of properties whose names match a pattern.
-        rest: A schema of the others.
-        names: A schema of names.
+        properties: The schemas of declared properties.
+        required: The names of required properties.
+        patterns: The schemas of properties whose names match a pattern.
+        rest: The schema of other properties.
+        names: The schema of names.
+        fewest: The minimum number of properties.
+        most: The maximum number of properties; None if unbounded.
     """
 
     properties: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -106,7 +110,7 @@ class Object:
     most: int | None = None
 
 
-# Bounds beyond that are taken for that.
+# Bounds beyond it are replaced by it.
 LARGEST = 10**30
 Shape = Values | Number | String | Array | Object
 KINDS: dict[str, Shape] = {
@@ -122,7 +126,7 @@ EVERY = [shape for kind, shape in KINDS.items() if kind != "integer"]
 
 
 def both(one: JsonValue, other: JsonValue) -> JsonValue:
-    """A schema of what follows two."""
+    """Return a schema of the values that follow both schemas."""
     if one == other or other is True or other == {}:
         return one
     if one is True or one == {}:
@@ -134,10 +138,10 @@ def both(one: JsonValue, other: JsonValue) -> JsonValue:
 
 
 def together(one: Shape, other: Shape) -> Shape | None:
-    """The values that have both shapes; None: there are none.
+    """Return the intersection of two shapes; None if it is empty.
 
     Raises:
-        SchemaError: That cannot be said.
+        SchemaError: It cannot be expressed.
     """
     if isinstance(other, Values):
         one, other = other, one
@@ -157,10 +161,10 @@ def together(one: Shape, other: Shape) -> Shape | None:
 
 
 def has(value: JsonValue, shape: Shape) -> bool:
-    """Whether a value has a shape.
+    """Return whether a value has a shape.
 
     Raises:
-        SchemaError: That is not easy to see.
+        SchemaError: It cannot be determined easily.
     """
     match shape:
         case Values(values):
@@ -178,7 +182,7 @@ def has(value: JsonValue, shape: Shape) -> bool:
 
 
 def equal(one: JsonValue, other: JsonValue) -> bool:
-    """Whether two values are the same in JSON: 1 is 1.0, but not true."""
+    """Return whether two values are the same in JSON: 1 is 1.0, but not true."""
     match one, other:
         case list(), list():
             return len(one) == len(other) and all(map(equal, one, other))
@@ -214,7 +218,7 @@ def _fits(value: float, shape: Number) -> bool:
 
 
 def is_multiple(value: float, step: Fraction) -> bool:
-    """Whether a number is a multiple of a step, by exact reckoning and by that of floats."""
+    """Return whether a number is a multiple of a step, both exactly and for floats."""
     exact = (Fraction(str(value)) / step).denominator == 1
     return exact and (value / float(step)).is_integer()
 
@@ -276,7 +280,7 @@ def _objects(one: Object, other: Object) -> Object:
 
 
 def _free(shape: Object) -> bool:
-    """Whether an object says nothing of properties by name or pattern."""
+    """Return whether an object has no schemas for properties by name or pattern."""
     return not shape.properties and not shape.patterns and shape.rest in (True, {})
 
 

@@ -1,26 +1,21 @@
-"""Strings of a length, a pattern or a format."""
+"""Strings of a length, a pattern or a format, as trees."""
 
 from __future__ import annotations
 
-from ovchat_server.grammar.schema.ebnf import PLAIN, string_content
+from typing import TYPE_CHECKING
+
+from ovchat_server.grammar.schema.code_points import EVERY
 from ovchat_server.grammar.schema.formats import fitted_format
 from ovchat_server.grammar.schema.nodes import Chars, Node, Repeat, fitted
 from ovchat_server.grammar.schema.patterns import read_pattern
-from ovchat_server.grammar.schema.shapes import SchemaError, String
+from ovchat_server.grammar.schema.shapes import SchemaError
 
-MARK = r'"\""'
-HEX = "[0-9a-fA-F]"
-# What a string that may be anything consists of: characters, escapes, and such of code points,
-# but for halves of characters, which no text holds.
-PIECES = (
-    string_content(Chars(PLAIN)),
-    r'"\\" ["\\/bfnrt]',
-    rf'"\\u" ([0-9a-ce-fA-CE-F] {HEX} | [dD] [0-7]) {HEX} {HEX}',
-)
+if TYPE_CHECKING:
+    from ovchat_server.grammar.schema.shapes import String
 
 
-def string_text(shape: String) -> str:
-    """The EBNF of some strings, of those that may be anything without escapes.
+def string_node(shape: String) -> Node:
+    """Return the texts of some strings.
 
     Raises:
         SchemaError: They cannot be told.
@@ -28,9 +23,8 @@ def string_text(shape: String) -> str:
     """
     if len(shape.patterns) + len(shape.formats) > 1:
         raise SchemaError("uses several of pattern and format together")
-    node: Node = Repeat(Chars(PLAIN), shape.shortest, shape.longest)
     for pattern in shape.patterns:
-        node = fitted(read_pattern(pattern), shape.shortest, shape.longest)
+        return fitted(read_pattern(pattern), shape.shortest, shape.longest)
     for name in shape.formats:
-        node = fitted_format(name, shape.shortest, shape.longest)
-    return f"{MARK} {string_content(node)} {MARK}"
+        return fitted_format(name, shape.shortest, shape.longest)
+    return Repeat(Chars(EVERY), shape.shortest, shape.longest)

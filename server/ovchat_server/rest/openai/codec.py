@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ovchat_server.api.chat_request import read_chat_request
+from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text_request import read_text_request
-from ovchat_server.rest.body import event
 from ovchat_server.rest.codec import RestError
 from ovchat_server.rest.openai import objects
-from ovchat_server.rest.openai.json_texts import with_parsed_texts
+from ovchat_server.rest.response_body import event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,11 +22,14 @@ if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.completion import Chunk, Completion
     from ovchat_server.api.errors import ApiError
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
 
 DONE = b"data: [DONE]\n\n"
+# vLLM takes schemas and structural tags as objects and as their text.
+JSON_TEXTS = ("guided_json", "structural_tag")
+NESTED_JSON_TEXTS = ("json", "structural_tag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +61,12 @@ class CompletionEncoder:
 
 def read_chat(fields: JsonObject, *, strict: bool, limits: Limits) -> ChatRequest:
     """Read a chat; see RequestReader."""
-    return read_chat_request(with_parsed_texts(fields), strict=strict, limits=limits)
+    return read_chat_request(_with_parsed_texts(fields), strict=strict, limits=limits)
 
 
 def read_text(fields: JsonObject, *, strict: bool, limits: Limits) -> TextRequest:
     """Read a text completion; see RequestReader."""
-    return read_text_request(with_parsed_texts(fields), strict=strict, limits=limits)
+    return read_text_request(_with_parsed_texts(fields), strict=strict, limits=limits)
 
 
 def chat_encoder(request: ChatRequest) -> CompletionEncoder:
@@ -78,3 +84,34 @@ def text_encoder(request: TextRequest) -> CompletionEncoder:
 def encode_error(error: ApiError) -> RestError:
     """Return OpenAI's error object; see ErrorEncoder."""
     return RestError(objects.error(error), error.http_status)
+
+
+def _with_parsed_texts(fields: JsonObject) -> JsonObject:
+    """Return a request's fields with JSON texts parsed, keys in the text's order.
+
+    Raises:
+        InvalidRequestError: A text is no JSON.
+    """
+    parsed = _parsed(fields, JSON_TEXTS, FieldPath())
+    outputs = parsed.get("structured_outputs")
+    if isinstance(outputs, dict):
+        parsed["structured_outputs"] = _parsed(
+            outputs, NESTED_JSON_TEXTS, FieldPath.of("structured_outputs")
+        )
+    return parsed
+
+
+def _parsed(fields: JsonObject, names: tuple[str, ...], path: FieldPath) -> JsonObject:
+    return {
+        key: _value(value, path / key) if key in names and isinstance(value, str) else value
+        for key, value in fields.items()
+    }
+
+
+def _value(text: str, path: FieldPath) -> JsonValue:
+    try:
+        value: JsonValue = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        complaint = f"must hold an object, or JSON as text: {error}."
+        raise InvalidRequestError.about(path, complaint, "invalid_json") from error
+    return value

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.argument_forms import ArgumentForm, bare_names
-from ovchat_server.chat.dialects.notation import python_notation
+from ovchat_server.grammar.arguments import ArgumentNotation, bare_names
+from ovchat_server.grammar.notation import python_notation
 
 if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.chat.dialects.call_form import CalledTool
+    from ovchat_server.chat.dialects.call_format import CalledTool
 
-_ARGUMENTS = ArgumentForm(
+ARGUMENTS = ArgumentNotation(
     python_notation(),
     bare_names(r"""(?!\s)[^=,()\[\]{}'"\n]+(?<!\s)"""),
     after="=",
@@ -24,6 +24,6 @@ def python_call(tool: CalledTool) -> JsonObject:
     return {
         "type": "tag",
         "begin": f"{tool.name}(",
-        "content": _ARGUMENTS.content(tool),
+        "content": tool.arguments,
         "end": ")",
     }

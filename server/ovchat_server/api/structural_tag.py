@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.schema.grammar import parameters_grammar, schema_grammar
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,7 +23,6 @@ NATIVE_FORMATS = (
     "grammar",
     "qwen_xml_parameter",
 )
-WRITERS = {"json_schema": schema_grammar, "qwen_xml_parameter": parameters_grammar}
 
 
 def structural_format(reader: Reader, name: str, tag: JsonObject) -> JsonObject | None:
@@ -54,22 +51,6 @@ def structural_format(reader: Reader, name: str, tag: JsonObject) -> JsonObject 
         return {"type": "triggered_tags", "triggers": triggers, "tags": tags}
     reader.refuse(name, "needs a format, an object, or structures and triggers, arrays")
     return None
-
-
-def with_grammars(form: JsonValue) -> JsonValue:
-    """A format with the grammars of its JSON Schemas in their places.
-
-    Raises:
-        SchemaError: One of them cannot be enforced.
-    """
-    if isinstance(form, list):
-        return [with_grammars(item) for item in form]
-    if not isinstance(form, dict):
-        return form
-    write = WRITERS.get(str(form.get("type")))
-    if write is not None:
-        return {"type": "grammar", "grammar": write(form.get("json_schema"))}
-    return {key: with_grammars(value) for key, value in form.items()}
 
 
 def patterns(form: JsonObject) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Bytes of HTTP bodies: JSON in, JSON and server-sent events out."""
+"""JSON and server-sent events as HTTP bodies, and JSON in headers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from google.api import httpbody_pb2
 
-from ovchat_server.api.errors import (
-    MalformedBodyError,
-    UnsupportedMediaTypeError,
-    shortened,
-)
-from ovchat_server.api.limits import DEFAULT_LIMITS
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import grpc.aio
 
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.api.limits import Limits
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
@@ -28,37 +20,6 @@ PIECE_BYTES = 1 << 20
 # A header has room for a hint, not for a list of everything.
 MAX_NAMED_PARAMETERS = 20
 MAX_NAME_CHARACTERS = 40
-
-
-def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMITS) -> JsonObject:
-    """Return the object that a request's body holds.
-
-    It may be deeper than `limits` allow: they are checked where fields are read. What cannot even
-    be parsed is far beyond them.
-
-    Raises:
-        UnsupportedMediaTypeError: The body says that it is something else.
-        MalformedBodyError: It is no JSON, or no object.
-    """
-    kind = body.content_type.partition(";")[0].strip().lower()
-    if kind not in {"", JSON} and not kind.endswith("+json"):
-        raise UnsupportedMediaTypeError(
-            f"The body must be {JSON}, but its content-type is {shortened(body.content_type)!r}."
-        )
-    try:
-        value = msgspec.json.decode(body.data)
-    except msgspec.DecodeError as error:
-        raise MalformedBodyError(f"The body is not valid JSON: {error}.") from error
-    except UnicodeDecodeError as error:
-        raise MalformedBodyError("The body is not valid JSON: it is not UTF-8.") from error
-    except RecursionError as error:
-        raise MalformedBodyError(
-            "The body is nested too deep to be read; "
-            f"a parameter may have {limits.max_json_depth} levels."
-        ) from error
-    if not isinstance(value, dict):
-        raise MalformedBodyError("The body must be a JSON object.")
-    return value
 
 
 def json_body(value: JsonObject) -> httpbody_pb2.HttpBody:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.schema.ebnf import Rule, quoted
+from ovchat_server.grammar.ebnf import Rule
 from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
-    from ovchat_server.grammar.schema.ebnf import Alternative
+    from ovchat_server.grammar.ebnf import Alternative
 
 MAX_RULES = 20_000
 # Parts of a rule that may stand in another one's place.
@@ -18,11 +18,11 @@ MAX_INLINE = 50
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What may stand between brackets.
+    """A member of an object or list that may stand between brackets.
 
     Attributes:
         parts: Its text.
-        needed: It must.
+        needed: It cannot be left out.
     """
 
     parts: Alternative
@@ -37,7 +37,7 @@ class Rules:
         self.rules: list[Rule] = []
 
     def new(self, alternatives: list[Alternative]) -> Rule:
-        """Another one.
+        """Add a rule.
 
         Raises:
             SchemaError: There are too many.
@@ -53,19 +53,26 @@ class Rules:
         fewest: int,
         most: int | None,
         closing: str,
-        separator: str = ", ",
+        separator: str,
     ) -> Alternative:
-        """Some of some members in their order, up to the closing bracket."""
+        """Return some of some members in their order, and what closes them.
+
+        Args:
+            members: What there is to choose from.
+            fewest: How many to choose, at least.
+            most: At most; None: all of them.
+            closing: EBNF of what stands behind them.
+            separator: EBNF of what stands between two; "": nothing does.
+        """
         if most is not None and most >= len(members):
             most = None
         # Beyond that it makes no difference how many there are.
-        counted = max(1, fewest if most is None else most)
+        counted = max(1 if separator else 0, fewest if most is None else most)
         if fewest > len(members) or (most is not None and fewest > most):
             return (self.new([]),)
         # From the last: what follows where so many were picked before.
         following: list[Alternative] = [
-            (quoted(closing),) if count >= fewest else (self.new([]),)
-            for count in range(counted + 1)
+            (closing,) if count >= fewest else (self.new([]),) for count in range(counted + 1)
         ]
         for member in reversed(members):
             before: list[Alternative] = []
@@ -73,12 +80,12 @@ class Rules:
                 options = [] if member.needed else [following[count]]
                 if most is None or count < most:
                     after = following[min(count + 1, counted)]
-                    options.append((quoted(separator) if count else "", *member.parts, *after))
+                    options.append((separator if count else "", *member.parts, *after))
                 before.append(self.joined(options))
             following = before
         return following[0]
 
     def joined(self, options: list[Alternative]) -> Alternative:
-        """One of some alternatives, as part of another one."""
+        """Return one of some alternatives, as a part of another one."""
         short = len(options) == 1 and len(options[0]) <= MAX_INLINE
         return options[0] if short else (self.new(options),)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ovchat_server.grammar.values import json_grammar
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -13,20 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CalledTool:
-    """A tool, as the form of its calls needs it.
+    """A tool, as the format of its calls needs it.
 
     Attributes:
-        schema: The JSON Schema of its arguments.
-        arguments: The format of its arguments as JSON.
+        arguments: The format of its arguments, as the dialect writes them.
     """
 
     name: str
-    schema: JsonObject
     arguments: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class CallForm:
+class CallFormat:
     """How a family writes calls, for grammars that hold a model to it.
 
     Attributes:
@@ -37,8 +37,10 @@ class CallForm:
         trigger: What tells in free text that a call was opened: `opening`, or where there is
             none every call, begins with it. "": nothing does, so that calls can be forced, but
             those that the model makes of its own accord cannot be held to anything.
-        also: Other forms that models of the family write, all with a trigger if this one has
-            one: calls of an answer are of one form, which the model chooses.
+        also: Other formats that models of the family write, all with a trigger if this one has
+            one: calls of an answer are of one format, which the model chooses.
+        arguments: Writes the EBNF of arguments that follow a schema; raises SchemaError where it
+            cannot.
     """
 
     call: Callable[[CalledTool], JsonObject]
@@ -46,25 +48,26 @@ class CallForm:
     separator: str = "\n"
     closing: str = ""
     trigger: str = ""
-    also: tuple[CallForm, ...] = ()
+    also: tuple[CallFormat, ...] = ()
+    arguments: Callable[[JsonValue], str] = json_grammar
 
     def forced(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
         """An answer that calls some of `tools`, at least one; not `parallel`: only one."""
         if not self.also:
             return self.section(tools, parallel=parallel)
-        sections: list[JsonValue] = [form.section(tools, parallel=parallel) for form in self._forms]
+        sections: list[JsonValue] = [one.section(tools, parallel=parallel) for one in self._all]
         return {"type": "or", "elements": sections}
 
     def instead(self, tools: Sequence[CalledTool], *, parallel: bool) -> list[JsonValue]:
-        """The same as forms among which the answer has one, beside others.
+        """The same as formats of which the answer has one, beside others.
 
-        The compiler chooses between forms only if it knows where each of them ends. So a single
+        The compiler chooses between formats only if it knows where each of them ends. So a single
         call is one of its own: behind several stands a space, which says that there are no more.
         """
         forced = self.forced(tools, parallel=parallel)
-        if all(form.closing for form in self._forms):
+        if all(one.closing for one in self._all):
             return [forced]
-        single = [form.call(tool) for form in self._forms if not form.opening for tool in tools]
+        single = [one.call(tool) for one in self._all if not one.opening for tool in tools]
         ended: list[JsonValue] = [tag for tag in single if tag["end"]]
         if ended and not parallel and len(ended) == len(single) and not self.also:
             return ended
@@ -73,11 +76,11 @@ class CallForm:
     def free(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
         """Any text, in which calls are of `tools`; not `parallel`: it ends with the first."""
         tags: list[JsonValue] = []
-        for form in self._forms:
-            if form.opening:
-                tags.append(form.section(tools, parallel=parallel))
+        for one in self._all:
+            if one.opening:
+                tags.append(one.section(tools, parallel=parallel))
             else:
-                tags += map(form.call, tools)
+                tags += map(one.call, tools)
         return {
             "type": "triggered_tags",
             "triggers": [*self.triggers],
@@ -88,18 +91,18 @@ class CallForm:
     @property
     def triggers(self) -> tuple[str, ...]:
         """All that tells in free text that a call was opened."""
-        return tuple(dict.fromkeys(form.trigger for form in self._forms))
+        return tuple(dict.fromkeys(one.trigger for one in self._all))
 
     def ends(self, tools: Sequence[CalledTool]) -> tuple[str, ...]:
         """What tells that a call of `free`, or a section of them, has come to its end."""
         ends: list[str] = []
-        for form in self._forms:
-            tags = [form.call(tool) for tool in tools]
-            ends += [form.closing] if form.opening else [str(tag["end"]) for tag in tags]
+        for one in self._all:
+            tags = [one.call(tool) for tool in tools]
+            ends += [one.closing] if one.opening else [str(tag["end"]) for tag in tags]
         return tuple(dict.fromkeys(filter(None, ends)))
 
     def section(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
-        """Calls of this form, with what stands around them."""
+        """Calls of this format, with what stands around them."""
         calls: JsonObject = {
             "type": "tags_with_separator",
             "tags": [*map(self.call, tools)],
@@ -112,7 +115,7 @@ class CallForm:
         return {"type": "tag", "begin": self.opening, "content": calls, "end": self.closing}
 
     @property
-    def _forms(self) -> tuple[CallForm, ...]:
+    def _all(self) -> tuple[CallFormat, ...]:
         return (self, *self.also)
 
 

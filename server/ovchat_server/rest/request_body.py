@@ -1,0 +1,88 @@
+"""Requests from the HTTP bodies that they come in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from ovchat_server.api.errors import (
+    MalformedBodyError,
+    UnsupportedMediaTypeError,
+    shortened,
+)
+from ovchat_server.api.limits import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from google.api import httpbody_pb2
+
+    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.api.limits import Limits
+    from ovchat_server.rest.codec import RequestReader
+    from ovchat_server.serving.codec_workers import CodecWorkers
+
+Request = TypeVar("Request")
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class BodyReader:
+    """Reads requests by the rules of this server.
+
+    Attributes:
+        strict: Unknown keys are refused instead of ignored.
+        limits: How much a request may hold.
+        workers: Where requests are read and answers encoded.
+    """
+
+    strict: bool
+    limits: Limits
+    workers: CodecWorkers
+
+    async def read(self, read: RequestReader[Request], body: httpbody_pb2.HttpBody) -> Request:
+        """Return what `read` makes of the object in a body.
+
+        Raises:
+            UnsupportedMediaTypeError: The body says that it is no JSON.
+            MalformedBodyError: It is none, or no object.
+            InvalidRequestError: See RequestReader.
+        """
+
+        def request() -> Request:
+            fields = read_json_object(body, self.limits)
+            return read(fields, strict=self.strict, limits=self.limits)
+
+        return await self.workers.read(request, len(body.data))
+
+
+def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMITS) -> JsonObject:
+    """Return the object that a request's body holds.
+
+    It may be deeper than `limits` allow: they are checked where fields are read. What cannot even
+    be parsed is far beyond them.
+
+    Raises:
+        UnsupportedMediaTypeError: The body says that it is something else.
+        MalformedBodyError: It is no JSON, or no object.
+    """
+    kind = body.content_type.partition(";")[0].strip().lower()
+    if kind not in {"", JSON} and not kind.endswith("+json"):
+        raise UnsupportedMediaTypeError(
+            f"The body must be {JSON}, but its content-type is {shortened(body.content_type)!r}."
+        )
+    try:
+        value = msgspec.json.decode(body.data)
+    except msgspec.DecodeError as error:
+        raise MalformedBodyError(f"The body is not valid JSON: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise MalformedBodyError("The body is not valid JSON: it is not UTF-8.") from error
+    except RecursionError as error:
+        raise MalformedBodyError(
+            "The body is nested too deep to be read; "
+            f"a parameter may have {limits.max_json_depth} levels."
+        ) from error
+    if not isinstance(value, dict):
+        raise MalformedBodyError("The body must be a JSON object.")
+    return value

@@ -1,0 +1,64 @@
+"""Where an answer that may call goes on, should its sequence lose its place in the grammar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.engine.contract.generation import Resumption
+from ovchat_server.grammar.formats import Reasoning, after_reasoning, either, grammar_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
+
+NOTHING: JsonObject = {"type": "regex", "pattern": "()"}
+
+
+def reasoned_or_not(plain: JsonObject, reasoning: Reasoning | None) -> JsonObject:
+    """Return the format of text that may hold calls, after reasoning or instead of it.
+
+    What looks like a call inside the reasoning is held to nothing.
+    """
+    if reasoning is None:
+        return plain
+    reasoned = after_reasoning(plain, reasoning)
+    return either(plain, reasoned) if reasoning.opened else reasoned
+
+
+def resumptions(
+    calls: CallFormat,
+    tools: Sequence[CalledTool],
+    plain: JsonObject,
+    reasoning: Reasoning | None,
+    *,
+    parallel: bool,
+) -> Iterator[Resumption]:
+    """Yield how an answer goes on, wherever its sequence lost its place.
+
+    Reasoning is only at the beginning, and what looks like a mark inside of it, or inside of a
+    call, is none.
+
+    Args:
+        calls: How the model writes calls.
+        tools: Those that it may call.
+        plain: The format of text that may hold calls.
+        reasoning: How the model reasons before it; None: it does not.
+        parallel: Text may follow a call.
+    """
+    rest = grammar_text(plain)
+    # What arguments may hold, too, does not tell that a call has ended.
+    ends = tuple(end for end in calls.ends(tools) if len(end) > 1)
+    if reasoning is None or not reasoning.opened:
+        yield Resumption("", rest, calls.triggers)
+    for trigger in calls.triggers:
+        yield Resumption(trigger, "", ends or calls.triggers)
+    for end in ends:
+        yield Resumption(end, rest if parallel else grammar_text(NOTHING), calls.triggers)
+    if reasoning is not None:
+        inside = Reasoning(reasoning.opens, reasoning.closes, opened=True)
+        thinking = grammar_text(reasoned_or_not(plain, inside))
+        begins = "" if reasoning.opened else reasoning.opens
+        yield Resumption(begins, thinking, (reasoning.closes,))
+        yield Resumption(reasoning.closes, rest, calls.triggers)

@@ -1,0 +1,223 @@
+"""What answers are held to: a constraint, the tools' schemas, each written once and shared."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ovchat_server.api.chat_request import read_chat_request
+from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.api.field_path import FieldPath
+from ovchat_server.api.structured_output import Constraint, ConstraintKind
+from ovchat_server.grammar.cache import ENTRY_BYTES, GrammarCache
+from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.values import json_grammar
+from ovchat_server.serving.answer_format import AnswerFormats
+from tests.unit.serving_tools import WORKERS, ScriptedEngine, served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.serving.answer_format import AnswerFormat
+
+TEMPLATES = {
+    "hermes": "<tool_call>",
+    "qwen3_coder": "<tool_call><function=",
+    "unknown": "{{ messages }}",
+}
+NOT: dict[str, Any] = {"type": "object", "properties": {"a": {"not": {}}}}
+UNWRITABLE: dict[str, Any] = {"type": "object", "properties": {"a<b": {}}, "required": ["a<b"]}
+PLAIN: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "null"}}}
+
+
+@dataclass
+class Permissive(ScriptedEngine):
+    """Can follow any grammar."""
+
+    grammars: list[str] = field(default_factory=list)
+
+    async def check_grammar(self, grammar: str) -> str:
+        self.grammars.append(grammar)
+        return ""
+
+
+class Counting(GrammarCache):
+    """Knows what was asked for, and where."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[JsonValue] = []
+        self.threads: set[int] = set()
+
+    def grammar(self, write: Callable[[Any], str], schema: JsonValue) -> str:
+        self.asked.append(schema)
+        self.threads.add(threading.get_ident())
+        return super().grammar(write, schema)
+
+
+async def planned(
+    template: str, cache: GrammarCache | None = None, **fields: Any
+) -> tuple[AnswerFormat, Any]:
+    """The format of an answer, and the grammar that the engine gets."""
+    engine = Permissive()
+    model = served(engine, template=TEMPLATES[template])
+    messages = [{"role": "user", "content": "Hi"}]
+    request = read_chat_request({"model": "demo", "messages": messages} | fields)
+    formats = AnswerFormats(cache or GrammarCache())
+    planned = await formats.of_chat(model, request, None, WORKERS)
+    return planned, json.loads(planned.grammar.text or "null")
+
+
+def tool(name: str, parameters: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": parameters} | more}
+
+
+async def refused(template: str, **fields: Any) -> list[tuple[str, str, str]]:
+    with pytest.raises(InvalidRequestError) as caught:
+        await planned(template, **fields)
+    return [(item.field, item.code, item.message) for item in caught.value.violations]
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+@pytest.mark.parametrize("template", ["hermes", "qwen3_coder"])
+async def test_a_strict_schema_that_cannot_be_enforced_is_refused_by_name(
+    template: str, choice: str
+) -> None:
+    tools = [tool("f", PLAIN, strict=True), tool("g", NOT, strict=True), tool("h", NOT)]
+
+    [(path, code, message)] = await refused(template, tools=tools, tool_choice=choice)
+
+    assert (path, code) == ("tools[1].function.parameters", "unsupported_schema")
+    assert message == f"{path} uses not at /properties/a, which cannot be enforced."
+
+
+async def test_a_strict_schema_is_refused_where_no_call_is_held_to_it() -> None:
+    strict = [tool("g", NOT, strict=True)]
+    for template, more in (("unknown", {}), ("hermes", {"min_tokens": 1})):
+        [(path, *_)] = await refused(template, tools=strict, **more)
+        assert path == "tools[0].function.parameters"
+    older = [{"name": "g", "parameters": NOT, "strict": True}]
+    [(path, *_)] = await refused("hermes", functions=older)
+    assert path == "functions[0].parameters"
+
+
+async def test_what_only_the_dialect_cannot_say_is_refused_where_it_is_strict() -> None:
+    strict = [tool("f", UNWRITABLE, strict=True)]
+
+    [(path, code, message)] = await refused("qwen3_coder", tools=strict)
+
+    assert (path, code) == ("tools[0].function.parameters", "unsupported_schema")
+    assert "asks for an argument called 'a<b'" in message
+    assert (await planned("hermes", tools=strict))[0].grammar.text
+
+
+@pytest.mark.parametrize("parameters", [UNWRITABLE, NOT])
+async def test_arguments_are_free_where_nobody_asked(parameters: Any) -> None:
+    _, grammar = await planned("qwen3_coder", tools=[tool("f", parameters)])
+    _, free = await planned("qwen3_coder", tools=[tool("f", {"type": "object"})])
+
+    assert grammar == free
+
+
+async def test_every_fault_of_the_schemas_is_reported_at_once() -> None:
+    faults = await refused(
+        "hermes",
+        tools=[tool("f", NOT, strict=True), tool("g", NOT, strict=True)],
+        guided_json=NOT,
+    )
+
+    assert [path for path, *_ in faults] == [
+        "guided_json",
+        "tools[0].function.parameters",
+        "tools[1].function.parameters",
+    ]
+
+
+async def test_a_constraint_that_cannot_be_enforced_is_refused_by_name() -> None:
+    [fault] = await refused("hermes", guided_json={"type": "array", "uniqueItems": True})
+    assert fault[:2] == ("guided_json", "unsupported_schema")
+    inside = {"type": "sequence", "elements": [{"type": "json_schema", "json_schema": {"not": {}}}]}
+    [fault] = await refused("hermes", structural_tag={"type": "structural_tag", "format": inside})
+    assert fault == (
+        "structural_tag",
+        "unsupported_schema",
+        "structural_tag uses not at the top, which cannot be enforced.",
+    )
+
+
+async def test_a_text_is_refused_alike() -> None:
+    constraint = Constraint(ConstraintKind.JSON_SCHEMA, {"not": {}}, FieldPath.of("guided_json"))
+    with pytest.raises(InvalidRequestError, match="guided_json uses not") as caught:
+        await AnswerFormats(GrammarCache()).of_text(served(Permissive()), constraint, WORKERS)
+    [violation] = caught.value.violations
+    assert (violation.field, violation.code) == ("guided_json", "unsupported_schema")
+
+
+@pytest.mark.parametrize("template", ["hermes", "qwen3_coder"])
+async def test_a_schema_is_written_once_and_in_a_thread(template: str) -> None:
+    cache = Counting()
+    fields: dict[str, Any] = {"tools": [tool("f", PLAIN, strict=True)], "guided_json": PLAIN}
+
+    await planned(template, cache, **fields)
+
+    assert cache.asked == [PLAIN, PLAIN]
+    assert threading.get_ident() not in cache.threads
+    size = cache.size
+    await planned(template, cache, tool_choice="required", **fields)
+    assert cache.size == size
+
+
+def test_grammars_are_kept_up_to_a_size() -> None:
+    cache = GrammarCache(max_bytes=4 * (ENTRY_BYTES + 100))
+    written: list[Any] = []
+
+    def write(schema: Any) -> str:
+        written.append(schema)
+        return json_grammar(schema)
+
+    for number in range(100):
+        assert cache.grammar(write, {"const": number}) == json_grammar({"const": number})
+        assert cache.size <= 4 * (ENTRY_BYTES + 100)
+    cache.grammar(write, {"const": 99})
+    assert len(written) == 100
+    cache.grammar(write, {"const": 0})
+    assert len(written) == 101
+
+
+def test_the_longest_unused_is_forgotten_first() -> None:
+    cache = GrammarCache(max_bytes=2 * (ENTRY_BYTES + 100))
+    written: list[Any] = []
+
+    def write(schema: Any) -> str:
+        written.append(schema)
+        return "root"
+
+    for schema in (1, 2, 1, 3, 1, 2):
+        cache.grammar(write, schema)
+    assert written == [1, 2, 3, 2]
+
+
+def test_what_cannot_be_enforced_is_known_the_second_time() -> None:
+    cache = GrammarCache()
+    written: list[Any] = []
+
+    def write(schema: Any) -> str:
+        written.append(schema)
+        return json_grammar(schema)
+
+    for _ in range(2):
+        with pytest.raises(SchemaError, match="uses not at the top"):
+            cache.grammar(write, {"not": {}})
+    assert len(written) == 1
+
+
+def test_the_order_of_properties_makes_another_grammar() -> None:
+    cache = GrammarCache()
+    names = {"a": {"type": "null"}, "b": {"type": "null"}}
+    orders = [{"properties": dict(items)} for items in (names.items(), reversed(names.items()))]
+    assert len({cache.grammar(json_grammar, schema) for schema in orders}) == 2
