@@ -19,7 +19,7 @@ import openvino_genai as genai
 
 from benchmarks.plan import Ask, Lane, Plan, Trace
 from benchmarks.request_forms import SEED, TEMPERATURE, TOP_K
-from ovchat_server.engine.contract.spec import EngineSpec
+from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 # The server's own, so that it cannot differ.
 from ovchat_server.engine.genai.pipeline import _scheduler_config
@@ -117,10 +117,14 @@ def main() -> None:
     # What libraries print is not an answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    spec = msgspec.json.decode(sys.argv[1], type=EngineSpec)
+    spec = msgspec.json.decode(sys.argv[1], type=GenerationSpec)
     tokenizer = genai.Tokenizer(spec.path)
     pipeline = genai.ContinuousBatchingPipeline(
-        spec.path, tokenizer, _scheduler_config(spec), spec.device, **spec.properties
+        spec.path,
+        tokenizer,
+        _scheduler_config(spec.options),
+        spec.options.device,
+        **spec.options.properties,
     )
     loop = Loop(pipeline)
     print("ready", file=answers, flush=True)

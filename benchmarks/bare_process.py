@@ -12,7 +12,7 @@ import msgspec
 from benchmarks.plan import Plan, Trace
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.contract.spec import EngineSpec
+    from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 # Traces of a run are one line.
@@ -33,7 +33,7 @@ class BareLoop:
         self._apart = apart
 
     @classmethod
-    async def start(cls, spec: EngineSpec) -> Self:
+    async def start(cls, spec: GenerationSpec) -> Self:
         """Load a model; it is ready when this returns."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "benchmarks.bare_loop", msgspec.json.encode(spec).decode()),

@@ -22,7 +22,7 @@ from benchmarks.scenarios import START, START_GUESS, Scenarios, measure_start
 from benchmarks.schedule import Progress, Schedule, Step, duration, guess
 from benchmarks.service import MODEL, serving
 from benchmarks.workloads import COMPARED, CROWDS, WORKLOADS, Scale, plain_warm_up, warm_up
-from ovchat_server.app import _engine_spec  # the server's own, so that it cannot differ
+from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.processors import available
 from ovchat_server.processors import serving as off_the_first
 from ovchat_server.serving.model_files import read_model_files
@@ -118,7 +118,7 @@ class ModelSuite:
             stack.push_async_callback(rest.close)
             self._say("starting the bare loop")
             settings = ModelSettings(name=MODEL, path=self._path, properties=dict(self._properties))
-            bare = await BareLoop.start(_engine_spec(settings, read_model_files(self._path), ()))
+            bare = await BareLoop.start(generation_spec(settings, read_model_files(self._path)))
             stack.push_async_callback(bare.close)
             contenders: list[Contender] = [bare, GrpcClient(MODEL, channel), rest]
             for contender in contenders:

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from benchmarks.figures import Spread
 from ovchat_server.api.models import ModelState
-
-# The server's own, so that they cannot differ.
-from ovchat_server.app import _engine_spec
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.generation import GenerationRequest
+
+# The server's own, so that they cannot differ.
+from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
 
@@ -72,7 +72,7 @@ async def measure(options: argparse.Namespace) -> None:
     settings = ModelSettings(name="bench", path=options.model.resolve(), properties=properties)
     changed = asyncio.Event()
     files = read_model_files(settings.path)
-    spec = _engine_spec(settings, files, ())
+    spec = generation_spec(settings, files)
     engine = EngineSupervisor(spec, changed.set)
     engine.start()
     try:

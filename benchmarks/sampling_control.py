@@ -22,11 +22,11 @@ import openvino as ov
 import openvino_genai as genai
 
 from benchmarks.figures import Spread
-from ovchat_server.app import _engine_spec
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai.pipeline import GenaiPipeline, _plain, _scheduler_config
+from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
 
@@ -48,16 +48,16 @@ class Contest:
     def __init__(self, path: Path, properties: dict[str, str | int | float | bool]) -> None:
         """EngineLoad the model twice."""
         settings = ModelSettings(name="bench", path=path, properties=properties)
-        spec = _engine_spec(settings, read_model_files(path), ())
+        spec = generation_spec(settings, read_model_files(path))
         self._plain = genai.ContinuousBatchingPipeline(
             spec.path,
             genai.Tokenizer(spec.path),
-            _scheduler_config(spec),
-            spec.device,
-            **spec.properties,
+            _scheduler_config(spec.options),
+            spec.options.device,
+            **spec.options.properties,
         )
         self._hooked = GenaiPipeline(spec)
-        if not self._hooked.sees_logits:
+        if not self._hooked.capabilities.sees_logits:
             raise SystemExit("This model's logits cannot be seen.")
         self._ids = itertools.count(1)
         self._tokens = range(300, min(self._hooked.vocabulary_size, 4000))

@@ -182,7 +182,7 @@ async def dying_engines(server: Server, model: str, seconds: float) -> AsyncIter
     async def kill() -> None:
         while True:
             await asyncio.sleep(seconds)
-            client = server._engines[model]._client
+            client = server._engines[model].supervisor._connection
             if client is not None:
                 client.kill()
                 deaths.append(asyncio.get_running_loop().time())

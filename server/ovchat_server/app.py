@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import hashlib
 import logging
 import os
 import signal
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
-from ovchat_server.chat.prompt import PromptRenderer
-from ovchat_server.engine.client.supervisor import EngineSupervisor
-from ovchat_server.engine.contract.spec import EngineSpec
 from ovchat_server.grammar.cache import GrammarCache
+from ovchat_server.kinds.base import EngineHost, ModelSettingsError
+from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
 from ovchat_server.processors import available, serving
@@ -29,22 +26,23 @@ from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, pub
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
-from ovchat_server.serving.model_files import ModelFiles, read_model_files
-from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
 from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
 from ovchat_server.serving.worker_pool import WorkerPool
-from ovchat_server.settings import DEFAULT_KV_BLOCKS, socket_target
+from ovchat_server.settings import socket_target
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator, Collection, Sequence
 
-    from ovchat_server.chat.dialects.registry import Dialects
+    from ovchat_server.kinds.base import BuiltModel, ModelKind
     from ovchat_server.settings import ModelSettings, Settings
 
+# The kinds of models that are served.
+KINDS: Sequence[ModelKind] = (TextGeneration(),)
 # Threads for reading large requests, and for tokenize calls. Either may take seconds: in pools of
 # their own, they keep no chat from being rendered.
 READ_THREADS = 2
@@ -68,22 +66,30 @@ class StartError(Exception):
 class Server:
     """Everything that `ovchat serve` runs."""
 
-    def __init__(self, settings: Settings, processors: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        processors: Collection[int] = (),
+        kinds: Sequence[ModelKind] = KINDS,
+    ) -> None:
         """Put the parts together. Starts nothing.
 
         Args:
             settings: What to serve, and how.
             processors: Those that engines may run on; none: as this process.
+            kinds: Those that models may be of; of several that know a folder, the first.
 
         Raises:
             ModelFilesError: A model's folder cannot be served.
             StartError: A model's settings do not fit it.
         """
         self._settings = settings
-        self._processors = processors
+        self._kinds = kinds
         self._changed = asyncio.Event()
-        self._engines: dict[str, EngineSupervisor] = {}
-        self._models = ModelRegistry([self._served(model) for model in settings.models])
+        host = EngineHost(tuple(processors), self._changed.set)
+        built = [self._build(model, host) for model in settings.models]
+        self._engines = {item.model.id: item.engine for item in built}
+        self._models = ModelRegistry((item.model for item in built), self._changed.set)
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
@@ -194,21 +200,13 @@ class Server:
             self._changed.clear()
             await publish_health(self._health, self._models)
 
-    def _served(self, settings: ModelSettings) -> ServedModel:
-        files = read_model_files(settings.path)
-        engine = EngineSupervisor(
-            _engine_spec(settings, files, self._processors), self._changed.set
-        )
-        self._engines[settings.name] = engine
-        return ServedModel(
-            id=settings.name,
-            fingerprint=_fingerprint(settings, files),
-            files=files,
-            renderer=PromptRenderer(files.template, files.tokenizer),
-            engine=engine,
-            dialects=_dialects(settings, files),
-            constrains_calls=settings.constrain_tool_calls,
-        )
+    def _build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
+        # Where no kind recognises the folder, the first one says what it lacks.
+        kinds = (kind for kind in self._kinds if kind.recognises(settings.path))
+        try:
+            return next(kinds, self._kinds[0]).build(settings, host)
+        except ModelSettingsError as error:
+            raise StartError(str(error)) from error
 
 
 async def serve(settings: Settings) -> None:
@@ -244,48 +242,3 @@ async def _stop_at_next(signals: asyncio.Queue[int], server: Server) -> None:
     await signals.get()
     logger.warning("stopping at once")
     server.stop_now()
-
-
-def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
-    try:
-        return choose_dialects(
-            files.template.source, settings.tool_parser, settings.reasoning_parser
-        )
-    except UnknownParserError as error:
-        raise StartError(f"the model {settings.name!r}: {error}") from error
-
-
-def _engine_spec(
-    settings: ModelSettings, files: ModelFiles, processors: Collection[int]
-) -> EngineSpec:
-    blocks = settings.kv_blocks
-    if blocks is None and settings.kv_cache_gb is None:
-        blocks = DEFAULT_KV_BLOCKS
-    return EngineSpec(
-        name=settings.name,
-        path=str(settings.path.resolve()),
-        device=settings.device,
-        kv_blocks=blocks,
-        kv_cache_gb=settings.kv_cache_gb or 0,
-        max_num_batched_tokens=settings.max_num_batched_tokens,
-        max_step_seconds=settings.max_step_seconds,
-        context_length=files.context_length,
-        end_tokens=files.end_tokens,
-        properties=settings.properties,
-        grammar_timeout=settings.grammar_timeout,
-        load_timeout=settings.load_timeout,
-        step_timeout=settings.step_timeout,
-        max_queue=settings.max_queue,
-        max_queue_wait=settings.max_queue_wait,
-        processors=tuple(processors),
-    )
-
-
-def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
-    """Of all that may change answers: the files, how the engine runs them, how they are read."""
-    how = (
-        f"{settings.device}:{settings.max_num_batched_tokens}:"
-        f"{settings.tool_parser}:{settings.reasoning_parser}:"
-        f"{settings.constrain_tool_calls}:{sorted(settings.properties.items())}"
-    )
-    return "fp_" + hashlib.sha256(f"{files.digest}:{how}".encode()).hexdigest()[:12]

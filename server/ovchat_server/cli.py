@@ -44,7 +44,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     configure_logs(settings.log_level)
     setproctitle("ovchat server")
     from ovchat_server.app import StartError, serve  # noqa: PLC0415
-    from ovchat_server.serving.model_files import ModelFilesError  # noqa: PLC0415
+    from ovchat_server.serving.model_folder import ModelFilesError  # noqa: PLC0415
 
     try:
         asyncio.run(serve(settings))

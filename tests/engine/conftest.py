@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.client.supervisor import EngineSupervisor
+from ovchat_server.engine.client.generation_engine import SupervisedGeneration
 from ovchat_server.engine.contract.generation import GenerationRequest, TokenFinish
-from ovchat_server.engine.contract.spec import EngineSpec
+from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
 from tests.conftest import EXACT, ROOT
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from ovchat_server.api.models import EngineLoad
+    from ovchat_server.engine.client.connection import EngineConnection
     from ovchat_server.engine.contract.generation import Generation, PromptScore
 
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 class Watched:
     """An engine whose changes a test can wait for."""
 
-    spec: EngineSpec
+    spec: GenerationSpec
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.engine = EngineSupervisor(self.spec, self.changed.set)
+        self.engine = SupervisedGeneration(self.spec, self.changed.set)
 
     async def idle(self) -> None:
         """Until nothing holds a block; a test's own timeout is the limit."""
@@ -53,6 +54,12 @@ class Watched:
             await self.changed.wait()
 
     @property
+    def connection(self) -> EngineConnection[Any, Any, Any]:
+        connection = self.engine.supervisor._connection
+        assert connection is not None
+        return connection
+
+    @property
     def load(self) -> EngineLoad:
         load = self.engine.status.load
         assert load is not None
@@ -62,30 +69,19 @@ class Watched:
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        client = self.engine._client
-        assert client is not None
-        client.kill()
+        self.connection.kill()
 
     @property
     def pid(self) -> int:
-        client = self.engine._client
-        assert client is not None
-        return client._process.pid
+        return self.connection._process.pid
 
 
-def spec(path: str = "models/successor", **changes: object) -> EngineSpec:
-    fields: dict[str, object] = {
-        "name": "successor",
-        "path": str(ROOT / path),
-        "device": "CPU",
-        "kv_blocks": 64,
-        "kv_cache_gb": 0,
-        "max_num_batched_tokens": 256,
-        "context_length": 4096,
-        "end_tokens": (258,),
-        "properties": EXACT,
-    }
-    return EngineSpec(**(fields | changes))  # type: ignore[arg-type]
+def spec(path: str = "models/successor", **changes: Any) -> GenerationSpec:
+    """Describe an engine; `changes` are GenerationSpec's and GenerationOptions'."""
+    own = {"name": "successor", "context_length": 4096, "end_tokens": (258,)}
+    own |= {name: changes.pop(name) for name in own.keys() & changes.keys()}
+    options = {"kv_blocks": 64, "max_num_batched_tokens": 256, "properties": EXACT} | changes
+    return GenerationSpec(path=str(ROOT / path), options=GenerationOptions(**options), **own)
 
 
 def request(text: str, max_tokens: int, **fields: Any) -> GenerationRequest:

@@ -52,5 +52,5 @@ async def started(path: Path, **changes: object) -> Watched:
     watched = Watched(spec(str(path), **(fields | changes)))
     watched.engine.start()
     await watched.until(ModelState.READY)
-    assert watched.engine.status.sees_logits
+    assert watched.engine.status.capabilities.sees_logits
     return watched

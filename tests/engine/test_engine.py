@@ -117,7 +117,7 @@ async def test_a_close_that_meets_a_death_restarts_nothing(turns: int) -> None:
     watched = Watched(spec())
     watched.engine.start()
     await watched.until(ModelState.READY)
-    client = watched.engine._client
+    client = watched.engine.supervisor._connection
     assert client is not None
     closing = client.close
     entered = asyncio.Event()
@@ -134,15 +134,15 @@ async def test_a_close_that_meets_a_death_restarts_nothing(turns: int) -> None:
 
     await watched.engine.close()
 
-    assert watched.engine._client is None
-    assert watched.engine._task is not None
-    assert watched.engine._task.done()
+    assert watched.engine.supervisor._connection is None
+    assert watched.engine.supervisor._task is not None
+    assert watched.engine.supervisor._task.done()
 
 
 async def test_close_during_loading_leaves_no_process() -> None:
     watched = Watched(spec())
     watched.engine.start()
-    while watched.engine._client is None:  # noqa: ASYNC110  the loop's next turn is the event
+    while watched.engine.supervisor._connection is None:  # noqa: ASYNC110  the loop's next turn is the event
         await asyncio.sleep(0)
     pid = watched.pid
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ovchat_server import backoff
 from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.live_requests import MAX_DEATHS
+from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.engine.contract.generation import (
     BeamSearch,
-    Caller,
     GenerationRequest,
     Sampling,
     TokenFinish,
@@ -153,7 +154,7 @@ async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_
         watched.kill()
         await watched.until(ModelState.UNAVAILABLE)
         await watched.until(ModelState.LOADING)
-        while not watched.engine._client:  # noqa: ASYNC110  it has no event
+        while not watched.engine.supervisor._connection:  # noqa: ASYNC110  it has no event
             await asyncio.sleep(0)
         hanging = watched.pid
         os.kill(hanging, signal.SIGSTOP)
@@ -176,7 +177,7 @@ async def test_what_waits_in_vain_is_not_counted_any_more(watched: Watched) -> N
 async def test_an_engine_that_is_not_asked_anything_does_not_hang() -> None:
     async with engine(step_timeout=0.05) as watched:
         pid = watched.pid
-        client = watched.engine._client
+        client = watched.engine.supervisor._connection
         assert client is not None
         for _ in range(8):
             assert not await client.disconnected(0.05)
@@ -190,27 +191,27 @@ async def test_who_makes_engines_die_fails_alone(
     beside = [watched.engine.generate([request(start, 400)]) for start in "abc"]
     bystanders = [asyncio.create_task(collect(stream)) for stream in beside]
     deadly = watched.engine.generate([request("z", 400)])
-    live = watched.engine._live
+    live = watched.engine.supervisor.live
     culprit = max(live._live)
     await anext(deadly)
-    try_alone, deliver = live.try_alone, live.deliver
+    isolate, deliver = live.isolate, live.deliver
     deaths = 0
 
     def crash(identifier: int | None) -> None:
         nonlocal deaths
-        if live._trial == culprit:
+        if live._isolated == culprit:
             # A step that crashes tells nothing more.
             return
-        try_alone(identifier)
+        isolate(identifier)
         if identifier == culprit:
             deaths += 1
             watched.kill()
 
     def deliver_of_the_living(report: Report[SequenceOutput]) -> None:
-        if live._trial != culprit:
+        if live._isolated != culprit:
             deliver(report)
 
-    monkeypatch.setattr(live, "try_alone", crash)
+    monkeypatch.setattr(live, "isolate", crash)
     monkeypatch.setattr(live, "deliver", deliver_of_the_living)
     watched.kill()
 
@@ -226,7 +227,7 @@ async def test_who_makes_engines_die_fails_alone(
 async def test_requests_whose_engine_never_comes_back_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "PATIENCE", 2.0)
+    monkeypatch.setattr(supervisor, "RESTART_TIMEOUT", 2.0)
     model = tmp_path / "model"
     shutil.copytree(ROOT / "models/successor", model)
     async with engine(path=str(model)) as watched:
@@ -244,7 +245,7 @@ async def test_requests_whose_engine_never_comes_back_are_told(
 async def test_requests_outlive_several_starts_that_come_to_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_DELAY", 0.01)
     model, away = tmp_path / "model", tmp_path / "away"
     shutil.copytree(ROOT / "models/successor", model)
     async with engine(path=str(model)) as watched:

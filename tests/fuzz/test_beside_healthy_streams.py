@@ -23,8 +23,10 @@ from tests.successor import successor_text
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from ovchat_server.engine.client.connection import EngineClient
+    from ovchat_server.engine.client.connection import EngineConnection
     from tests.fuzz.conftest import Target
+
+    Connection = EngineConnection[Any, Any, Any]
 
 STREAMS, TOKENS = 16, 300
 VOCABULARY = 259
@@ -40,24 +42,24 @@ async def engine() -> AsyncIterator[Watched]:
     await watched.engine.close()
 
 
-def _add_again(client: EngineClient) -> None:
+def _add_again(client: Connection) -> None:
     """Every id that is in use, for other sequences."""
     client.send(
         Start(tuple(sequence_request(number, (ord("a"),), 50) for number in range(STREAMS + 2)))
     )
 
 
-def _add_tokens(*tokens: int) -> Callable[[EngineClient], None]:
+def _add_tokens(*tokens: int) -> Callable[[Connection], None]:
     return lambda client: client.send(Start((sequence_request(10**6, tokens, 50),)))
 
 
-def _cancel_strangers(client: EngineClient) -> None:
+def _cancel_strangers(client: Connection) -> None:
     for number in (0, -1, 10**9, 2**63 - 1):
         client.send(Cancel(number))
 
 
-def _frames(*bodies: bytes) -> Callable[[EngineClient], None]:
-    def write(client: EngineClient) -> None:
+def _frames(*bodies: bytes) -> Callable[[Connection], None]:
+    def write(client: Connection) -> None:
         for body in bodies:
             client._write(LENGTH.pack(len(body)) + body)
 
@@ -75,7 +77,7 @@ def _garbage() -> list[bytes]:
     return [b"", b"\xc1", b"\xc0", b"\x93\x01\x02", b"\x81\xa4type\xa4stop", *cut, *flipped]
 
 
-WRONG: dict[str, Callable[[EngineClient], None]] = {
+WRONG: dict[str, Callable[[Connection], None]] = {
     "ids in use": _add_again,
     "a token beyond the vocabulary": _add_tokens(VOCABULARY),
     "a token far beyond it": _add_tokens(2**62),
@@ -89,9 +91,9 @@ WRONG: dict[str, Callable[[EngineClient], None]] = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 async def test_what_the_engine_is_told(
-    engine: Watched, wrong: Callable[[EngineClient], None]
+    engine: Watched, wrong: Callable[[Connection], None]
 ) -> None:
-    client = engine.engine._client
+    client = engine.engine.supervisor._connection
     assert client is not None
     streams = [engine.engine.generate([request(prompt, TOKENS)]) for prompt in PROMPTS]
     healthy = [asyncio.create_task(collect(stream)) for stream in streams]
@@ -102,7 +104,7 @@ async def test_what_the_engine_is_told(
     for prompt, task in zip(PROMPTS, healthy, strict=True):
         assert await task == (successor_text(prompt, TOKENS), TokenFinish.LENGTH)
     await engine.idle()
-    assert client is engine.engine._client
+    assert client is engine.engine.supervisor._connection
 
 
 def _outputs(**fields: Any) -> completion_pb2.CreateCompletionRequest:

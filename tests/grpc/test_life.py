@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2
 
 from ovchat.v1 import model_service_pb2, tokenizer_service_pb2
 from ovchat_server.app import Server, StartError
-from ovchat_server.serving.model_files import ModelFilesError
+from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from tests.grpc.conftest import Client
 from tests.grpc.requests import successor as ask_successor
@@ -70,7 +70,7 @@ async def test_a_dead_engine_is_not_serving_and_what_it_said_is_gone_on_with(
         )
         states = [(await watch.read()).status]
 
-        engine = client.server._engines["successor"]._client
+        engine = client.server._engines["successor"].supervisor._connection
         assert engine is not None
         engine.kill()
 

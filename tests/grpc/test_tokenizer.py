@@ -16,7 +16,8 @@ from tests.tokenization import REFUSED, SERVED, typed, typed_field
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.contract.generation import Caller, Generation, GenerationRequest
+    from ovchat_server.engine.contract.engine import Caller
+    from ovchat_server.engine.contract.generation import Generation, GenerationRequest
     from tests.grpc.conftest import Client
 
 DEMO = tokenizers.Tokenizer.from_file(str(ROOT / "models/demo/tokenizer.json"))

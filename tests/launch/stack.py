@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import httpx
 import openai
 
-from ovchat_server.settings import DEFAULT_KV_BLOCKS, ModelSettings
+from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
+from ovchat_server.settings import ModelSettings
 from tests.conftest import ROOT, model_table
 from tests.ports import unused_port
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ovchat_server.backoff import FIRST_DELAY, Backoff
 from ovchat_server.launch import http, up
-from ovchat_server.launch import service as service_module
 from ovchat_server.launch.child import Child, Program
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.service import Service
@@ -69,7 +69,6 @@ async def test_a_stopped_envoy_and_its_servers_end(tmp_path: Path) -> None:
 async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failing: set[int]
 ) -> None:
-    monkeypatch.setattr(service_module, "FIRST_DELAY", 0.01)
     spawn, count, enough = Child.spawn, 0, asyncio.Event()
 
     async def sometimes(*args: Any) -> Child:
@@ -82,7 +81,12 @@ async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
         return await spawn(*args)
 
     monkeypatch.setattr(Child, "spawn", sometimes)
-    service = Service("it", Program(["true"]), serves)
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    service = Service("it", Program(["true"]), serves, Backoff(sleep))
     service.start()
     ended = asyncio.create_task(service.ended())
     again = asyncio.create_task(enough.wait())
@@ -94,6 +98,7 @@ async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
         await service.close()
     said = "it could not be started (Resource temporarily unavailable); it is started again in "
     assert capsys.readouterr().err.count(said) == len(failing)
+    assert slept[: len(failing)] == [FIRST_DELAY, FIRST_DELAY * 2][: len(failing)]
     with pytest.raises((asyncio.CancelledError, LaunchError)):
         await ended
 

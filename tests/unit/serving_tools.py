@@ -12,7 +12,8 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
-from ovchat_server.engine.contract.generation import ANONYMOUS, EngineStatus, GeneratedTokens
+from ovchat_server.engine.contract.engine import ANONYMOUS
+from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
 from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ovchat_server.api.limits import Limits
-    from ovchat_server.engine.contract.generation import Caller, GenerationRequest
+    from ovchat_server.engine.contract.engine import Caller
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.text import TextCompletions
 
@@ -40,7 +42,7 @@ VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100
 # Of a search: half, a third and a quarter.
 SEARCH_LENGTHS = (CONTEXT, 50, 33, 25)
-READY = EngineStatus(ModelState.READY, CONTEXT, SEARCH_LENGTHS)
+READY = GenerationStatus(ModelState.READY, context_length=CONTEXT, search_lengths=SEARCH_LENGTHS)
 
 
 class ScriptedGeneration:
@@ -81,7 +83,7 @@ class ScriptedEngine:
     """Remembers what it was asked."""
 
     pieces: Sequence[GeneratedTokens] = ()
-    status: EngineStatus = READY
+    status: GenerationStatus = READY
     asked: list[GenerationRequest] = field(default_factory=list)
     askers: list[Caller] = field(default_factory=list)
     full: bool = False

@@ -13,6 +13,7 @@ from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import ApiError, InvalidRequestError
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.engine.contract.generation import Sampling
+from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.serving.bad_words import MAX_BANNED_TOKENS
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.unit.serving_tools import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.models import ServedModel
 
-BLIND = dataclasses.replace(READY, sees_logits=False)
+BLIND = dataclasses.replace(READY, capabilities=Capabilities(sees_logits=False))
 # Of each, a value that asks for something.
 CHANGES: dict[str, Any] = {
     "presence_penalty": 0.5,
@@ -186,7 +187,7 @@ async def test_a_device_that_shows_no_logits_serves_all_else() -> None:
 
 @pytest.mark.parametrize("sees", [True, False])
 def test_a_model_tells_whether_it_can(sees: bool) -> None:  # noqa: FBT001
-    status = dataclasses.replace(READY, sees_logits=sees)
+    status = dataclasses.replace(READY, capabilities=Capabilities(sees_logits=sees))
     assert served(ScriptedEngine(status=status)).status.sampling_control is sees
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from ovchat_server.api.errors import OverloadedError, UnavailableError
 from ovchat_server.api.models import EngineLoad
+from ovchat_server.engine.client.generation_engine import start_generation
 from ovchat_server.engine.client.live_requests import LiveRequests
-from ovchat_server.engine.contract.generation import Caller, GenerationRequest
+from ovchat_server.engine.contract.engine import Caller
+from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
 from ovchat_server.engine.contract.messages import Cancel, Report, Start
 
@@ -27,11 +29,13 @@ class Line:
     def __init__(self, most: int, patience: float = 60.0) -> None:
         self.sent: list[Start[SequenceRequest] | Cancel] = []
         self.trouble: ApiError | None = None
-        self.live = LiveRequests(self.sent.append, most, patience, lambda: self.trouble)
+        self.live: LiveRequests[SequenceRequest, SequenceOutput] = LiveRequests(
+            self.sent.append, most, patience, lambda: self.trouble
+        )
 
     def ask(self, client: str = "a", choices: int = 1, priority: int = 0) -> EngineGeneration:
         requests = [GenerationRequest((9,), 30)] * choices
-        return self.live.start(requests, Caller(client, priority))
+        return start_generation(self.live, requests, Caller(client, priority))
 
     def ids(self) -> list[int]:
         """Those that the engine was told of and not to give up."""

@@ -23,8 +23,8 @@ from ovchat_server.engine.contract.generation import (
     BeamSearch as EngineBeamSearch,
 )
 from ovchat_server.engine.contract.generation import (
-    EngineStatus,
     GenerationRequest,
+    GenerationStatus,
     Sampling,
 )
 from ovchat_server.serving.answer_format import NO_GRAMMAR
@@ -284,7 +284,7 @@ def test_what_no_search_has_room_for_is_not_its_widths_fault() -> None:
 
 
 def test_while_the_model_loads_its_own_context_counts() -> None:
-    engine = ScriptedEngine(status=EngineStatus(ModelState.LOADING, 0))
+    engine = ScriptedEngine(status=GenerationStatus(ModelState.LOADING, context_length=0))
     model = served(engine, context_length=50)
     assert requests(model=model)[0].max_tokens == 47
     params = GenerationParams(beams=BeamSearch(4))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ovchat_server.engine.contract.generation import Resumption
 from ovchat_server.engine.contract.messages import REFUSED
-from ovchat_server.engine.process.grammar_gate import GrammarGate, Grammars
-from ovchat_server.engine.process.grammar_thread import Compiled
+from ovchat_server.engine.scheduling.grammar_gate import GrammarGate, Grammars
+from ovchat_server.engine.scheduling.grammar_thread import Compiled
 from ovchat_server.engine.scheduling.kv_pool import KvPool
 from ovchat_server.engine.scheduling.scheduler import Scheduler
 from ovchat_server.engine.scheduling.step_budget import StepBudget

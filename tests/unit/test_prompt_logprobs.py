@@ -11,6 +11,7 @@ import pytest
 from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.limits import Limits
 from ovchat_server.engine.contract.generation import PromptScore
+from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.rest.openai import objects
 from ovchat_server.rpc import response
 from tests.unit.prompt_tools import chat, piece, scores, text, token
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ovchat.v1 import chat_pb2
     from ovchat_server.api.completion import Completion
 
-BLIND = dataclasses.replace(READY, sees_logits=False)
+BLIND = dataclasses.replace(READY, capabilities=Capabilities(sees_logits=False))
 
 
 def of_chat(completion: Completion) -> Any:

@@ -23,7 +23,7 @@ from ovchat_server.api.tokenization import (
 )
 from ovchat_server.chat.dialects.registry import Dialects
 from ovchat_server.chat.prompt import PromptRenderer
-from ovchat_server.engine.contract.generation import EngineStatus
+from ovchat_server.engine.contract.generation import GenerationStatus
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.models import ModelRegistry, ServedModel
 from ovchat_server.serving.tokenization import MAX_PADDED_TOKENS, Tokenization
@@ -57,7 +57,7 @@ class NoEngine:
     """An engine that was loaded never, or once with a cache for `context_length` tokens."""
 
     def __init__(self, context_length: int) -> None:
-        self.status = EngineStatus(ModelState.UNAVAILABLE, context_length)
+        self.status = GenerationStatus(ModelState.UNAVAILABLE, context_length=context_length)
 
     def generate(self, request: GenerationRequest) -> AsyncGenerator[GeneratedTokens, None]:
         raise NotImplementedError

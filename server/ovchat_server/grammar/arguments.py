@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.ebnf import Alphabet, literal
 from ovchat_server.grammar.notation import JSON, KEYWORD, UnwritableError, excluding, verbatim
+from ovchat_server.grammar.objects import Keys
 from ovchat_server.grammar.schema.shapes import Object, SchemaError, String, Values
 from ovchat_server.grammar.text_values import TextNotation, TextWriter
-from ovchat_server.grammar.values import Keys, ValueWriter, placed
+from ovchat_server.grammar.values import ValueWriter, placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.grammar.ebnf import Rule
     from ovchat_server.grammar.notation import Notation
+    from ovchat_server.grammar.rules import Rule
     from ovchat_server.grammar.schema.shapes import Shape
 
 # Names that only a pattern tells hold none of these.
@@ -70,7 +71,7 @@ class ArgumentNotation:
         root = writer.rules.new([])
         with placed(""):
             for shape in _objects(writer.reader.shapes(schema)):
-                root.alternatives += writer.members(shape, "", keys, texts.rule)
+                root.alternatives += writer.objects.members(shape, "", keys, texts.rule)
         return writer.finished(*(self.text.rules if self.text else ()))
 
 
@@ -118,7 +119,7 @@ def parameters_grammar(schema: JsonValue) -> str:
 
     with placed(""):
         for shape in writer.reader.shapes(schema):
-            if not isinstance(shape, Object) or not writer.properties(shape):
+            if not isinstance(shape, Object) or not writer.objects.properties(shape):
                 raise SchemaError("has a qwen_xml_parameter that is no object of known properties")
-            root.alternatives += writer.members(shape, "", named, value)
+            root.alternatives += writer.objects.members(shape, "", named, value)
     return writer.finished()

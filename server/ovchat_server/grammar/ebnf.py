@@ -1,10 +1,9 @@
-"""The compiler's EBNF (xgrammar 0.1.31): texts, characters and trees, and grammars of rules."""
+"""Expressions of the compiler's EBNF (xgrammar 0.1.31): texts, characters, and trees of them."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.schema.code_points import Ranges, characters, common, union, without
@@ -172,104 +171,6 @@ class Alphabet:
         return f"({' | '.join(map(literal, written))})"
 
 
-@dataclass(slots=True)
-class Rule:
-    """A rule: its alternatives, each a sequence of texts in EBNF and of rules.
-
-    Attributes:
-        number: Its name in the grammar.
-    """
-
-    number: int
-    alternatives: list[Alternative] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return f"r{self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """A rule several times, at least once."""
-
-    rule: Rule
-    fewest: int
-    most: int | None
-
-    @property
-    def name(self) -> str:
-        """How that is written."""
-        return f"{self.rule.name}{repetition(self.fewest, self.most)}"
-
-
-Alternative = tuple[str | Rule | Again, ...]
-
-
-def grammar(rules: list[Rule]) -> str:
-    """The grammar of some rules, the first of them its root, without what never ends.
-
-    "" where nothing follows the first.
-    """
-    ending = _ending(rules)
-    if rules[0].number not in ending:
-        return ""
-    used = {0: rules[0]}
-    waiting = [rules[0]]
-    lines = [f"root ::= {rules[0].name}"]
-    while waiting:
-        rule = waiting.pop()
-        alternatives = _ended(rule, ending)
-        lines.append(f"{rule.name} ::= {' | '.join(map(_body, alternatives))}")
-        for needed in itertools.chain.from_iterable(map(_needed, alternatives)):
-            if needed.number not in used:
-                used[needed.number] = needed
-                waiting.append(needed)
-    return "\n".join(lines)
-
-
-def _ending(rules: list[Rule]) -> set[int]:
-    """The numbers of the rules that come to an end."""
-    ending: set[int] = set()
-    # Alternatives by what they wait for: whose they are, and for what else they wait.
-    waiting: dict[int, list[tuple[int, set[int]]]] = {}
-    found: list[int] = []
-    for rule in rules:
-        for alternative in rule.alternatives:
-            needed = {other.number for other in _needed(alternative)}
-            if not needed:
-                found.append(rule.number)
-            for number in needed:
-                waiting.setdefault(number, []).append((rule.number, needed))
-    while found:
-        number = found.pop()
-        if number in ending:
-            continue
-        ending.add(number)
-        for owner, needed in waiting.get(number, []):
-            needed.discard(number)
-            if not needed:
-                found.append(owner)
-    return ending
-
-
-def _ended(rule: Rule, ending: set[int]) -> list[Alternative]:
-    """The alternatives of a rule that come to an end, if the rules `ending` do."""
-    return [
-        alternative
-        for alternative in rule.alternatives
-        if all(needed.number in ending for needed in _needed(alternative))
-    ]
-
-
-def _needed(alternative: Alternative) -> list[Rule]:
-    return [
-        part.rule if isinstance(part, Again) else part
-        for part in alternative
-        if not isinstance(part, str)
-    ]
-
-
 def _begin_differently(options: tuple[Node, ...]) -> bool:
     seen: Ranges = ()
     for option in options:
@@ -278,34 +179,3 @@ def _begin_differently(options: tuple[Node, ...]) -> bool:
             return False
         seen = union(seen, first)
     return True
-
-
-def apart(options: list[Alternative]) -> list[Alternative]:
-    """Return alternatives, each with an end of its own where they may begin alike.
-
-    The compiler merges what is the same in such alternatives, and of `b` or `baa` makes any
-    number of those: different rules at their ends, which are empty, keep them apart.
-    """
-    if len({first_letter(option) for option in options} - {""}) == len(options):
-        return options
-    return [(*option, f"{END}{number}") for number, option in enumerate(options)]
-
-
-def ends(grammar: str) -> list[str]:
-    """Return the rules of the ends that a grammar refers to."""
-    return [f'{name} ::= ""' for name in dict.fromkeys(re.findall(rf"\b{END}\d+\b", grammar))]
-
-
-def first_letter(alternative: Alternative) -> str:
-    """Return what an alternative begins with; "" where that is not seen at once."""
-    for part in alternative:
-        if part not in ("", '""'):
-            if not isinstance(part, str) or not LITERAL.match(part):
-                return ""
-            return part[1:3] if part[1] == "\\" else part[1]
-    return ""
-
-
-def _body(alternative: Alternative) -> str:
-    parts = [part if isinstance(part, str) else part.name for part in alternative]
-    return " ".join(filter(None, parts)) or '""'

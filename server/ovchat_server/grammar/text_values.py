@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.grammar.ebnf import Alternative, Rule
+    from ovchat_server.grammar.rules import Alternative, Rule
     from ovchat_server.grammar.values import ValueWriter
 
 STRING = "string"

@@ -7,27 +7,16 @@ space, never leave it.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import shortened
-from ovchat_server.grammar.ebnf import (
-    CHARACTERS,
-    Again,
-    Alphabet,
-    Rule,
-    apart,
-    ends,
-    grammar,
-    joined,
-    literal,
-)
+from ovchat_server.grammar.ebnf import joined, literal
 from ovchat_server.grammar.json_text import json_text
-from ovchat_server.grammar.notation import JSON, UnwritableError, verbatim
-from ovchat_server.grammar.rules import Member, Rules
-from ovchat_server.grammar.schema.nodes import PatternError, matches
-from ovchat_server.grammar.schema.numbers import DIGITS, number_node
-from ovchat_server.grammar.schema.patterns import may_match
+from ovchat_server.grammar.notation import JSON, UnwritableError
+from ovchat_server.grammar.numerals import number_text
+from ovchat_server.grammar.objects import Keys, ObjectWriter
+from ovchat_server.grammar.rules import Again, Member, Rule, Rules, again, apart, ends, grammar
+from ovchat_server.grammar.schema.nodes import PatternError
 from ovchat_server.grammar.schema.reading import SchemaReader
 from ovchat_server.grammar.schema.shapes import (
     EVERY,
@@ -38,9 +27,7 @@ from ovchat_server.grammar.schema.shapes import (
     Shape,
     String,
     Values,
-    both,
     equal,
-    has,
 )
 from ovchat_server.grammar.schema.strings import string_node
 
@@ -48,46 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.grammar.ebnf import Alternative
     from ovchat_server.grammar.notation import Notation
+    from ovchat_server.grammar.rules import Alternative
     from ovchat_server.grammar.schema.nodes import Node
 
-    # Makes the rule of the values of a schema that stands at a place, of the property of a name.
-    PropertyRule = Callable[[JsonValue, str, str | None], Rule]
-
-FREE_INTEGER = f'("0" | "-"? [1-9] [0-9]{{0,{DIGITS - 1}}})'
-FREE_NUMBER = (
-    f'"-"? ("0" | [1-9] [0-9]{{0,{DIGITS - 1}}}) ("." [0-9]{{1,{DIGITS}}})?'
-    " ([eE] [+-]? [0-9]{1,2})?"
-)
-NUMERALS = Alphabet(CHARACTERS, verbatim)
 ANYTHING: JsonValue = True
 # What says nothing about values.
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "$comment", "deprecated"})
 DEFINITIONS = frozenset({"$defs", "definitions"})
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """How the members of an object are written, but for their values. All texts are EBNF.
-
-    Attributes:
-        any: Any key.
-        named: Writes one key; raises UnwritableError where it cannot.
-        matching: Writes the keys of a tree.
-        before: Stands before each key.
-        after: Stands between a key and its value.
-        comma: Stands between two members; "": nothing does.
-        closing: Stands behind the last.
-    """
-
-    any: str
-    named: Callable[[str], str]
-    matching: Callable[[Node], str]
-    after: str
-    comma: str
-    closing: str
-    before: str = ""
 
 
 class ValueWriter:
@@ -97,6 +52,7 @@ class ValueWriter:
         """Write values in `notation`, of schemas that may refer to parts of `root`."""
         self.reader = SchemaReader(root)
         self.rules = Rules()
+        self.objects = ObjectWriter(self)
         self._notation = notation
         self._quote = literal(notation.quote)
         self._comma = literal(notation.comma)
@@ -171,7 +127,7 @@ class ValueWriter:
             case Array():
                 return self._array(shape, place)
             case Object():
-                members = self.members(shape, place, self._keys, self.rule)
+                members = self.objects.members(shape, place, self._keys, self.rule)
                 return [(literal("{"), *rest) for rest in members]
 
     def constant(self, value: JsonValue) -> str:
@@ -248,7 +204,7 @@ class ValueWriter:
         if count:
             options.append((Again(more, least, most), literal("]")))
             return options
-        options.append((item, *_again(more, least - 1, most), literal("]")))
+        options.append((item, *again(more, least - 1, most), literal("]")))
         return options
 
     def _set(self, shape: Array) -> list[Alternative]:
@@ -263,99 +219,6 @@ class ValueWriter:
         members = [Member((text,)) for value in values if (text := self.constant(value))]
         picked = self.rules.picked(members, shape.fewest, shape.most, literal("]"), self._comma)
         return [(literal("["), *picked)]
-
-    def members(
-        self, shape: Object, place: str, keys: Keys, value: PropertyRule
-    ) -> list[Alternative]:
-        """Return the members of the objects of a shape, and what closes them.
-
-        Args:
-            shape: Of the objects.
-            place: Where its schema stands.
-            keys: How members are written.
-            value: Makes the rules of their values.
-
-        Raises:
-            SchemaError: They cannot be told.
-        """
-        properties = self.properties(shape)
-        if not properties:
-            return self._map(shape, place, keys, value)
-        members = []
-        for name in self.ordered(properties):
-            child = value(properties[name], f"{place}/properties/{name}", name)
-            key = self.possible(keys.named, name)
-            parts = (joined(keys.before, key, keys.after), child) if key else (self.rules.new([]),)
-            members.append(Member(parts, needed=name in shape.required))
-        return [self.rules.picked(members, shape.fewest, shape.most, keys.closing, keys.comma)]
-
-    def properties(self, shape: Object) -> JsonObject:
-        """Return the properties that an object has or may have, where it is known which."""
-        wanted = dict.fromkeys([*shape.properties, *shape.required])
-        named = self.reader.shapes(both({"type": "string"}, shape.names))
-        listed = [kind.values for kind in named if isinstance(kind, Values)]
-        if len(listed) == len(named):
-            wanted |= dict.fromkeys(str(name) for values in listed for name in values)
-        properties: JsonObject = {}
-        for name in wanted:
-            child = shape.properties.get(name, shape.rest)
-            for pattern, other in shape.patterns.items():
-                if matches(may_match(pattern), name):
-                    child = both(child, other)
-            properties[name] = child if any(has(name, kind) for kind in named) else False
-        return properties
-
-    def _map(self, shape: Object, place: str, keys: Keys, value: PropertyRule) -> list[Alternative]:
-        """An object of any properties that have a name and a value of some kind."""
-        options: list[Alternative] = [] if shape.fewest else [(keys.closing,)]
-        if shape.fewest > 1:
-            raise SchemaError("uses minProperties where a property may stand twice")
-        if shape.most == 0:
-            return options
-        names, values = shape.names, shape.rest
-        if shape.patterns:
-            [(pattern, values), *others] = shape.patterns.items()
-            if others:
-                raise SchemaError("uses patternProperties of several patterns")
-            names = both({"pattern": pattern}, names)
-        names = both({"type": "string"}, names)
-        key = self.named(
-            f"key {json_text(names)}", f"{place}/propertyNames", lambda: self._key(names, keys)
-        )
-        child = value(values, f"{place}/additionalProperties", None)
-        member = (keys.before, key, keys.after, child)
-        more = self.rules.new([(keys.comma, *member)])
-        options.append((*member, *_again(more, 0, shape.most), keys.closing))
-        return options
-
-    def _key(self, names: JsonValue, keys: Keys) -> list[Alternative]:
-        options: list[str] = []
-        for shape in self.reader.shapes(names):
-            match shape:
-                case Values(values):
-                    options += [self.possible(keys.named, str(name)) for name in values]
-                case String():
-                    free = shape == String()
-                    options.append(keys.any if free else keys.matching(string_node(shape)))
-        return [(text,) for text in options if text]
-
-
-def number_text(shape: Number) -> str:
-    """Return the EBNF of some numbers.
-
-    Raises:
-        SchemaError: There are none, or too many to say which.
-    """
-    if shape == Number():
-        return FREE_NUMBER
-    if shape == Number(whole=True):
-        return FREE_INTEGER
-    return NUMERALS.content(number_node(shape))
-
-
-def _again(rule: Rule, fewest: int, most: int | None) -> Alternative:
-    """A rule, where `most` counts one that stands before."""
-    return () if most == 1 else (Again(rule, fewest, None if most is None else most - 1),)
 
 
 def json_grammar(schema: JsonValue) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ovchat_server.backoff import Backoff
 from ovchat_server.launch.child import Child
 from ovchat_server.launch.errors import LaunchError
 
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ovchat_server.launch.child import Program
-
-# Seconds between an end and the next start: doubled every time, back to the first once it served.
-FIRST_DELAY = 0.25
-LONGEST_DELAY = 30.0
 
 
 class Service:
@@ -31,6 +28,7 @@ class Service:
         name: str,
         program: Program,
         serves: Callable[[], Awaitable[None]],
+        backoff: Backoff | None = None,
     ) -> None:
         """Keep `program` running.
 
@@ -38,12 +36,13 @@ class Service:
             name: For messages.
             program: What to run.
             serves: Returns once it serves.
+            backoff: Delays restarts; begins anew once it serves.
         """
         self.name = name
         self.served = asyncio.Event()
         self._program = program
         self._serves = serves
-        self._delay = FIRST_DELAY
+        self._backoff = backoff or Backoff()
         self._stopping = asyncio.Event()
         self._patience = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -90,10 +89,8 @@ class Service:
             how = await self._run()
             if self._stopping.is_set():
                 return
-            delay = self._delay
-            self._delay = min(delay * 2, LONGEST_DELAY)
-            report(f"{self.name} {how}; it is started again in {delay:g} s")
-            await self._unless_stopping(asyncio.sleep(delay))
+            report(f"{self.name} {how}; it is started again in {self._backoff.delay:g} s")
+            await self._unless_stopping(self._backoff.wait())
 
     async def _run(self) -> str:
         """Run it once, to its end; how that came about.
@@ -124,7 +121,7 @@ class Service:
 
     async def _watch(self) -> None:
         await self._serves()
-        self._delay = FIRST_DELAY
+        self._backoff.reset()
         if self.served.is_set():
             report(f"{self.name} serves again")
         self.served.set()

@@ -7,11 +7,25 @@ from typing import TYPE_CHECKING, Any
 from grpc_health.v1 import health, health_pb2
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import grpc.aio
 
 
 class HealthServicer(health.aio.HealthServicer):
-    """Health with the RPC that the package leaves out."""
+    """Health with what the package leaves out: a list, and services that are there no more."""
+
+    async def publish(self, statuses: Mapping[str, Any]) -> None:
+        """Set the health of all services; those that had one before are unknown from now on."""
+        for name, status in statuses.items():
+            await self.set(name, status)
+        known: dict[str, Any] = self._server_status  # type: ignore[attr-defined]
+        for name in known.keys() - statuses.keys():
+            # For those that watch it.
+            await self.set(name, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
+            # Shutting down goes through them, and lets none go.
+            if not self._gracefully_shutting_down:  # type: ignore[attr-defined]
+                known.pop(name, None)
 
     # The package's types do not know of it yet.
     async def List(  # noqa: N802  gRPC's name

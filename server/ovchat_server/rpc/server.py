@@ -23,6 +23,7 @@ from ovchat.v1 import (
     tokenizer_service_pb2,
     tokenizer_service_pb2_grpc,
 )
+from ovchat_server.api.models import Capability, ModelState
 from ovchat_server.rpc.access import identify, log_access
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import naming
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
+    from ovchat_server.rpc.health import HealthServicer
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
 
@@ -185,20 +187,20 @@ def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...
     )
 
 
-async def publish_health(health_servicer: health.aio.HealthServicer, models: ModelRegistry) -> None:
-    """Say who can answer: what needs no engine always, the others while every model does.
+async def publish_health(health_servicer: HealthServicer, models: ModelRegistry) -> None:
+    """Publish who can answer: what needs no engine always, the others while every model does.
 
-    Each model has a health of its own, as "ovchat.v1.ChatService/<id>".
+    Each model that chats has a health of its own, as "ovchat.v1.ChatService/<id>".
     """
     serving = health_pb2.HealthCheckResponse.SERVING
     not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
+    statuses: dict[str, int] = dict.fromkeys(ENGINELESS_SERVICES, serving)
+    for model in models.statuses():
+        if Capability.CHAT in model.capabilities:
+            health_of_model = serving if model.state is ModelState.READY else not_serving
+            for service in (CHAT_SERVICE, COMPLETION_SERVICE):
+                statuses[f"{service}/{model.id}"] = health_of_model
     overall = not_serving if models.unready() else serving
-    for name in ENGINELESS_SERVICES:
-        await health_servicer.set(name, serving)
-    for status in models.statuses():
-        ready = status.state == "ready"
-        for service in (CHAT_SERVICE, COMPLETION_SERVICE):
-            name = f"{service}/{status.id}"
-            await health_servicer.set(name, serving if ready else not_serving)
-    for name in ("", CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE):
-        await health_servicer.set(name, overall)
+    for name in (CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE, ""):
+        statuses[name] = overall
+    await health_servicer.publish(statuses)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import PromptEnding, ToolMode
+from ovchat_server.api.chat import ToolMode
 from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
 from ovchat_server.api.grammar_limits import beyond_limits
-from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect, ToolDialect
+from ovchat_server.chat.dialects.base import CombinedDialect, ToolDialect
 from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.grammar.formats import (
     Reasoning,
@@ -26,7 +26,8 @@ from ovchat_server.grammar.formats import (
 )
 from ovchat_server.grammar.schema.shapes import SchemaError
 from ovchat_server.grammar.values import json_grammar
-from ovchat_server.serving.resumptions import reasoned_or_not, resumptions
+from ovchat_server.serving.reasoning import continues, reasoned_or_not
+from ovchat_server.serving.resumptions import resumptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -228,26 +229,6 @@ class _Plan:
                 yield tool
 
 
-def reasoning_before(
-    model: ServedModel, request: ChatRequest, prompt: str, *, opened: bool
-) -> Reasoning | None:
-    """Return how the model reasons before it answers; None where it does not.
-
-    Args:
-        model: Who answers.
-        request: What it answers.
-        prompt: The text of the prompt.
-        opened: The prompt ends inside the reasoning.
-    """
-    dialect = model.dialects.reasoning
-    if isinstance(dialect, CombinedDialect):
-        return None if continues(request) else Reasoning(dialect.opening, dialect.closing, opened)
-    if not isinstance(dialect, ReasoningDialect):
-        return None
-    closed = continues(request) or prompt.rstrip().endswith(dialect.closing)
-    return None if closed and not opened else Reasoning(dialect.opening, dialect.closing, opened)
-
-
 def of_objects(schema: JsonObject) -> JsonObject:
     """Return the schema of the objects that follow one: a call's arguments are an object."""
     kinds = schema.get("type", "object")
@@ -255,11 +236,6 @@ def of_objects(schema: JsonObject) -> JsonObject:
         return {**schema, "type": "object"}
     # Of another type as well: nothing follows it.
     return {"allOf": [{"type": kinds}, {"type": "object"}]}
-
-
-def continues(request: ChatRequest) -> bool:
-    """Whether the answer goes on with the last message."""
-    return request.prompt_ending is PromptEnding.FINAL_MESSAGE
 
 
 def _calls(plan: _Plan, tools: list[CalledTool]) -> list[JsonValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from ovchat_server.engine.contract.generation import Caller
+from ovchat_server.engine.contract.engine import Caller
 
 # Set by the doors for the task of each call, and read where the engine is asked.
 client: ContextVar[str] = ContextVar("client", default="")

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from ovchat_server.api.chat import PromptEnding, Role, ToolMode
 from ovchat_server.api.completion import ChunkChoice, Delta
 from ovchat_server.chat.dialects.base import ParserOptions
-from ovchat_server.serving.answer_format import reasoning_before
 from ovchat_server.serving.plan import assembly_options
+from ovchat_server.serving.reasoning import reasoning_before
 from ovchat_server.serving.render import render_chat
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def check_limits(
     size = model.files.vocabulary_size
     _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
     _check_tokens(size, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
-    if not model.engine.status.sees_logits:
+    if not model.engine.status.capabilities.sees_logits:
         _check_needs_no_logits(params)
     _check_biased_tokens(size, params)
     window = ContextWindow(model, params)

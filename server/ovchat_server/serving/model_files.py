@@ -1,18 +1,23 @@
-"""What a model's folder says about the model."""
+"""What the folder of a model that generates text says about the model."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ovchat_server.chat.template import ChatTemplate, load_chat_template
 from ovchat_server.chat.template_files import ChatTemplateError
+from ovchat_server.serving.model_folder import (
+    ModelFilesError,
+    ModelFolder,
+    first_integer,
+    integer,
+    number,
+)
 from ovchat_server.tokenizer.huggingface import Tokenizer, TokenizerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
@@ -26,12 +31,6 @@ CONTEXT_LENGTH_KEYS = (
     "n_ctx",
     "sliding_window",
 )
-MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
-DIGEST_SPAN = 1 << 20
-
-
-class ModelFilesError(Exception):
-    """A folder is not a model that can be served; the message says why and which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,37 +68,33 @@ class ModelFiles:
 
 
 def read_model_files(directory: Path) -> ModelFiles:
-    """Read a model's folder; the weights are left to the engine.
+    """Read a model's folder.
 
     Raises:
         ModelFilesError: It is missing, or lacks something.
     """
-    if not directory.is_dir():
-        raise ModelFilesError(f"there is no folder {directory}")
-    model = directory / MODEL
-    for name in (MODEL, WEIGHTS):
-        if not (directory / name).is_file():
-            raise ModelFilesError(f"there is no {name} in {directory}")
+    folder = ModelFolder(directory)
+    model, _ = folder.file(MODEL), folder.file(WEIGHTS)
     try:
         tokenizer = Tokenizer.load(directory)
         template = load_chat_template(directory)
     except (TokenizerError, ChatTemplateError) as error:
         raise ModelFilesError(f"{error}, in {directory}") from error
-    config = _read_json(directory / "config.json")
-    generation = _read_json(directory / "generation_config.json")
+    config = folder.read_json("config.json")
+    generation = folder.read_json("generation_config.json")
     return ModelFiles(
         created=int(model.stat().st_mtime),
-        digest=_digest(directory),
+        digest=folder.digest(),
         context_length=_context_length(config, directory),
         end_tokens=_end_tokens(generation, template, tokenizer),
-        vocabulary_size=_first_integer(config, ("vocab_size",)) or tokenizer.vocabulary_size,
+        vocabulary_size=first_integer(config, ("vocab_size",)) or tokenizer.vocabulary_size,
         defaults=GenerationDefaults(
-            temperature=_number(generation, "temperature"),
-            top_p=_number(generation, "top_p"),
-            top_k=_integer(generation, "top_k"),
-            min_p=_number(generation, "min_p"),
-            repetition_penalty=_number(generation, "repetition_penalty"),
-            max_tokens=_integer(generation, "max_new_tokens"),
+            temperature=number(generation, "temperature"),
+            top_p=number(generation, "top_p"),
+            top_k=integer(generation, "top_k"),
+            min_p=number(generation, "min_p"),
+            repetition_penalty=number(generation, "repetition_penalty"),
+            max_tokens=integer(generation, "max_new_tokens"),
         ),
         template=template,
         tokenizer=tokenizer,
@@ -107,21 +102,10 @@ def read_model_files(directory: Path) -> ModelFiles:
 
 
 def _context_length(config: Mapping[str, Any], directory: Path) -> int:
-    length = _first_integer(config, CONTEXT_LENGTH_KEYS)
+    length = first_integer(config, CONTEXT_LENGTH_KEYS)
     if length is None:
         raise ModelFilesError(f"config.json does not say the context length, in {directory}")
     return length
-
-
-def _first_integer(config: Mapping[str, Any], keys: Sequence[str]) -> int | None:
-    """The first of `keys` that a model's configuration has."""
-    # Models that see keep their language part's configuration in a section of its own.
-    for section in (config, config.get("text_config")):
-        if isinstance(section, dict):
-            for key in keys:
-                if value := _integer(section, key):
-                    return value
-    return None
 
 
 def _end_tokens(
@@ -136,42 +120,3 @@ def _end_tokens(
         if token is not None:
             tokens.add(token)
     return tuple(sorted(tokens))
-
-
-def _digest(directory: Path) -> str:
-    """A digest over all files, the same for every copy of them.
-
-    Of large ones only both ends: reading gigabytes of weights would take longer than loading
-    the model does.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(directory.iterdir()):
-        if path.suffix not in MODEL_FILE_SUFFIXES:
-            continue
-        size = path.stat().st_size
-        digest.update(f"{path.name}:{size}\n".encode())
-        with path.open("rb") as file:
-            digest.update(file.read(DIGEST_SPAN))
-            file.seek(max(size - DIGEST_SPAN, 0))
-            digest.update(file.read())
-    return digest.hexdigest()
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelFilesError(f"{path} is not JSON: {error}") from error
-    return value if isinstance(value, dict) else {}
-
-
-def _number(fields: Mapping[str, Any], name: str) -> float | None:
-    value = fields.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _integer(fields: Mapping[str, Any], name: str) -> int | None:
-    value = fields.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,26 +1,49 @@
-"""The models a server serves."""
+"""The models that are served, of whatever kind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from ovchat_server.api.errors import ModelNotFoundError, Violation, shortened
+from ovchat_server.api.errors import InvalidRequestError, ModelNotFoundError, Violation, shortened
 from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.models import Capability, ModelState, ModelStatus
+from ovchat_server.api.models import MODEL_TYPE, Capability, ModelState, ModelStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
-    from ovchat_server.engine.contract.generation import Engine
+    from ovchat_server.engine.contract.generation import GenerationEngine
     from ovchat_server.serving.model_files import ModelFiles
+
+
+class Model(Protocol):
+    """What models of all kinds have.
+
+    Attributes:
+        type: What models of its kind do, for callers: see api.models.ModelStatus.
+    """
+
+    type: ClassVar[str]
+
+    @property
+    def id(self) -> str:
+        """Return the name that callers ask for."""
+        ...
+
+    @property
+    def status(self) -> ModelStatus:
+        """Return how it is doing now."""
+        ...
+
+
+ModelT = TypeVar("ModelT", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model, ready to be asked.
+    """A model that generates text.
 
     Attributes:
         fingerprint: OpenAI's system_fingerprint: changes when something changes that may
@@ -29,17 +52,19 @@ class ServedModel:
         constrains_calls: Calls that it makes of its own accord are held to the tools' schemas.
     """
 
+    type: ClassVar[str] = MODEL_TYPE
+
     id: str
     fingerprint: str
     files: ModelFiles
     renderer: PromptRenderer
-    engine: Engine
+    engine: GenerationEngine
     dialects: Dialects
     constrains_calls: bool = True
 
     @property
     def status(self) -> ModelStatus:
-        """How it is doing now."""
+        """Return how it is doing now."""
         engine = self.engine.status
         return ModelStatus(
             id=self.id,
@@ -49,7 +74,8 @@ class ServedModel:
             state=engine.state,
             state_reason=engine.reason,
             load=engine.load,
-            sampling_control=engine.sees_logits,
+            type=self.type,
+            sampling_control=engine.capabilities.sees_logits,
         )
 
     def _capabilities(self) -> tuple[Capability, ...]:
@@ -62,14 +88,40 @@ class ServedModel:
 
 
 class ModelRegistry:
-    """Finds models by id."""
+    """Finds models by id. Models may come and go while it is used."""
 
-    def __init__(self, models: Iterable[ServedModel]) -> None:
-        """Serve `models`."""
-        self._models = {model.id: model for model in sorted(models, key=lambda model: model.id)}
+    def __init__(
+        self, models: Iterable[Model] = (), on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """Serve some models; `on_change` is called after one was added or removed."""
+        self._models: dict[str, Model] = {}
+        self._on_change = on_change
+        for model in models:
+            self.add(model)
 
-    def get(self, identifier: str) -> ServedModel:
-        """The model of that id.
+    def add(self, model: Model) -> None:
+        """Serve a model from now on.
+
+        Raises:
+            ValueError: There is one of that id.
+        """
+        if model.id in self._models:
+            raise ValueError(f"there is a model {model.id!r} already")
+        self._models = dict(sorted([*self._models.items(), (model.id, model)]))
+        self._on_change()
+
+    def remove(self, identifier: str) -> None:
+        """Find a model no more; requests under way keep it, and its engine goes on.
+
+        Raises:
+            ModelNotFoundError: There is none of that id.
+        """
+        self.get(identifier)
+        del self._models[identifier]
+        self._on_change()
+
+    def get(self, identifier: str) -> Model:
+        """Return the model of an id.
 
         Raises:
             ModelNotFoundError: There is none.
@@ -85,12 +137,25 @@ class ModelRegistry:
             raise ModelNotFoundError(message, violations=[violation])
         return model
 
+    def get_as(self, kind: type[ModelT], identifier: str) -> ModelT:
+        """Return the model of an id, which has to be of a kind.
+
+        Raises:
+            ModelNotFoundError: There is none.
+            InvalidRequestError: It is of another kind.
+        """
+        model = self.get(identifier)
+        if isinstance(model, kind):
+            return model
+        complaint = f"names {identifier!r}, which is for {model.type}, not for {kind.type}."
+        raise InvalidRequestError.about("model", complaint)
+
     def statuses(self) -> tuple[ModelStatus, ...]:
-        """How all models are doing, by id."""
+        """Return how all models are doing, by id."""
         return tuple(model.status for model in self._models.values())
 
     def unready(self) -> str:
-        """Which models do not answer, and why; "" where all do."""
+        """Return which models do not answer, and why; "" where all do."""
         return "; ".join(
             f"{status.id}: {status.state_reason or status.state}"
             for status in self.statuses()

@@ -21,6 +21,7 @@ from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import generation_requests, resolve_sampling
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
+from ovchat_server.serving.models import ServedModel
 from ovchat_server.serving.plan import Plan, completion_info, engine_params, generates
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.serving.answer_format import AnswerFormat
-    from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
 
@@ -123,7 +124,7 @@ class Completions(Generic[RequestT]):
         """
         deadline = Deadline(self._request_timeout)
         async with deadline.limit():
-            model = self._models.get(request.model)
+            model = self._models.get_as(ServedModel, request.model)
             params = engine_params(request.generation)
             if generates(params):
                 # Before anything expensive: nobody's prompt is rendered in vain.

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.completion import ChunkChoice
     from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.engine.contract.generation import Caller, GenerationRequest
+    from ovchat_server.engine.contract.engine import Caller
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.models import ServedModel
     from ovchat_server.serving.render import RenderedPrompt
 

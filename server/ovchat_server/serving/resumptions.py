@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.generation import Resumption
-from ovchat_server.grammar.formats import Reasoning, after_reasoning, either, grammar_text
+from ovchat_server.grammar.formats import Reasoning, grammar_text
+from ovchat_server.serving.reasoning import reasoned_or_not
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,17 +15,6 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
 
 NOTHING: JsonObject = {"type": "regex", "pattern": "()"}
-
-
-def reasoned_or_not(plain: JsonObject, reasoning: Reasoning | None) -> JsonObject:
-    """Return the format of text that may hold calls, after reasoning or instead of it.
-
-    What looks like a call inside the reasoning is held to nothing.
-    """
-    if reasoning is None:
-        return plain
-    reasoned = after_reasoning(plain, reasoning)
-    return either(plain, reasoned) if reasoning.opened else reasoned
 
 
 def resumptions(

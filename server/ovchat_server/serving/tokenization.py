@@ -16,13 +16,14 @@ from ovchat_server.api.tokenization import (
     TokenSequence,
 )
 from ovchat_server.serving.deadline import Deadline
+from ovchat_server.serving.models import ServedModel
 from ovchat_server.serving.render import render_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ovchat_server.api.tokenization import DetokenizeRequest, TokenizeRequest
-    from ovchat_server.serving.models import ModelRegistry, ServedModel
+    from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
@@ -56,7 +57,7 @@ class Tokenization:
             ModelNotFoundError: There is no such model.
             InvalidRequestError: The model cannot pad, or its template refuses the messages.
         """
-        model = self._models.get(request.model)
+        model = self._models.get_as(ServedModel, request.model)
         return await self._run(partial(_tokenize, model, request))
 
     async def detokenize(self, request: DetokenizeRequest) -> str:
@@ -66,7 +67,7 @@ class Tokenization:
             ModelNotFoundError: There is no such model.
             InvalidRequestError: Some ids are not of the model's vocabulary.
         """
-        tokenizer = self._models.get(request.model).files.tokenizer
+        tokenizer = self._models.get_as(ServedModel, request.model).files.tokenizer
         return await self._run(partial(_detokenize, tokenizer, request.tokens))
 
     async def _run(self, work: Callable[[], T]) -> T:

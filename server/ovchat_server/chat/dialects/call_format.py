@@ -119,6 +119,16 @@ class CallFormat:
         return (self, *self.also)
 
 
+def named_call(before: str, after: str, end: str) -> Callable[[CalledTool], JsonObject]:
+    """Return what writes calls as a name and arguments, with texts around and between them."""
+
+    def call(tool: CalledTool) -> JsonObject:
+        begin = f"{before}{tool.name}{after}"
+        return {"type": "tag", "begin": begin, "content": tool.arguments, "end": end}
+
+    return call
+
+
 def regex_format(pattern: str) -> JsonObject:
     """The format of what matches `pattern`."""
     return {"type": "regex", "pattern": pattern}

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
+from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
 from ovchat_server.chat.dialects.sections import SectionParser
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 SECTION, SECTION_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
@@ -54,27 +53,15 @@ class DeepSeekParser(SectionParser):
         call.end()
 
 
-def _named_call(tool: CalledTool) -> JsonObject:
-    return {
-        "type": "tag",
-        "begin": f"{CALL}{tool.name}{SEPARATOR}",
-        "content": tool.arguments,
-        "end": CALL_END,
-    }
-
-
-def _fenced_call(tool: CalledTool) -> JsonObject:
-    return {
-        "type": "tag",
-        "begin": f"{CALL}function{SEPARATOR}{tool.name}\n{FENCE}\n",
-        "content": tool.arguments,
-        "end": f"\n{FENCE_END}{CALL_END}",
-    }
-
-
-NAMED = CallFormat(_named_call, opening=SECTION, separator="", closing=SECTION_END, trigger=TRIGGER)
+NAMED = CallFormat(
+    named_call(CALL, SEPARATOR, CALL_END),
+    opening=SECTION,
+    separator="",
+    closing=SECTION_END,
+    trigger=TRIGGER,
+)
 FENCED = CallFormat(
-    _fenced_call,
+    named_call(f"{CALL}function{SEPARATOR}", f"\n{FENCE}\n", f"\n{FENCE_END}{CALL_END}"),
     opening=SECTION,
     separator="\n",
     closing=SECTION_END,

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
+from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.json_text import is_scalar, quoted
 from ovchat_server.chat.dialects.markup import MarkupParser
@@ -19,7 +19,6 @@ from ovchat_server.grammar.arguments import ArgumentNotation
 from ovchat_server.grammar.notation import quoting_notation
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Source, Steps
 
 OPEN, CLOSE, QUOTE = "<|tool_call>", "<tool_call|>", '<|"|>'
@@ -84,19 +83,15 @@ _NOTATION = quoting_notation(QUOTE, lambda key: re.fullmatch(r"[^:,{}\[\]<>\s]+"
 _ARGUMENTS = ArgumentNotation(_NOTATION, _NOTATION.key, after=":", comma=",")
 
 
-def _call(tool: CalledTool) -> JsonObject:
-    return {
-        "type": "tag",
-        "begin": f"{OPEN}{CALL}{tool.name}{{",
-        "content": tool.arguments,
-        "end": f"}}{CLOSE}",
-    }
-
-
 DIALECT = ToolDialect(
     "gemma",
     GemmaParser,
     recognised=lambda template: OPEN + CALL in template or FUNCTION_OPEN in template,
     special_tokens=(OPEN, CLOSE, QUOTE, FUNCTION_OPEN, FUNCTION_CLOSE, FUNCTION_QUOTE),
-    format=CallFormat(_call, separator="", trigger=OPEN, arguments=_ARGUMENTS.grammar),
+    format=CallFormat(
+        named_call(f"{OPEN}{CALL}", "{", f"}}{CLOSE}"),
+        separator="",
+        trigger=OPEN,
+        arguments=_ARGUMENTS.grammar,
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
+from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
@@ -15,7 +15,6 @@ from ovchat_server.grammar.notation import JSON_WORDS, json_notation
 from ovchat_server.grammar.text_values import tagged
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -69,19 +68,10 @@ _ARGUMENTS = ArgumentNotation(
 )
 
 
-def _call(tool: CalledTool) -> JsonObject:
-    return {
-        "type": "tag",
-        "begin": f"{OPEN}{tool.name}\n",
-        "content": tool.arguments,
-        "end": CLOSE,
-    }
-
-
 DIALECT = ToolDialect(
     "glm",
     GlmParser,
     recognised=lambda template: KEY in template,
     special_tokens=(OPEN, CLOSE, KEY, KEY_END, VALUE, VALUE_END),
-    format=CallFormat(_call, trigger=OPEN, arguments=_ARGUMENTS.grammar),
+    format=CallFormat(named_call(OPEN, "\n", CLOSE), trigger=OPEN, arguments=_ARGUMENTS.grammar),
 )

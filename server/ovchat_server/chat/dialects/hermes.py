@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CallFormat
-from ovchat_server.chat.dialects.json_calls import call_format, read_call
+from ovchat_server.chat.dialects.json_calls import json_call, read_call
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
 
@@ -39,5 +38,5 @@ DIALECT = ToolDialect(
     HermesParser,
     recognised=lambda template: OPEN in template,
     special_tokens=(OPEN, CLOSE),
-    format=CallFormat(partial(call_format, before=f"{OPEN}\n", after=f"\n{CLOSE}"), trigger=OPEN),
+    format=CallFormat(json_call(f"{OPEN}\n", after=f"\n{CLOSE}"), trigger=OPEN),
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.call_format import CallFormat
+from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_text import read_text, read_value
 from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.call_format import CalledTool
     from ovchat_server.chat.dialects.markup import Call, MarkupParser
@@ -123,29 +125,23 @@ def read_list(parser: MarkupParser) -> Steps[None]:
         raise DamagedError
 
 
-def call_format(
-    tool: CalledTool, *, before: str = "", arguments: str = "arguments", after: str = ""
-) -> JsonObject:
-    """The format of a call that `read_call` reads.
+def json_call(
+    before: str = "", arguments: str = "arguments", after: str = ""
+) -> Callable[[CalledTool], JsonObject]:
+    """Return what writes calls that `read_call` reads.
 
     Args:
-        tool: What is called.
-        before: What stands before it.
+        before: What stands before one.
         arguments: What its arguments are called.
         after: What stands behind it.
     """
-    return {
-        "type": "tag",
-        "begin": f'{before}{{"name": "{tool.name}", "{arguments}": ',
-        "content": tool.arguments,
-        "end": f"}}{after}",
-    }
+    return named_call(f'{before}{{"name": "', f'", "{arguments}": ', f"}}{after}")
 
 
 def list_format(opening: str, closing: str, trigger: str, *also: CallFormat) -> CallFormat:
     """Return the format of calls that `read_list` reads."""
     return CallFormat(
-        call_format,
+        json_call(),
         f"{opening}[",
         separator=", ",
         closing=f"]{closing}",

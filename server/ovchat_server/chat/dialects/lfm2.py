@@ -8,7 +8,7 @@ from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CallFormat
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_tagged_calls
-from ovchat_server.chat.dialects.python_format import ARGUMENTS, python_call
+from ovchat_server.chat.dialects.python_format import ARGUMENTS, PYTHON_CALL
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -33,7 +33,7 @@ DIALECT = ToolDialect(
     recognised=lambda template: OPEN in template or "<|tool_list_start|>" in template,
     special_tokens=(OPEN, CLOSE),
     format=CallFormat(
-        python_call,
+        PYTHON_CALL,
         opening=f"{OPEN}[",
         separator=", ",
         closing=f"]{CLOSE}",

@@ -5,12 +5,11 @@ Calls of the tools that the models were trained with are Python: `brave_search.c
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CallFormat
-from ovchat_server.chat.dialects.json_calls import call_format, read_call
+from ovchat_server.chat.dialects.json_calls import json_call, read_call
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_python_call
 
@@ -56,5 +55,5 @@ DIALECT = ToolDialect(
     ),
     special_tokens=(TAG,),
     # Without the tag, which is for tools of their own. An answer in JSON begins like a call.
-    format=CallFormat(partial(call_format, arguments="parameters"), separator="; "),
+    format=CallFormat(json_call(arguments="parameters"), separator="; "),
 )

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
+from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
@@ -17,7 +17,6 @@ from ovchat_server.grammar.notation import PYTHON_WORDS, excluding, python_notat
 from ovchat_server.grammar.text_values import TextNotation
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 FUNCTION, FUNCTION_END = '<function name="', "</function>"
@@ -97,18 +96,10 @@ _ARGUMENTS = ArgumentNotation(
 )
 
 
-def _call(tool: CalledTool) -> JsonObject:
-    return {
-        "type": "tag",
-        "begin": f'{FUNCTION}{tool.name}">',
-        "content": tool.arguments,
-        "end": FUNCTION_END,
-    }
-
-
+_CALL = named_call(FUNCTION, '">', FUNCTION_END)
 DIALECT = ToolDialect(
     "minicpm",
     MiniCpmParser,
     recognised=lambda template: FUNCTION in template and PARAMETER in template,
-    format=CallFormat(_call, trigger=FUNCTION, arguments=_ARGUMENTS.grammar),
+    format=CallFormat(_CALL, trigger=FUNCTION, arguments=_ARGUMENTS.grammar),
 )

@@ -16,7 +16,7 @@ from ovchat_server.chat.dialects.call_format import (
     sequence_format,
 )
 from ovchat_server.chat.dialects.json_calls import (
-    call_format,
+    json_call,
     read_arguments,
     read_list,
     read_name,
@@ -67,7 +67,7 @@ def _listed_call(tool: CalledTool) -> JsonObject:
     """Return the format of a call with or without its id."""
     rest = regex_format(r'(, "id": "[A-Za-z0-9]{9}")?')
     content = sequence_format(tool.arguments, rest)
-    return {**call_format(tool), "content": content}
+    return {**json_call()(tool), "content": content}
 
 
 def _named_call(tool: CalledTool) -> JsonObject:

@@ -8,7 +8,7 @@ from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CallFormat
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_python_calls, read_tagged_calls
-from ovchat_server.chat.dialects.python_format import ARGUMENTS, python_call
+from ovchat_server.chat.dialects.python_format import ARGUMENTS, PYTHON_CALL
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -37,6 +37,6 @@ DIALECT = ToolDialect(
     special_tokens=(TAG, TAG_END),
     # Text holds brackets that begin no call.
     format=CallFormat(
-        python_call, opening="[", separator=", ", closing="]", arguments=ARGUMENTS.grammar
+        PYTHON_CALL, opening="[", separator=", ", closing="]", arguments=ARGUMENTS.grammar
     ),
 )

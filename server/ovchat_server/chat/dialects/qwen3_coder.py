@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
+from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
@@ -16,7 +16,6 @@ from ovchat_server.grammar.notation import PYTHON_WORDS, json_notation
 from ovchat_server.grammar.text_values import tagged
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -65,19 +64,11 @@ _ARGUMENTS = ArgumentNotation(
 )
 
 
-def _call(tool: CalledTool) -> JsonObject:
-    return {
-        "type": "tag",
-        "begin": f"{OPEN}\n{FUNCTION}{tool.name}>\n",
-        "content": tool.arguments,
-        "end": f"{FUNCTION_END}\n{CLOSE}",
-    }
-
-
+_CALL = named_call(f"{OPEN}\n{FUNCTION}", ">\n", f"{FUNCTION_END}\n{CLOSE}")
 DIALECT = ToolDialect(
     "qwen3_coder",
     Qwen3CoderParser,
     recognised=lambda template: OPEN in template and FUNCTION in template,
     special_tokens=(OPEN, CLOSE),
-    format=CallFormat(_call, trigger=OPEN, arguments=_ARGUMENTS.grammar),
+    format=CallFormat(_CALL, trigger=OPEN, arguments=_ARGUMENTS.grammar),
 )

@@ -6,15 +6,16 @@ import asyncio
 import math
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ovchat_server.api.errors import OverloadedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ovchat_server.engine.client.generation_stream import EngineGeneration
-    from ovchat_server.engine.contract.generation import Caller
+    from ovchat_server.engine.contract.engine import Caller
+
+T = TypeVar("T")
 
 # Requests whose first places tell how fast the line moves, and the longest wait that is advised.
 REMEMBERED_PLACES = 32
@@ -22,41 +23,42 @@ LONGEST_ADVICE = 60.0
 
 
 @dataclass(slots=True, eq=False)
-class _Entry:
-    """A request that waits.
+class _Entry(Generic[T]):
+    """Requests that belong together, some of which wait.
 
     Attributes:
-        waiting: Those of its sequences that do.
-        timer: Of its patience; None: one of its sequences has run.
+        stream: Where their outputs go.
+        waiting: The ids of those that do.
+        timer: Ends them; None: one of them has run.
     """
 
-    generation: EngineGeneration
+    stream: T
     caller: Caller
     waiting: set[int]
     timer: asyncio.TimerHandle | None = field(default=None)
 
 
-class EntryQueue:
+class AdmissionQueue(Generic[T]):
     """Knows who waits; refuses those who would be too many, and those who wait too long."""
 
     def __init__(
         self,
-        most: int,
-        patience: float,
-        refuse: Callable[[EngineGeneration, OverloadedError], None],
+        max_waiting: int,
+        timeout: float,
+        refuse: Callable[[T, OverloadedError], None],
     ) -> None:
         """Nobody waits.
 
         Args:
-            most: Sequences that may. A request is let in whole.
-            patience: Seconds that each request waits for its first place.
-            refuse: Ends a request that waits.
+            max_waiting: Requests that may. Those that belong together are let in whole.
+            timeout: Seconds that they wait until the first of them has a place.
+            refuse: Ends those that wait, by their stream.
         """
-        self._most = most
-        self._patience = patience
+        self._max_waiting = max_waiting
+        self._timeout = timeout
         self._refuse = refuse
-        # By the ids of the sequences that wait.
-        self._entries: dict[int, _Entry] = {}
+        # By the ids of the requests that wait.
+        self._entries: dict[int, _Entry[T]] = {}
         # When requests got their first places, since somebody waited last.
         self._places: deque[float] = deque(maxlen=REMEMBERED_PLACES)
 
@@ -66,25 +68,25 @@ class EntryQueue:
         Raises:
             OverloadedError: So it is.
         """
-        if len(self._entries) >= self._most and self._greedier(caller) is None:
+        if len(self._entries) >= self._max_waiting and self._greedier(caller) is None:
             raise self._full()
 
-    def enter(self, generation: EngineGeneration, caller: Caller, sequences: Iterable[int]) -> None:
-        """A request comes. If there are too many, the last of the greediest client goes.
+    def enter(self, stream: T, caller: Caller, requests: Iterable[int]) -> None:
+        """Let requests wait. If there are too many, the last of the greediest client go.
 
         Raises:
-            OverloadedError: It is that client's.
+            OverloadedError: These are that client's.
         """
         self.check(caller)
-        if len(self._entries) >= self._most and (other := self._greedier(caller)):
+        if len(self._entries) >= self._max_waiting and (other := self._greedier(caller)):
             self._turn_away(other, self._full())
-        entry = _Entry(generation, caller, {*sequences})
+        entry = _Entry(stream, caller, {*requests})
         loop = asyncio.get_running_loop()
-        entry.timer = loop.call_later(self._patience, self._time_out, entry)
+        entry.timer = loop.call_later(self._timeout, self._time_out, entry)
         self._entries |= dict.fromkeys(entry.waiting, entry)
 
     def has_place(self, identifier: int) -> None:
-        """A sequence runs for the first time."""
+        """A request runs for the first time."""
         entry = self._entries.get(identifier)
         if entry and entry.timer:
             entry.timer.cancel()
@@ -93,7 +95,7 @@ class EntryQueue:
         self.leave(identifier)
 
     def leave(self, identifier: int) -> None:
-        """A sequence waits no more, if it did."""
+        """A request waits no more, if it did."""
         entry = self._entries.pop(identifier, None)
         if entry is None:
             return
@@ -104,12 +106,12 @@ class EntryQueue:
             # What was idle between two rushes is no pace.
             self._places.clear()
 
-    def _greedier(self, caller: Caller) -> _Entry | None:
+    def _greedier(self, caller: Caller) -> _Entry[T] | None:
         """The last request of who goes behind `caller`: by its priority, or by all it has here."""
         waiting = {id(entry): entry for entry in self._entries.values() if entry.timer}
         here = Counter(entry.caller.client for entry in self._entries.values())
 
-        def greed(entry: _Entry) -> tuple[int, int]:
+        def greed(entry: _Entry[T]) -> tuple[int, int]:
             return entry.caller.priority, here[entry.caller.client]
 
         # Of several the last one that came.
@@ -118,14 +120,14 @@ class EntryQueue:
             return other
         return None
 
-    def _time_out(self, entry: _Entry) -> None:
-        message = f"The model is overloaded: no place in {self._patience:g} s. Try again later."
+    def _time_out(self, entry: _Entry[T]) -> None:
+        message = f"The model is overloaded: no place in {self._timeout:g} s. Try again later."
         self._turn_away(entry, OverloadedError(message, retry_after=self._advice()))
 
-    def _turn_away(self, entry: _Entry, error: OverloadedError) -> None:
+    def _turn_away(self, entry: _Entry[T], error: OverloadedError) -> None:
         for identifier in [*entry.waiting]:
             self.leave(identifier)
-        self._refuse(entry.generation, error)
+        self._refuse(entry.stream, error)
 
     def _full(self) -> OverloadedError:
         message = (

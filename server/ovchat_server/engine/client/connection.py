@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from ovchat_server.engine.client.spawn import start_child
 from ovchat_server.engine.contract.frames import FrameReader, encode
-from ovchat_server.engine.contract.generation_messages import (
-    GenerationLimits,
-    SequenceOutput,
-    SequenceRequest,
-    generation_wire,
+from ovchat_server.engine.contract.messages import (
+    Cancel,
+    Failed,
+    IsolatedRun,
+    LimitsT,
+    OutputT,
+    Ready,
+    Report,
+    RequestT,
+    Start,
 )
-from ovchat_server.engine.contract.messages import Cancel, Failed, IsolatedRun, Ready, Report, Start
 
 if TYPE_CHECKING:
     import socket
+    from typing import Self
 
     from ovchat_server.api.models import EngineLoad
     from ovchat_server.engine.client.live_requests import LiveRequests
+    from ovchat_server.engine.contract.messages import Wire
     from ovchat_server.engine.contract.spec import EngineSpec
 
 READ_SIZE = 1 << 20
@@ -35,7 +41,7 @@ class EngineDiedError(Exception):
     """The engine process ended; the message says how, for an operator."""
 
 
-class EngineClient:
+class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
     """Starts one engine process, speaks to it, and ends it.
 
     The process is alive from `start` to `close`, or until it dies: then `died` says so.
@@ -45,20 +51,21 @@ class EngineClient:
         self,
         process: asyncio.subprocess.Process,
         connection: socket.socket,
-        live: LiveRequests,
+        wire: Wire[RequestT, OutputT, LimitsT],
+        live: LiveRequests[RequestT, OutputT],
     ) -> None:
         """Speak to `process` over `connection`; use `start`."""
+        self._wire = wire
         self._live = live
         self._process = process
         self._connection = connection
         loop = asyncio.get_running_loop()
         self._frames = FrameReader()
         self._gone: asyncio.Future[None] = loop.create_future()
-        self._ready: asyncio.Future[Ready[GenerationLimits]] = loop.create_future()
+        self._ready: asyncio.Future[Ready[LimitsT]] = loop.create_future()
         self._unsent = bytearray()
         self._failure = ""
         self._load: EngineLoad | None = None
-        self._wire = generation_wire()
         # Commands that it was sent, and since when it owes an answer: to one of them, or because
         # it said that it goes on.
         self._sent = 0
@@ -67,18 +74,23 @@ class EngineClient:
         loop.add_reader(connection, self._read)
 
     @classmethod
-    async def start(cls, spec: EngineSpec, live: LiveRequests) -> EngineClient:
+    async def start(
+        cls,
+        spec: EngineSpec,
+        wire: Wire[RequestT, OutputT, LimitsT],
+        live: LiveRequests[RequestT, OutputT],
+    ) -> Self:
         """Start a process that loads `spec`, to work on `live`. It is not ready yet."""
-        client = cls(*await start_child("ovchat_server.engine.process.main"), live)
-        client._write(encode(spec))
-        return client
+        self = cls(*await start_child("ovchat_server.engine.process.main"), wire, live)
+        self._write(encode(spec))
+        return self
 
     @property
     def load(self) -> EngineLoad | None:
         """How full it said it was; None: it is not ready, or gone."""
         return self._load
 
-    async def ready(self) -> Ready[GenerationLimits]:
+    async def ready(self) -> Ready[LimitsT]:
         """Wait until the model is loaded; what it can hold.
 
         Raises:
@@ -116,7 +128,7 @@ class EngineClient:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    def send(self, command: Start[SequenceRequest] | Cancel) -> None:
+    def send(self, command: Start[RequestT] | Cancel) -> None:
         """Tell the process something; one that is gone is told nothing."""
         if not self._gone.done():
             self._sent += 1
@@ -183,9 +195,7 @@ class EngineClient:
             # Nobody may be waiting for it.
             self._ready.exception()
 
-    def _deliver(
-        self, event: Report[SequenceOutput] | Ready[GenerationLimits] | Failed | IsolatedRun
-    ) -> None:
+    def _deliver(self, event: Report[OutputT] | Ready[LimitsT] | Failed | IsolatedRun) -> None:
         match event:
             case Report(load=load):
                 self._load = load
@@ -193,7 +203,7 @@ class EngineClient:
                 self._owes_since = asyncio.get_running_loop().time() if owes else None
                 self._live.deliver(event)
             case IsolatedRun(id=identifier):
-                self._live.try_alone(identifier)
+                self._live.isolate(identifier)
             case Ready(load=load):
                 self._load = load
                 self._ready.set_result(event)

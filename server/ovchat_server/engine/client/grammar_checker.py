@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from ovchat_server.engine.contract.spec import EngineSpec
+    from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 READ_SIZE = 1 << 16
 CACHED_VERDICTS = 4096
@@ -66,7 +66,7 @@ class _Check:
 class GrammarSandbox:
     """Checks grammars for one model, and caches verdicts; "too slow" only for a while."""
 
-    def __init__(self, spec: EngineSpec, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, spec: GenerationSpec, clock: Callable[[], float] = time.monotonic) -> None:
         """Check grammars for the model of `spec`; `start` starts the process."""
         self._spec = spec
         self._clock = clock
@@ -149,10 +149,10 @@ class GrammarSandbox:
         process = await self._process()
         checked, until = Checked(DIED, last=True), math.inf
         try:
-            async with asyncio.timeout(self._spec.grammar_timeout):
+            async with asyncio.timeout(self._spec.options.grammar_timeout):
                 checked = await process.ask(grammar)
         except TimeoutError:
-            seconds = f"{self._spec.grammar_timeout:g}"
+            seconds = f"{self._spec.options.grammar_timeout:g}"
             checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
             until = self._clock() + SLOW_FOR
         except _DiedError:
@@ -202,7 +202,7 @@ class _Process:
         self._frames = FrameReader()
 
     @classmethod
-    async def start(cls, spec: EngineSpec) -> _Process:
+    async def start(cls, spec: GenerationSpec) -> _Process:
         """Start a process, and wait until it is ready.
 
         Raises:
@@ -212,7 +212,7 @@ class _Process:
         """
         self = cls(
             *await start_child(
-                "ovchat_server.engine.process.grammar_process",
+                "ovchat_server.engine.genai.grammar_process",
                 # Each thread's arena would reserve as much address space as the process may use.
                 environment={"MALLOC_ARENA_MAX": "2"},
                 # The compiler prints warnings that concern nobody.

@@ -3,59 +3,85 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-import msgspec
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ovchat_server.api.errors import InternalError
-from ovchat_server.engine.client.admission_queue import EntryQueue
-from ovchat_server.engine.client.generation_stream import EngineGeneration
-from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
-from ovchat_server.engine.contract.messages import Cancel, Start
+from ovchat_server.engine.client.admission_queue import AdmissionQueue
+from ovchat_server.engine.contract.messages import Cancel, Output, OutputT, Request, RequestT, Start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from ovchat_server.api.errors import ApiError, OverloadedError
-    from ovchat_server.engine.contract.generation import Caller, GenerationRequest
+    from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.messages import Report
 
-# Processes that may die while a request is on trial. One that dies for another reason at that
+RequestT_co = TypeVar("RequestT_co", bound=Request, covariant=True)
+OutputT_contra = TypeVar("OutputT_contra", bound=Output, contravariant=True)
+
+# Processes that may die while a request runs alone. One that dies for another reason at that
 # moment must not be enough.
 MAX_DEATHS = 3
 
 
+class ResultStream(Protocol[OutputT_contra]):
+    """Where the outputs of requests that belong together go."""
+
+    def put(self, output: OutputT_contra) -> None:
+        """Take in an output of one of them."""
+        ...
+
+    def fail(self, error: ApiError) -> None:
+        """End with an error, after what has come until now. Only the first one counts."""
+        ...
+
+
+class Progress(Protocol[RequestT_co, OutputT_contra]):
+    """A request, and how far it has come: what a kind of work knows of it."""
+
+    @property
+    def request(self) -> RequestT_co:
+        """Return the request as it was made."""
+        ...
+
+    def note(self, output: OutputT_contra) -> None:
+        """Remember what another process need not do again."""
+        ...
+
+    def remaining(self, steps: int, *, suspect: bool) -> RequestT_co:
+        """Return what another process is to do.
+
+        Args:
+            steps: Steps since the request had a place in the last process.
+            suspect: It had one when the process died.
+        """
+        ...
+
+
 @dataclass(slots=True)
-class _Live:
-    request: SequenceRequest
-    generation: EngineGeneration
-    generated: list[int] = field(default_factory=list)
-    # Steps since its place in this process, and the most that it ran for in one that died.
-    steps: int = 0
-    ran: int = 0
+class _Live(Generic[RequestT, OutputT]):
+    """A request under way.
+
+    Attributes:
+        since: Reports that had come when it got its place in this process.
+    """
+
+    progress: Progress[RequestT, OutputT]
+    stream: ResultStream[OutputT]
+    since: int = 0
     admitted: bool = False
     ended: bool = False
     cancelled: bool = False
     deaths: int = 0
 
-    def remaining(self) -> SequenceRequest:
-        """What another process is to do."""
-        self.steps, self.ran = 0, max(self.steps, self.ran)
-        return msgspec.structs.replace(
-            self.request,
-            generated=tuple(self.generated),
-            suspect=self.admitted,
-            ran=self.ran,
-        )
 
-
-class LiveRequests:
+class LiveRequests(Generic[RequestT, OutputT]):
     """Knows what each request has come to, so that another process can go on with it."""
 
     def __init__(
         self,
-        send: Callable[[Start[SequenceRequest] | Cancel], None],
+        send: Callable[[Start[RequestT] | Cancel], None],
         max_queue: int,
         max_wait: float,
         trouble: Callable[[], ApiError | None],
@@ -64,18 +90,17 @@ class LiveRequests:
 
         Args:
             send: Reaches the process, if there is one.
-            max_queue: Most sequences that may wait for their first place.
-            max_wait: Seconds that each request may.
+            max_queue: Most requests that may wait for their first place.
+            max_wait: Seconds that each of them may.
             trouble: Why nobody has a place now, if it is not for want of room.
         """
         self._send = send
         self._trouble = trouble
         self._ids = itertools.count(1)
-        self._live: dict[int, _Live] = {}
-        self._queue = EntryQueue(max_queue, max_wait, self._turn_away)
-        # Those that tell nothing before their end.
-        self._searches: set[int] = set()
-        self._trial: int | None = None
+        self._live: dict[int, _Live[RequestT, OutputT]] = {}
+        self._queue = AdmissionQueue[ResultStream[OutputT]](max_queue, max_wait, self._turn_away)
+        self._reports = 0
+        self._isolated: int | None = None
 
     def check_queue(self, caller: Caller) -> None:
         """Refuse who would wait behind too many.
@@ -85,58 +110,65 @@ class LiveRequests:
         """
         self._queue.check(caller)
 
-    def start(self, requests: Sequence[GenerationRequest], caller: Caller) -> EngineGeneration:
-        """Begin a generation.
+    def new_id(self) -> int:
+        """Return an id for a request; none comes twice."""
+        return next(self._ids)
+
+    def start(
+        self,
+        requests: Iterable[Progress[RequestT, OutputT]],
+        stream: ResultStream[OutputT],
+        caller: Caller,
+    ) -> None:
+        """Begin requests that belong together.
 
         Raises:
             OverloadedError: Too many wait already.
         """
-        sequences: dict[int, range] = {}
-        index = 0
-        for request in requests:
-            sequences[next(self._ids)] = range(index, index + request.sequences)
-            index += request.sequences
-        generation = EngineGeneration(sequences, self._cancel, self._forget)
-        started = tuple(
-            SequenceRequest(identifier, request, client=caller.client, priority=caller.priority)
-            for identifier, request in zip(sequences, requests, strict=True)
-        )
-        self._queue.enter(generation, caller, sequences)
-        self._live |= {item.id: _Live(item, generation) for item in started}
-        self._searches |= {item.id for item in started if item.generation.beams > 1}
-        self._send(Start(started))
-        return generation
+        started = {item.request.id: item for item in requests}
+        self._queue.enter(stream, caller, started)
+        self._live |= {key: _Live(item, stream, self._reports) for key, item in started.items()}
+        self._send(Start(tuple(item.request for item in started.values())))
 
-    def deliver(self, report: Report[SequenceOutput]) -> None:
+    def cancel(self, identifier: int) -> None:
+        """Give a request up; nothing more comes of it. One that is not here is no error."""
+        if live := self._live.get(identifier):
+            live.ended = live.cancelled = True
+        self._queue.leave(identifier)
+        self._send(Cancel(identifier))
+
+    def forget(self, identifier: int) -> None:
+        """Drop a request that nobody reads any more."""
+        del self._live[identifier]
+        self._queue.leave(identifier)
+
+    def deliver(self, report: Report[OutputT]) -> None:
         """Hand out what a step brought."""
         for identifier in report.admitted:
             if live := self._live.get(identifier):
-                live.admitted = True
+                live.admitted, live.since = True, self._reports
                 self._queue.has_place(identifier)
-        for identifier in self._searches:
-            live = self._live[identifier]
-            live.steps += live.admitted
+        self._reports += 1
         for output in report.outputs:
             # Else it was cancelled while the output was on its way.
             if (live := self._live.get(output.id)) and not live.cancelled:
-                if live.request.generation.beams == 1:
-                    live.generated += output.tokens
+                live.progress.note(output)
                 live.ended = live.ended or output.finish is not None
-                live.generation.put(output)
+                live.stream.put(output)
 
-    def try_alone(self, identifier: int | None) -> None:
-        """The process begins with a suspect: should it die, it was that one. None: it is none."""
-        self._trial = identifier
+    def isolate(self, identifier: int | None) -> None:
+        """A suspect runs alone now: should the process die, it was that one. None: none does."""
+        self._isolated = identifier
 
     def process_died(self) -> None:
-        """What it worked on waits for the next one, but for who made it die."""
-        suspect = self._live.get(self._trial) if self._trial is not None else None
-        self._trial = None
+        """Keep what it worked on for the next one, but for who made it die."""
+        suspect = self._live.get(self._isolated) if self._isolated is not None else None
+        self._isolated = None
         if suspect:
             suspect.deaths += 1
             if suspect.deaths == MAX_DEATHS:
                 suspect.ended = True
-                suspect.generation.fail(
+                suspect.stream.fail(
                     InternalError(
                         "The model's engine died of this request several times; "
                         "it is not tried again."
@@ -146,29 +178,23 @@ class LiveRequests:
     def resume(self) -> None:
         """Hand everything to a new process."""
         going_on = (live for live in self._live.values() if not live.ended)
-        for _, together in itertools.groupby(going_on, lambda live: id(live.generation)):
-            self._send(Start(tuple(live.remaining() for live in together)))
+        for _, together in itertools.groupby(going_on, lambda live: id(live.stream)):
+            self._send(Start(tuple(map(self._remaining, together))))
 
     def fail(self, error: Callable[[], ApiError]) -> None:
         """Give everything up."""
         for live in self._live.values():
             live.ended = True
-            live.generation.fail(error())
+            live.stream.fail(error())
 
-    def _cancel(self, identifier: int) -> None:
-        if live := self._live.get(identifier):
-            live.ended = live.cancelled = True
-        self._queue.leave(identifier)
-        self._send(Cancel(identifier))
+    def _remaining(self, live: _Live[RequestT, OutputT]) -> RequestT:
+        steps = self._reports - live.since if live.admitted else 0
+        live.since = self._reports
+        return live.progress.remaining(steps, suspect=live.admitted)
 
-    def _forget(self, identifier: int) -> None:
-        del self._live[identifier]
-        self._searches.discard(identifier)
-        self._queue.leave(identifier)
-
-    def _turn_away(self, generation: EngineGeneration, error: OverloadedError) -> None:
+    def _turn_away(self, stream: ResultStream[OutputT], error: OverloadedError) -> None:
         """End what waited in vain."""
         for identifier, live in self._live.items():
-            if live.generation is generation:
-                self._cancel(identifier)
-        generation.fail(self._trouble() or error)
+            if live.stream is stream:
+                self.cancel(identifier)
+        stream.fail(self._trouble() or error)

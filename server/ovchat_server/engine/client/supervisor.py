@@ -4,56 +4,69 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
-from ovchat_server.engine.client.connection import EngineClient, EngineDiedError
-from ovchat_server.engine.client.grammar_checker import GrammarSandbox
+from ovchat_server.backoff import Backoff
+from ovchat_server.engine.client.connection import EngineConnection, EngineDiedError
 from ovchat_server.engine.client.live_requests import LiveRequests
-from ovchat_server.engine.contract.generation import ANONYMOUS, EngineStatus
+from ovchat_server.engine.contract.engine import EngineStatus
+from ovchat_server.engine.contract.messages import Capabilities, LimitsT, OutputT, RequestT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from ovchat_server.engine.contract.generation import Caller, Generation, GenerationRequest
-    from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.contract.messages import Cancel, Start
+    from ovchat_server.engine.contract.messages import Cancel, Ready, Start, Wire
     from ovchat_server.engine.contract.spec import EngineSpec
 
-# Seconds between a death and the next start: doubled every time, back to the first once
-# the model was loaded.
-FIRST_DELAY = 0.25
-LONGEST_DELAY = 30.0
-# Starts in a row that may come to nothing before those who wait for one are told, and seconds
-# that they wait at least: a machine may be out of memory for a moment.
+# Starts in a row that may come to nothing before those who wait for one fail, and seconds that
+# they wait at least: a machine may be out of memory for a moment.
 MAX_FAILED_STARTS = 5
-PATIENCE = 60.0
+RESTART_TIMEOUT = 60.0
 
 logger = logging.getLogger(__name__)
 
 
-class EngineSupervisor:
-    """An engine that is restarted when it dies.
+class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
+    """An engine that is restarted when it dies, with the requests that are under way.
 
-    Starts with `start`, ends with `close`. Every change of state is told to `on_change`.
+    Runs from `start` to `close`. `on_change` is called after every change of state.
+
+    Attributes:
+        live: The requests under way.
+        ready: What the engine said when it was loaded last; None: it never was.
     """
 
-    def __init__(self, spec: EngineSpec, on_change: Callable[[], None]) -> None:
-        """Supervise the engine of `spec`; `on_change` is called in the event loop."""
+    def __init__(
+        self,
+        spec: EngineSpec,
+        wire: Wire[RequestT, OutputT, LimitsT],
+        on_change: Callable[[], None],
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Supervise the engine of a spec.
+
+        Args:
+            spec: What to start.
+            wire: Decodes what it sends.
+            on_change: Called in the event loop.
+            backoff: Delays restarts.
+        """
+        options = spec.options
+        self.live: LiveRequests[RequestT, OutputT] = LiveRequests(
+            self._send, options.max_queue, options.max_queue_wait, self._trouble
+        )
+        self.ready: Ready[LimitsT] | None = None
         self._spec = spec
-        self._sandbox = GrammarSandbox(spec)
+        self._wire = wire
         self._on_change = on_change
+        self._backoff = backoff or Backoff()
         self._state = ModelState.LOADING
         self._reason = "it is being loaded"
-        self._context_length = 0
-        self._search_lengths: tuple[int, ...] = ()
-        self._sees_logits = True
-        self._client: EngineClient | None = None
+        self._connection: EngineConnection[RequestT, OutputT, LimitsT] | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
-        self._delay = FIRST_DELAY
-        self._live = LiveRequests(self._send, spec.max_queue, spec.max_queue_wait, self._trouble)
         # Starts in a row that came to nothing, and when the first of them was lost.
         self._failures = 0
         self._lost_at = 0.0
@@ -63,42 +76,28 @@ class EngineSupervisor:
         self._task = asyncio.create_task(self._run(), name=f"engine {self._spec.name}")
 
     async def close(self) -> None:
-        """End the engine and wait for its process."""
+        """End the engine and wait for its process. What is under way fails."""
         self._closing = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        self._live.fail(self._unavailable)
-        await self._sandbox.close()
+        self.live.fail(self._unavailable)
 
     @property
     def status(self) -> EngineStatus:
-        """How the engine is doing now."""
-        load = self._client.load if self._client else None
-        return EngineStatus(
-            state=self._state,
-            context_length=self._context_length,
-            search_lengths=self._search_lengths,
-            reason=self._reason,
-            load=load,
-            sees_logits=self._sees_logits,
-        )
+        """Return how the engine is doing now."""
+        load = self._connection.load if self._connection else None
+        capabilities = self.ready.capabilities if self.ready else Capabilities()
+        return EngineStatus(self._state, self._reason, load, capabilities)
 
-    async def check_grammar(self, grammar: str) -> str:
-        """See engine.contract.generation.Engine.check_grammar."""
-        return await self._sandbox.check(grammar)
+    def check_ready(self) -> None:
+        """Refuse to start requests while there is no engine.
 
-    def check_queue(self, caller: Caller = ANONYMOUS) -> None:
-        """See engine.contract.generation.Engine.check_queue."""
-        self._live.check_queue(caller)
-
-    def generate(
-        self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
-    ) -> Generation:
-        """See engine.contract.generation.Engine.generate."""
-        if self._state is not ModelState.READY:
-            raise self._unavailable()
-        return self._live.start(requests, caller)
+        Raises:
+            UnavailableError: There is none.
+        """
+        if trouble := self._trouble():
+            raise trouble
 
     async def _run(self) -> None:
         while not self._closing:
@@ -111,8 +110,7 @@ class EngineSupervisor:
             logger.error("engine died", extra={"model": self._spec.name, "reason": reason})
             self._change(ModelState.UNAVAILABLE, reason)
             self._give_up_at_last()
-            await asyncio.sleep(self._delay)
-            self._delay = min(self._delay * 2, LONGEST_DELAY)
+            await self._backoff.wait()
             self._change(ModelState.LOADING, f"it is being restarted after: {reason}")
 
     def _give_up_at_last(self) -> None:
@@ -120,50 +118,46 @@ class EngineSupervisor:
         if not self._failures:
             self._lost_at = now
         self._failures += 1
-        if self._failures >= MAX_FAILED_STARTS and now - self._lost_at >= PATIENCE:
-            self._live.fail(self._unavailable)
+        if self._failures >= MAX_FAILED_STARTS and now - self._lost_at >= RESTART_TIMEOUT:
+            self.live.fail(self._unavailable)
 
     async def _run_once(self) -> str:
         """Run one engine process until it dies; how it died, for an operator."""
-        client = await EngineClient.start(self._spec, self._live)
-        self._client = client
+        options = self._spec.options
+        connection = await EngineConnection.start(self._spec, self._wire, self.live)
+        self._connection = connection
         try:
-            async with asyncio.timeout(self._spec.load_timeout):
-                ready = await client.ready()
-            self._context_length = ready.limits.context_length
-            self._search_lengths = ready.limits.search_lengths
-            self._sees_logits = ready.capabilities.sees_logits
-            self._delay = FIRST_DELAY
+            async with asyncio.timeout(options.load_timeout):
+                self.ready = await connection.ready()
+            self._backoff.reset()
             self._failures = 0
-            self._live.resume()
+            self.live.resume()
             self._change(ModelState.READY, "")
-            # Later, and the first to ask would wait for it.
-            self._sandbox.start()
-            await self._watch(client)
-            self._live.process_died()
+            await self._watch(connection)
+            self.live.process_died()
             # Now, not when the process is gone: its callers know already.
             self._change(ModelState.UNAVAILABLE, "its engine process ended")
-            return await client.died()
+            return await connection.died()
         except EngineDiedError:
-            return await client.died()
+            return await connection.died()
         except TimeoutError:
-            client.kill()
-            return f"it was not loaded in {self._spec.load_timeout:g} seconds"
+            connection.kill()
+            return f"it was not loaded in {options.load_timeout:g} seconds"
         finally:
-            self._client = None
-            await client.close()
+            self._connection = None
+            await connection.close()
 
-    async def _watch(self, client: EngineClient) -> None:
+    async def _watch(self, connection: EngineConnection[RequestT, OutputT, LimitsT]) -> None:
         """Wait until the process is gone; end it where it hangs."""
-        timeout = self._spec.step_timeout
-        while not await client.disconnected(timeout / 4):
-            if client.hangs(timeout):
+        timeout = self._spec.options.step_timeout
+        while not await connection.disconnected(timeout / 4):
+            if connection.hangs(timeout):
                 logger.error("engine hangs", extra={"model": self._spec.name, "seconds": timeout})
-                client.kill()
+                connection.kill()
 
-    def _send(self, command: Start[SequenceRequest] | Cancel) -> None:
-        if self._client is not None:
-            self._client.send(command)
+    def _send(self, command: Start[RequestT] | Cancel) -> None:
+        if self._connection is not None:
+            self._connection.send(command)
 
     def _trouble(self) -> UnavailableError | None:
         return None if self._state is ModelState.READY else self._unavailable()

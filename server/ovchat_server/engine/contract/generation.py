@@ -1,4 +1,4 @@
-"""The engine as the rest of the server sees it."""
+"""An engine that generates tokens, as the rest of the server sees it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from ovchat_server.engine.contract.engine import ANONYMOUS, EngineStatus
+from ovchat_server.engine.contract.messages import Capabilities
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
     from typing import Self
 
     from ovchat_server.api.errors import ApiError
-    from ovchat_server.api.models import EngineLoad, ModelState
+    from ovchat_server.engine.contract.engine import Caller
 
 
 class TokenFinish(StrEnum):
@@ -150,22 +153,6 @@ class GenerationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """Who wants a generation.
-
-    Attributes:
-        client: A name for them: clients take turns. "": nobody in particular.
-        priority: Lower goes first (vLLM).
-    """
-
-    client: str = ""
-    priority: int = 0
-
-
-ANONYMOUS = Caller()
-
-
-@dataclass(frozen=True, slots=True)
 class PromptScore:
     """How likely the model found a token of a prompt, behind those before it.
 
@@ -203,25 +190,22 @@ class GeneratedTokens:
     prompt: tuple[PromptScore, ...] = ()
 
 
+# Those that an engine is taken to have until it was loaded once.
+USUAL_CAPABILITIES = Capabilities(sees_logits=True)
+
+
 @dataclass(frozen=True, slots=True)
-class EngineStatus:
-    """How an engine is doing.
+class GenerationStatus(EngineStatus):
+    """How an engine that generates tokens is doing.
 
     Attributes:
         context_length: Most tokens of prompt and answer together; 0 until loaded once.
         search_lengths: The same for each sequence of a beam search: of width 1, 2 and so on.
-        reason: Why it does not answer, for an operator; "" where it does.
-        load: None while there is no engine.
-        sees_logits: It can change logits and tell the likeliest tokens. Its device cannot
-            otherwise (engine.genai.hooked_model).
     """
 
-    state: ModelState
-    context_length: int
+    capabilities: Capabilities = USUAL_CAPABILITIES
+    context_length: int = 0
     search_lengths: tuple[int, ...] = ()
-    reason: str = ""
-    load: EngineLoad | None = None
-    sees_logits: bool = True
 
 
 class Generation(Protocol):
@@ -266,12 +250,12 @@ class Generation(Protocol):
         ...
 
 
-class Engine(Protocol):
+class GenerationEngine(Protocol):
     """Generates tokens, many sequences at once."""
 
     @property
-    def status(self) -> EngineStatus:
-        """How the engine is doing now."""
+    def status(self) -> GenerationStatus:
+        """Return how the engine is doing now."""
         ...
 
     async def check_grammar(self, grammar: str) -> str:

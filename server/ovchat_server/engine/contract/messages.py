@@ -84,6 +84,9 @@ class Capabilities(msgspec.Struct, frozen=True):
     adapters: bool = False
 
 
+NO_CAPABILITIES = Capabilities()
+
+
 class Ready(msgspec.Struct, Generic[LimitsT], frozen=True, tag="ready"):
     """The model is loaded.
 

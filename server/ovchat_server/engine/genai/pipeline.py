@@ -12,6 +12,8 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
+from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
+from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.genai.cache_salt import CacheSalt
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, structured, vocabulary_size
 from ovchat_server.engine.genai.hooked_model import hooked_model
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.contract.spec import EngineSpec
+    from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 # Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
@@ -122,7 +124,7 @@ class GenaiBeamSearchHandle(GenaiHandle):
 class GenaiPipeline:
     """A loaded model; implements engine.scheduling.steps.Pipeline."""
 
-    def __init__(self, spec: EngineSpec) -> None:
+    def __init__(self, spec: GenerationSpec) -> None:
         """Load the model, and run it once: the first step allocates the KV cache.
 
         Raises:
@@ -133,11 +135,12 @@ class GenaiPipeline:
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
         self._cache_salt = CacheSalt()
-        self._pipeline, self.sees_logits = self._load(spec)
+        self._pipeline, self.capabilities = self._load(spec)
         # Not the requests' ids: slices of prompts have none.
         self._ids = itertools.count()
         self.vocabulary_size = vocabulary_size(spec.path)
-        self.block_size = GPU_BLOCK_SIZE if spec.device.startswith("GPU") else CPU_BLOCK_SIZE
+        on_gpu = spec.options.device.startswith("GPU")
+        self.block_size = GPU_BLOCK_SIZE if on_gpu else CPU_BLOCK_SIZE
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
         # Measures how the process grows, so after the KV cache was allocated.
@@ -179,27 +182,28 @@ class GenaiPipeline:
         """Run the model once over all sequences."""
         self._logits.seen = False
         self._pipeline.step()
-        if not self.sees_logits:
+        if not self.capabilities.sees_logits:
             self._logits.assume()
 
     def text(self, tokens: Sequence[int]) -> str:
         """Return tokens as text, with special tokens."""
         return str(self._tokenizer.decode([*tokens], skip_special_tokens=False))
 
-    def _load(self, spec: EngineSpec) -> tuple[genai.ContinuousBatchingPipeline, bool]:
-        """Return the model in a pipeline, and whether its logits can be seen."""
-        cache = str(spec.properties.get("CACHE_DIR", ""))
-        with hooked_model(spec.path, spec.device, cache) as hooked:
+    def _load(self, spec: GenerationSpec) -> tuple[genai.ContinuousBatchingPipeline, Capabilities]:
+        """Return the model in a pipeline, and what it can do."""
+        options = spec.options
+        cache = str(options.properties.get("CACHE_DIR", ""))
+        with hooked_model(spec.path, options.device, cache) as hooked:
             extensions = {"extensions": [logits_hook(self._logits.observe)]} if hooked else {}
             pipeline = genai.ContinuousBatchingPipeline(
                 hooked or spec.path,
                 self._tokenizer,
-                _scheduler_config(spec),
-                spec.device,
-                **spec.properties,
+                _scheduler_config(options),
+                options.device,
+                **options.properties,
                 **extensions,
             )
-        return pipeline, hooked is not None
+        return pipeline, Capabilities(sees_logits=hooked is not None)
 
     def _add(self, prompt: Sequence[int], config: genai.GenerationConfig) -> genai.GenerationHandle:
         tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
@@ -265,13 +269,13 @@ def _greedy(max_tokens: int) -> genai.GenerationConfig:
     return config
 
 
-def _scheduler_config(spec: EngineSpec) -> genai.SchedulerConfig:
+def _scheduler_config(options: GenerationOptions) -> genai.SchedulerConfig:
     config = genai.SchedulerConfig()
     # A fixed size: a cache that grows takes the machine's memory before it is full.
-    if spec.kv_blocks is not None:
-        config.num_kv_blocks = spec.kv_blocks
+    if options.kv_cache_gb is not None:
+        config.cache_size = options.kv_cache_gb
     else:
-        config.cache_size = spec.kv_cache_gb
-    config.max_num_batched_tokens = spec.max_num_batched_tokens
+        config.num_kv_blocks = options.kv_blocks or DEFAULT_KV_BLOCKS
+    config.max_num_batched_tokens = options.max_num_batched_tokens
     config.enable_prefix_caching = True
     return config

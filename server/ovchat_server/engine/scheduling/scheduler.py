@@ -52,7 +52,7 @@ class Scheduler:
         pipeline: Pipeline,
         pool: KvPool,
         budget: StepBudget,
-        on_trial: Callable[[int | None], None],
+        isolate: Callable[[int | None], None],
         compiled: Callable[[str], bool | None],
     ) -> None:
         """Schedule over a pool of KV blocks.
@@ -61,7 +61,7 @@ class Scheduler:
             pipeline: Is stepped.
             pool: Its pool.
             budget: What its steps may read.
-            on_trial: Told the id of a suspect before the first step that it takes part in, and
+            isolate: Reports the id of a suspect before the first step that it takes part in, and
                 None when it is no suspect any more, or gone.
             compiled: As ResumeGrammars'.
         """
@@ -75,7 +75,7 @@ class Scheduler:
         self._cancelled = CancelledSequences()
         self._refused: list[SequenceOutput] = []
         self._admitted: list[int] = []
-        self._on_trial = on_trial
+        self._isolate = isolate
         self._resume_grammars = ResumeGrammars(pipeline.text, compiled)
         self._admission = Admission(self._pool, self._waiting, self._resume_grammars)
         self._peak_batch_size = 0
@@ -149,7 +149,7 @@ class Scheduler:
         collected = [outputs for item in self._running[::-1] if (outputs := self._collect(item))]
         if self._waiting.suspects:
             for sequence in [item for item in self._running if not item.suspect]:
-                # It was on trial, and makes room for the next.
+                # It ran alone, and makes room for the next.
                 self._preempt_one(sequence)
         refused, self._refused = self._refused, []
         admitted, self._admitted = self._admitted, []
@@ -191,7 +191,7 @@ class Scheduler:
             sequence.has_run = True
             self._admitted.append(request.id)
         if sequence.suspect:
-            self._on_trial(request.id)
+            self._isolate(request.id)
 
     def _begin(self) -> None:
         """Have prompts read, and add the sequences whose prompts end in this step."""
@@ -240,7 +240,7 @@ class Scheduler:
         sequence.handle = None
         sequence.steps = 0
         if sequence.suspect:
-            self._on_trial(None)
+            self._isolate(None)
         # There is room again for one that waited for nothing else.
         self._resume_grammars.look_again()
 
@@ -265,7 +265,7 @@ class Scheduler:
         searched = sequence.request.generation.beams > 1 and sequence.steps > sequence.broke_at
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False
-            self._on_trial(None)
+            self._isolate(None)
         if misattributed:
             # The pipeline knows nothing of it.
             self._stop(sequence)

@@ -1,4 +1,4 @@
-"""The grammar sandbox's process: `python -m ovchat_server.engine.process.grammar_process FD`.
+"""The grammar sandbox's process: `python -m ovchat_server.engine.genai.grammar_process FD`.
 
 Compiles one grammar after the other, so that a grammar that kills the compiler kills this process,
 not the engine. It limits its memory itself; the server limits the time.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.process.grammar_thread import Compiled
+    from ovchat_server.engine.scheduling.grammar_thread import Compiled
 
 
 class Compiler(Protocol):
-    """Compiles grammars beside the steps; see engine.process.grammar_thread.GrammarThread."""
+    """Compiles grammars beside the steps; see engine.scheduling.grammar_thread.GrammarThread."""
 
     @property
     def full(self) -> bool:

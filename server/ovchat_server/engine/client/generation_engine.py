@@ -1,0 +1,138 @@
+"""An engine that generates tokens: its process, its requests, and the check of its grammars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ovchat_server.api.models import ModelState
+from ovchat_server.engine.client.generation_stream import EngineGeneration
+from ovchat_server.engine.client.grammar_checker import GrammarSandbox
+from ovchat_server.engine.client.supervisor import EngineSupervisor
+from ovchat_server.engine.contract.engine import ANONYMOUS
+from ovchat_server.engine.contract.generation import GenerationStatus
+from ovchat_server.engine.contract.generation_messages import (
+    GenerationLimits,
+    SequenceOutput,
+    SequenceRequest,
+    generation_wire,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ovchat_server.engine.client.live_requests import LiveRequests
+    from ovchat_server.engine.contract.engine import Caller
+    from ovchat_server.engine.contract.generation import Generation, GenerationRequest
+    from ovchat_server.engine.contract.generation_spec import GenerationSpec
+
+
+class SupervisedGeneration:
+    """See engine.contract.generation.GenerationEngine. Starts with `start`, ends with `close`."""
+
+    def __init__(self, spec: GenerationSpec, on_change: Callable[[], None]) -> None:
+        """Generate with the engine of `spec`; `on_change` learns of every change of state."""
+        self.supervisor: EngineSupervisor[SequenceRequest, SequenceOutput, GenerationLimits] = (
+            EngineSupervisor(spec, generation_wire(), self._changed)
+        )
+        self._sandbox = GrammarSandbox(spec)
+        self._on_change = on_change
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self.supervisor.start()
+
+    async def close(self) -> None:
+        """End the engine and wait for its processes."""
+        await self.supervisor.close()
+        await self._sandbox.close()
+
+    @property
+    def status(self) -> GenerationStatus:
+        """See engine.contract.generation.GenerationEngine."""
+        now, ready = self.supervisor.status, self.supervisor.ready
+        if ready is None:
+            return GenerationStatus(now.state, now.reason, now.load)
+        return GenerationStatus(
+            now.state,
+            now.reason,
+            now.load,
+            now.capabilities,
+            ready.limits.context_length,
+            ready.limits.search_lengths,
+        )
+
+    async def check_grammar(self, grammar: str) -> str:
+        """See engine.contract.generation.GenerationEngine."""
+        return await self._sandbox.check(grammar)
+
+    def check_queue(self, caller: Caller = ANONYMOUS) -> None:
+        """See engine.contract.generation.GenerationEngine."""
+        self.supervisor.live.check_queue(caller)
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
+    ) -> Generation:
+        """See engine.contract.generation.GenerationEngine."""
+        self.supervisor.check_ready()
+        return start_generation(self.supervisor.live, requests, caller)
+
+    def _changed(self) -> None:
+        self._on_change()
+        if self.supervisor.status.state is ModelState.READY:
+            # Later, and the first to ask would wait for it.
+            self._sandbox.start()
+
+
+def start_generation(
+    live: LiveRequests[SequenceRequest, SequenceOutput],
+    requests: Sequence[GenerationRequest],
+    caller: Caller,
+) -> EngineGeneration:
+    """Start the sequences of requests that belong together.
+
+    Raises:
+        OverloadedError: Too many wait already.
+    """
+    started: list[_Progress] = []
+    sequences: dict[int, range] = {}
+    index = 0
+    for generation in requests:
+        request = SequenceRequest(
+            live.new_id(), generation, client=caller.client, priority=caller.priority
+        )
+        started.append(_Progress(request))
+        sequences[request.id] = range(index, index + generation.sequences)
+        index += generation.sequences
+    stream = EngineGeneration(sequences, live.cancel, live.forget)
+    live.start(started, stream, caller)
+    return stream
+
+
+@dataclass(slots=True)
+class _Progress:
+    """See live_requests.Progress.
+
+    Attributes:
+        generated: Tokens so far; none of a beam search, which reports them when it ends.
+        ran: Most steps that a beam search ran for in a process that died.
+    """
+
+    request: SequenceRequest
+    generated: list[int] = field(default_factory=list)
+    ran: int = 0
+
+    def note(self, output: SequenceOutput) -> None:
+        """Remember the tokens of a sequence."""
+        if self.request.generation.beams == 1:
+            self.generated += output.tokens
+
+    def remaining(self, steps: int, *, suspect: bool) -> SequenceRequest:
+        """Return the request with what was generated; a beam search begins anew."""
+        if self.request.generation.beams > 1:
+            self.ran = max(self.ran, steps)
+        return msgspec.structs.replace(
+            self.request, generated=tuple(self.generated), suspect=suspect, ran=self.ran
+        )

@@ -1,0 +1,52 @@
+"""An engine of any kind, as the rest of the server sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ovchat_server.engine.contract.messages import NO_CAPABILITIES, Capabilities
+
+if TYPE_CHECKING:
+    from ovchat_server.api.models import EngineLoad, ModelState
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks an engine for something.
+
+    Attributes:
+        client: A name for them: clients take turns. "": nobody in particular.
+        priority: Lower goes first (vLLM).
+    """
+
+    client: str = ""
+    priority: int = 0
+
+
+ANONYMOUS = Caller()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """How an engine is doing.
+
+    Attributes:
+        reason: Why it does not answer, for an operator; "" where it does.
+        load: None while there is no engine.
+        capabilities: As the engine stated them when it was loaded last.
+    """
+
+    state: ModelState
+    reason: str = ""
+    load: EngineLoad | None = None
+    capabilities: Capabilities = NO_CAPABILITIES
+
+
+class Engine(Protocol):
+    """What answers for a model, in a process of its own."""
+
+    @property
+    def status(self) -> EngineStatus:
+        """Return how the engine is doing now."""
+        ...

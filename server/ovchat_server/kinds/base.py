@@ -1,0 +1,67 @@
+"""What a kind of models is to the composition root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ovchat_server.serving.models import Model
+    from ovchat_server.settings import ModelSettings
+
+
+class ModelSettingsError(Exception):
+    """A model's settings do not fit it; the message says which, and why."""
+
+
+class EngineProcess(Protocol):
+    """An engine that runs from `start` to `close`."""
+
+    def start(self) -> None:
+        """Begin to load the model; returns at once."""
+        ...
+
+    async def close(self) -> None:
+        """End it and wait for its processes. What is under way fails."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModel:
+    """A model, and its engine, which was not started yet."""
+
+    model: Model
+    engine: EngineProcess
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHost:
+    """What an engine is built for.
+
+    Attributes:
+        processors: Those that it may run on; none: as the server.
+        on_change: Learns of every change of its state, in the event loop.
+    """
+
+    processors: tuple[int, ...]
+    on_change: Callable[[], None]
+
+
+class ModelKind(Protocol):
+    """Builds models of one kind."""
+
+    def recognises(self, folder: Path) -> bool:
+        """Return whether a folder holds such a model."""
+        ...
+
+    def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
+        """Read a model's folder and build what serves it. Starts nothing.
+
+        Raises:
+            ModelFilesError: The folder lacks something.
+            ModelSettingsError: The settings do not fit the model.
+        """
+        ...

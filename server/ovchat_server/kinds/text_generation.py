@@ -1,0 +1,82 @@
+"""Models that generate text: chats and completions."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
+from ovchat_server.chat.prompt import PromptRenderer
+from ovchat_server.engine.client.generation_engine import SupervisedGeneration
+from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
+from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
+from ovchat_server.serving.model_files import MODEL, read_model_files
+from ovchat_server.serving.models import ServedModel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ovchat_server.chat.dialects.registry import Dialects
+    from ovchat_server.kinds.base import EngineHost
+    from ovchat_server.serving.model_files import ModelFiles
+    from ovchat_server.settings import ModelSettings
+
+
+class TextGeneration:
+    """See kinds.base.ModelKind."""
+
+    def recognises(self, folder: Path) -> bool:
+        """Return whether a folder has the file that such models are in."""
+        return (folder / MODEL).is_file()
+
+    def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
+        """Read a model's folder and build what serves it."""
+        files = read_model_files(settings.path)
+        spec = generation_spec(settings, files, host.processors)
+        engine = SupervisedGeneration(spec, host.on_change)
+        model = ServedModel(
+            id=settings.name,
+            fingerprint=_fingerprint(settings, files),
+            files=files,
+            renderer=PromptRenderer(files.template, files.tokenizer),
+            engine=engine,
+            dialects=_dialects(settings, files),
+            constrains_calls=settings.constrain_tool_calls,
+        )
+        return BuiltModel(model, engine)
+
+
+def generation_spec(
+    settings: ModelSettings, files: ModelFiles, processors: tuple[int, ...] = ()
+) -> GenerationSpec:
+    """Return what the engine process of a model is told."""
+    return GenerationSpec(
+        name=settings.name,
+        path=str(settings.path.resolve()),
+        context_length=files.context_length,
+        end_tokens=files.end_tokens,
+        # The settings without those that are not the engine's.
+        options=msgspec.convert(settings, GenerationOptions, from_attributes=True),
+        processors=processors,
+    )
+
+
+def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
+    try:
+        return choose_dialects(
+            files.template.source, settings.tool_parser, settings.reasoning_parser
+        )
+    except UnknownParserError as error:
+        raise ModelSettingsError(f"the model {settings.name!r}: {error}") from error
+
+
+def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
+    """Digest all that may change answers: files, how the engine runs, how answers are read."""
+    how = (
+        f"{settings.device}:{settings.max_num_batched_tokens}:"
+        f"{settings.tool_parser}:{settings.reasoning_parser}:"
+        f"{settings.constrain_tool_calls}:{sorted(settings.properties.items())}"
+    )
+    return "fp_" + hashlib.sha256(f"{files.digest}:{how}".encode()).hexdigest()[:12]
