@@ -44,7 +44,7 @@ def _tokenize(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[tuple[int, ..
 
 
 def _spellings(tokenizer: Tokenizer, word: str) -> Iterator[tuple[int, ...]]:
-    """Yield the tokens of a word at the beginning of a text, and after other words (vLLM)."""
+    """Yield the tokens of a word at the beginning of a text, and behind other words (vLLM)."""
     first = tuple(tokenizer.encode(word))
     if not first:
         return

@@ -118,7 +118,7 @@ def _of_choice(request: GenerationRequest, number: int, *, first: bool) -> Gener
 
 
 def _folded(seed: int) -> int:
-    """Fold a seed of 64 bits to the 32 of the engine's generator; one that fits is unchanged."""
+    """Return a seed in the 32 bits that the engine takes: itself where it fits, else a hash."""
     return seed if 0 <= seed < SEEDS else zlib.crc32(seed.to_bytes(8, "big", signed=True))
 
 

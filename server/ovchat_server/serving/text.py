@@ -55,11 +55,11 @@ class TextEndpoint:
         model: ServedModel,
         request: TextRequest,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerFormat,
+        answer_format: AnswerFormat,
     ) -> list[AssemblyOptions]:
         """Return how to assemble the choices of each prompt, behind the text that they echo."""
         options = dataclasses.replace(
-            assembly_options(model, request.generation, constrained=form.bound),
+            assembly_options(model, request.generation, constrained=answer_format.bound),
             own_alternative=True,
             token_ids=request.return_token_ids,
         )

@@ -1,4 +1,4 @@
-"""Sequences that were cancelled and are still inside the pipeline."""
+"""Cancelled sequences that are still inside the pipeline."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ if TYPE_CHECKING:
 
 
 class CancelledSequences:
-    """Cancels sequences when that is safe, and counts the blocks that they have until then.
+    """Cancels sequences when that does no harm, and counts the KV blocks they hold until then.
 
-    A prompt that is being read is read to its end first: genai hashes blocks by their tokens when
-    it begins to read. If the prompt were cancelled before its end, blocks would be found by these
-    hashes that never had the tokens (2026.4.1; block_manager.hpp, allocate).
+    A prompt that is being read is read to its end first. genai names blocks when it begins to read,
+    by the tokens that they are going to hold; blocks of a prompt that was cancelled before its end
+    would be found under these names without ever holding them (2026.4.1; block_manager.hpp,
+    allocate).
     """
 
     def __init__(self) -> None:
-        """Start without sequences."""
+        """Begin with none."""
         self._reading: list[tuple[Handle, int]] = []
-        # Their blocks, which the next step frees.
-        self.cancelled = 0
+        # Blocks that the next step frees.
+        self.freed = 0
 
     @property
     def blocks(self) -> int:
-        """The number of blocks that are not free yet."""
-        return self.cancelled + sum(blocks for _, blocks in self._reading)
+        """KV blocks that are not free yet."""
+        return self.freed + sum(blocks for _, blocks in self._reading)
 
     def give_up(self, handle: Handle | None, blocks: int, *, read: bool = False) -> None:
-        """Cancel a sequence, now or once its prompt was read.
+        """Cancel a sequence, now or when its prompt has been read.
 
         Args:
-            handle: The sequence, or the slice of its prompt, inside the pipeline; None if neither.
-            blocks: The number of its blocks.
-            read: Whether its prompt was read, though no token was generated.
+            handle: The sequence, or the slice of its prompt, in the pipeline; None if neither is.
+            blocks: Number of KV blocks that it holds.
+            read: Its prompt was read, though it generated no token.
         """
         if handle is not None and not (read or handle.answered):
             self._reading.append((handle, blocks))
             return
         if handle is not None:
             handle.cancel()
-        self.cancelled += blocks
+        self.freed += blocks
 
     def stepped(self) -> None:
-        """Note that the pipeline made a step, which freed the blocks cancelled before."""
-        self.cancelled = 0
+        """Note a step of the pipeline, which has freed what was cancelled before."""
+        self.freed = 0
         reading, self._reading = self._reading, []
         for handle, blocks in reading:
             ended = any(output.finish for output in handle.take())

@@ -1,4 +1,4 @@
-"""The grammars that sequences are resumed with, compiled when they are needed."""
+"""The grammars that preempted sequences resume with, compiled when they are needed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
 
 
-class RestGrammars:
-    """Finds the grammar of the rest of a sequence, and notes the ones that are waited for."""
+class ResumeGrammars:
+    """Finds the grammar of the rest of a sequence, and knows which of them are being compiled."""
 
     def __init__(
         self, text: Callable[[Sequence[int]], str], compiled: Callable[[str], bool | None]
     ) -> None:
-        """Start with no grammar waited for.
+        """Begin with no sequence waiting.
 
         Args:
-            text: Returns the text of tokens.
-            compiled: Returns whether a grammar is compiled, and has it compiled if not; None if
-                it does not compile.
+            text: Returns tokens as text.
+            compiled: Returns whether a grammar is compiled, and has it compiled if not; None if it
+                does not compile.
         """
         self._text = text
         self._compiled = compiled
         self._missing: set[str] = set()
 
     def of(self, sequence: ScheduledSequence) -> str | None:
-        """Return the grammar of the rest of a sequence; None if no grammar can begin there."""
+        """Return the grammar of a sequence's rest, "" for any text; None if none can begin."""
         request = sequence.request.generation
         if not (sequence.tokens and request.grammar):
             return request.grammar
@@ -40,18 +40,18 @@ class RestGrammars:
         return rest if rest and self._compiled(rest) is not None else None
 
     def waits(self, rest: str | None) -> bool:
-        """Return whether a sequence has to wait until the grammar of its rest is compiled."""
+        """Return whether a sequence has to wait until this grammar is compiled."""
         if not rest or self._compiled(rest) is not False:
             return False
         self._missing.add(rest)
         return True
 
     def look_again(self) -> None:
-        """Forget what is waited for: other sequences may run now."""
+        """Forget which sequences wait: others may be admitted now."""
         self._missing.clear()
 
     @property
     def missing(self) -> bool:
-        """Whether grammars are waited for, none of which has been compiled since."""
+        """Whether sequences wait, and none of their grammars has been compiled since."""
         known = [self._compiled(grammar) for grammar in self._missing]
         return bool(known) and all(item is False for item in known)
