@@ -129,7 +129,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self._process.kill()
 
     def send(self, command: Start[RequestT] | Cancel) -> None:
-        """Tell the process something; one that is gone is told nothing."""
+        """Send a command to the process, unless it is gone."""
         if not self._gone.done():
             self._sent += 1
             if self._owes_since is None:
@@ -137,12 +137,12 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self._write(encode(command))
 
     def hangs(self, seconds: float) -> bool:
-        """Whether the process has owed an answer for so long."""
+        """Return whether the process has not reported for so many seconds though it has work."""
         since = self._owes_since
         return since is not None and asyncio.get_running_loop().time() - since > seconds
 
     def _write(self, frame: bytes) -> None:
-        """Hand a frame to the socket without waiting; what it does not take goes later.
+        """Write a frame to the socket without waiting; the rest is sent later.
 
         Not a StreamWriter: its drain() is a place to be cancelled at, after which nobody
         could say whether the engine has the request.
@@ -182,7 +182,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self._deliver(self._wire.decode_event(frame))
 
     def _stop_reading(self) -> None:
-        """Nothing more comes from the process. May be called again."""
+        """Stop reading from the process. May be called again."""
         if self._gone.done():
             return
         self._gone.set_result(None)

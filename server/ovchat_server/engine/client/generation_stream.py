@@ -106,11 +106,11 @@ class EngineGeneration:
                 self._cancel(identifier)
 
     def __aiter__(self) -> Self:
-        """Itself."""
+        """Return itself."""
         return self
 
     async def __anext__(self) -> GeneratedTokens:
-        """What came since the last time."""
+        """Return the tokens that arrived since the last call."""
         if not self._open:
             raise StopAsyncIteration
         await self._arrived.wait()
@@ -120,7 +120,7 @@ class EngineGeneration:
         index = next(iter(self._pieces))
         piece = self._take(index)
         if failure := _FAILURES.get(piece.finish or ""):
-            # Here and not where the news came in: the log has the id of the request that reads.
+            # Here and not where the output arrived: the log has the id of the request that reads.
             logger.error("a request failed", extra={"failure": failure, "reason": piece.reason})
             raise InternalError(f"{failure}. The server's log says why, under the request id.")
         finish = TokenFinish(piece.finish) if piece.finish else None

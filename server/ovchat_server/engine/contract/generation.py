@@ -212,7 +212,7 @@ class Generation(Protocol):
     """Sequences under way. Leaving the context frees all of them within one step."""
 
     def __enter__(self) -> Self:
-        """Nothing more: the sequences run already."""
+        """Return itself; the sequences run already."""
         ...
 
     def __exit__(
@@ -221,32 +221,32 @@ class Generation(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give up what has not ended."""
+        """Cancel the sequences that have not ended."""
         ...
 
     def __aiter__(self) -> Self:
-        """Itself."""
+        """Return itself."""
         ...
 
     async def __anext__(self) -> GeneratedTokens:
-        """What came since the last time: a slow reader gets fewer, larger pieces.
+        """Return a sequence's tokens since the last call: slow readers get fewer, larger pieces.
 
         The last piece of each sequence says why it ended.
 
         Raises:
             StopAsyncIteration: All sequences have ended.
-            OverloadedError: It had to wait too long for its first place.
-            InternalError: The engine failed because of it, or may have mixed it up with another.
-            UnavailableError: The engine died, and does not come back.
+            OverloadedError: It waited too long to be admitted.
+            InternalError: The engine failed because of it, or its tokens may be misattributed.
+            UnavailableError: The engine died, and cannot be restarted.
         """
         ...
 
     def end(self, index: int) -> None:
-        """Give up one sequence; the others go on. Nothing more comes of it."""
+        """Cancel one sequence, of which nothing more is returned."""
         ...
 
     def fail(self, error: ApiError) -> None:
-        """End with an error, after what has come until now."""
+        """Raise an error in the reader, after the tokens so far."""
         ...
 
 
@@ -259,10 +259,10 @@ class GenerationEngine(Protocol):
         ...
 
     async def check_grammar(self, grammar: str) -> str:
-        """Why a grammar cannot be followed, a clause for the caller; "" where it can.
+        """Return why a grammar cannot be enforced, as a clause for the caller, or "" if it can.
 
         Raises:
-            UnavailableError: Nobody can tell now.
+            UnavailableError: It cannot be checked now.
         """
         ...
 

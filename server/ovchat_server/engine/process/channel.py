@@ -30,11 +30,11 @@ class Channel:
 
     @classmethod
     def inherited(cls) -> Channel:
-        """Over the socket whose number is the process's first argument."""
+        """Create the channel over the socket whose number is the process's first argument."""
         return cls(socket.socket(fileno=int(sys.argv[1])))
 
     def receive(self, *, wait: bool) -> list[bytes]:
-        """The frames that are there.
+        """Return the frames that have arrived.
 
         With `wait` at least one, unless the server is gone or `wake` was called.
         """
