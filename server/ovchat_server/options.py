@@ -70,7 +70,7 @@ def with_options(command: F) -> F:
 
 
 def settings_from(options: Mapping[str, Any]) -> Settings:
-    """The settings that a command's options make.
+    """Build the settings of a command's options.
 
     Raises:
         click.UsageError: There is no model to serve.
@@ -90,7 +90,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
 
 
 def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:
-    """The flags that give another command the same options."""
+    """Return the flags that give another command the same options."""
     arguments: list[str] = []
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"

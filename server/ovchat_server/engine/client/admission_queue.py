@@ -47,7 +47,7 @@ class AdmissionQueue(Generic[T]):
         timeout: float,
         refuse: Callable[[T, OverloadedError], None],
     ) -> None:
-        """Nobody waits.
+        """Create an empty queue.
 
         Args:
             max_waiting: Requests that may. Those that belong together are let in whole.
@@ -86,7 +86,7 @@ class AdmissionQueue(Generic[T]):
         self._entries |= dict.fromkeys(entry.waiting, entry)
 
     def has_place(self, identifier: int) -> None:
-        """A request runs for the first time."""
+        """Note that a request runs for the first time."""
         entry = self._entries.get(identifier)
         if entry and entry.timer:
             entry.timer.cancel()
@@ -95,7 +95,7 @@ class AdmissionQueue(Generic[T]):
         self.leave(identifier)
 
     def leave(self, identifier: int) -> None:
-        """A request waits no more, if it did."""
+        """Take a request out, if it waits."""
         entry = self._entries.pop(identifier, None)
         if entry is None:
             return
@@ -107,7 +107,7 @@ class AdmissionQueue(Generic[T]):
             self._places.clear()
 
     def _greedier(self, caller: Caller) -> _Entry[T] | None:
-        """The last request of who goes behind `caller`: by its priority, or by all it has here."""
+        """Return the last entry whose client has a worse priority, or more entries, than `caller`."""
         waiting = {id(entry): entry for entry in self._entries.values() if entry.timer}
         here = Counter(entry.caller.client for entry in self._entries.values())
 
@@ -136,7 +136,7 @@ class AdmissionQueue(Generic[T]):
         return OverloadedError(message, retry_after=self._advice())
 
     def _advice(self) -> float:
-        """Seconds until those that wait should have had their turn."""
+        """Estimate the seconds until those that wait have had their turn."""
         if len(self._places) < 2:  # noqa: PLR2004  there is no pace of fewer
             return 1.0
         pace = (self._places[-1] - self._places[0]) / (len(self._places) - 1)

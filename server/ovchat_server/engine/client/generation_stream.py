@@ -106,11 +106,11 @@ class EngineGeneration:
                 self._cancel(identifier)
 
     def __aiter__(self) -> Self:
-        """Itself."""
+        """Return itself."""
         return self
 
     async def __anext__(self) -> GeneratedTokens:
-        """What came since the last time."""
+        """Wait for tokens of a sequence, and return all that came since the last time."""
         if not self._open:
             raise StopAsyncIteration
         await self._arrived.wait()

@@ -212,7 +212,7 @@ class Generation(Protocol):
     """Sequences under way. Leaving the context frees all of them within one step."""
 
     def __enter__(self) -> Self:
-        """Nothing more: the sequences run already."""
+        """Return itself; the sequences run already."""
         ...
 
     def __exit__(
@@ -225,11 +225,11 @@ class Generation(Protocol):
         ...
 
     def __aiter__(self) -> Self:
-        """Itself."""
+        """Return itself."""
         ...
 
     async def __anext__(self) -> GeneratedTokens:
-        """What came since the last time: a slow reader gets fewer, larger pieces.
+        """Wait for tokens of a sequence; a slow reader gets fewer, larger pieces.
 
         The last piece of each sequence says why it ended.
 
@@ -259,7 +259,7 @@ class GenerationEngine(Protocol):
         ...
 
     async def check_grammar(self, grammar: str) -> str:
-        """Why a grammar cannot be followed, a clause for the caller; "" where it can.
+        """Return why a grammar cannot be followed, a clause for the caller; "" where it can.
 
         Raises:
             UnavailableError: Nobody can tell now.

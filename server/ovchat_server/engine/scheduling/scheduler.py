@@ -86,15 +86,6 @@ class Scheduler:
         self._preemptions = 0
 
     @property
-    def context_length(self) -> int:
-        """Most tokens of prompt and answer that the pool holds for a sequence on its own."""
-        return self.search_length(1)
-
-    def search_length(self, width: int) -> int:
-        """The same for each of the `width` beams of a search, should they share nothing."""
-        return self._pool.longest(width)
-
-    @property
     def busy(self) -> bool:
         """Whether a step would do something."""
         if self._running or self._leaving.blocks or self._refused:
