@@ -11,7 +11,7 @@ import numpy as np
 
 from ovchat_server.engine.contract.generation import BeamSearch, PromptScore
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.cache_salt import CacheSalts, unsalted
+from ovchat_server.engine.genai.cache_salt import CacheSalt, unsalted
 from ovchat_server.engine.scheduling.kv_pool import KvPool
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.scheduler import Scheduler
@@ -183,7 +183,7 @@ class Pipeline:
         self.read_tokens: list[int] = []
         self._cached: set[tuple[int, ...]] = set()
         self.scored_tokens = scored_tokens
-        self._salts = CacheSalts()
+        self._salts = CacheSalt()
         # The same of those whose tokens are told of.
         self.scored: list[int] = []
 

@@ -23,16 +23,8 @@ PENDING = (
     "chat/dialects/json_calls.py",
     "chat/dialects/python_format.py",
     "engine/client/grammar_checker.py",
-    "engine/genai",
-    "engine/scheduling",
     "grammar",
     "serving/answer_format.py",
-    "serving/bad_words.py",
-    "serving/first_chunks.py",
-    "serving/generation.py",
-    "serving/render.py",
-    "serving/text.py",
-    "serving/tokenization.py",
 )
 STRICT = [path for path in FILES if not str(path).startswith(PENDING)]
 MAX_LINES = 300
@@ -40,18 +32,18 @@ MAX_LINES = 300
 VERBS = """
     Add Admit Allow Answer Append Apply Ask Assemble Assign Attach Become Begin Bind Block Build
     Call Cancel Change Check Choose Clear Close Collect Combine Compile Complete Compute Configure
-    Connect Convert Copy Count Create Cut Decide Decode Deliver Describe Detach Detokenize Discard
-    Do Drain Draw Drop Encode End Enter Escape Estimate Execute Exit Expand Expect Fail Feed Fetch
-    Fill Filter Find Finish Flush Follow Forget Format Free Generate Get Give Guess Handle Have Hold
-    Ignore Implement Initialize Insert Install Interrupt Iterate Join Keep Kill Learn Leave Let
-    Limit List Listen Load Locate Lock Log Look Make Map Mark Mask Match Measure Merge Move Name
-    Normalize Note Notify Offer Open Parse Pass Pause Pick Plan Pop Post Preempt Prepare Print
-    Process Put Queue Raise Read Receive Record Refuse Register Reject Release Remember Remove
-    Render Repeat Replace Report Request Reserve Reset Resolve Restart Restore Restrict Resume
-    Retry Return Run Sample Say Schedule Score See Select Send Serve Set Shorten Show Shut Signal
-    Skip Sort Speak Split Start Step Stop Store Stream Strip Submit Supervise Surround Switch Take
-    Tell Tokenize Track Translate Truncate Try Turn Undo Update Use Validate Verify Wait Wake Watch
-    Wrap Write Yield
+    Connect Continue Convert Copy Count Create Cut Decide Decode Deliver Describe Detach Detokenize
+    Digest Discard Do Drain Draw Drop Encode End Enter Escape Estimate Execute Exit Expand Expect
+    Fail Feed Fetch Fill Filter Find Finish Flush Follow Forget Format Free Generate Get Give Guess
+    Handle Have Hold Ignore Implement Initialize Insert Install Interrupt Iterate Join Keep Kill
+    Learn Leave Let Limit List Listen Load Locate Lock Log Look Make Map Mark Mask Match Measure
+    Merge Move Name Normalize Note Notify Offer Open Parse Pass Pause Pick Plan Pop Post Preempt
+    Prepare Print Process Publish Put Queue Raise Read Receive Record Refuse Register Reject Release
+    Remember Remove Render Repeat Replace Report Request Reserve Reset Resolve Restart Restore
+    Restrict Resume Retry Return Round Run Sample Say Schedule Score See Select Send Serve Set Share
+    Shorten Show Shut Signal Skip Sort Speak Split Start Step Stop Store Stream Strip Submit
+    Supervise Surround Switch Take Tell Tokenize Track Translate Truncate Try Turn Undo Update Use
+    Validate Verify Wait Wake Watch Wrap Write Yield
 """
 # Words that once stood for something else in names; see docs/glossary.md for what does now.
 PRIVATE_WORDS = {

@@ -9,7 +9,7 @@ import pytest
 
 from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.cache_salt import SALTS, CacheSalts, unsalted
+from ovchat_server.engine.genai.cache_salt import SALT_COUNT, CacheSalt, unsalted
 from ovchat_server.engine.genai.logits_control import needs_processor
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.step_budget import StepBudget
@@ -80,7 +80,7 @@ def test_a_beginning_that_was_not_seen_is_a_problem() -> None:
 
 
 def test_no_two_prompts_have_the_same_salt() -> None:
-    salts = CacheSalts()
+    salts = CacheSalt()
     prompts = [salts.salted((5, 6, 7)) for _ in range(100)]
 
     assert len({prompt[0] for prompt in prompts}) == 100
@@ -89,8 +89,8 @@ def test_no_two_prompts_have_the_same_salt() -> None:
 
 
 def test_salts_are_64_bit_numbers_and_never_none() -> None:
-    salts = CacheSalts()
-    salts._given = SALTS - 2
+    salts = CacheSalt()
+    salts._given = SALT_COUNT - 2
     for _ in range(3):
         [token] = salts.salted((2**31 - 1,))
         assert 2**32 <= token < 2**63

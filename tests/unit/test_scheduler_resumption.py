@@ -197,7 +197,7 @@ def test_room_for_a_call_does_not_keep_a_sequence_from_running_alone() -> None:
 
 def test_who_waits_for_room_begins_when_the_last_ends_though_another_waits_for_a_grammar() -> None:
     run = Run(8)
-    run.scheduler._rest_grammars._compiled = lambda grammar: grammar != "rest"
+    run.scheduler._resume_grammars._compiled = lambda grammar: grammar != "rest"
     whole = marked(2, 4, 12, rest=0)
     back = changed(whole, generated=tuple(alone(whole)[0][:5]))
     first, last = sequence(1, 4, 6, reserve=True), sequence(3, 20, 4, reserve=True)

@@ -21,14 +21,14 @@ MAX_BANNED_TOKENS = 4096
 async def banned_sequences(
     model: ServedModel, bad_words: Sequence[str], workers: WorkerPool
 ) -> tuple[tuple[int, ...], ...]:
-    """Tokenise bad words, and return each sequence of tokens once.
+    """Tokenize bad words, and return each sequence of tokens once.
 
     Raises:
         InvalidRequestError: They have too many tokens.
     """
     if not bad_words:
         return ()
-    sequences = await workers.run(partial(_tokenise, model.files.tokenizer, bad_words))
+    sequences = await workers.run(partial(_tokenize, model.files.tokenizer, bad_words))
     size = model.files.vocabulary_size
     # What the model has no token for, it never generates.
     known = tuple(tokens for tokens in sequences if max(tokens) < size)
@@ -38,13 +38,13 @@ async def banned_sequences(
     return known
 
 
-def _tokenise(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+def _tokenize(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     found = (tokens for word in words for tokens in _spellings(tokenizer, word.lstrip()))
     return tuple(dict.fromkeys(found))
 
 
 def _spellings(tokenizer: Tokenizer, word: str) -> Iterator[tuple[int, ...]]:
-    """The tokens of a word where a text begins with it, and where it follows others (vLLM)."""
+    """Yield the tokens of a word at the beginning of a text, and behind other words (vLLM)."""
     first = tuple(tokenizer.encode(word))
     if not first:
         return

@@ -65,16 +65,16 @@ class ChatEndpoint:
         model: ServedModel,
         request: ChatRequest,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerFormat,
+        answer_format: AnswerFormat,
     ) -> list[AssemblyOptions]:
         """Return how to find reasoning and calls in the choices; the same for all of them."""
         [prompt] = prompts
-        options = assembly_options(model, request.generation, constrained=form.bound)
+        options = assembly_options(model, request.generation, constrained=answer_format.bound)
         hidden, dropped = ((), frozenset()) if options.special_tokens else self._markup(model)
         choice = request.tool_choice
         offered = request.tools and choice.mode is not ToolMode.NONE
         # An answer that has to begin with its format is not looked through for reasoning.
-        unreasoned = form.bound and not form.reasoned
+        unreasoned = answer_format.bound and not answer_format.reasoned
         dialects = (
             dataclasses.replace(model.dialects, reasoning=None) if unreasoned else (model.dialects)
         )
@@ -84,7 +84,9 @@ class ChatEndpoint:
             dropped_tokens=dropped,
             parser=partial(
                 dialects.parser,
-                ParserOptions(request.tools, trusted=form.trusted, leading=form.leading)
+                ParserOptions(
+                    request.tools, trusted=answer_format.trusted, leading=answer_format.leading
+                )
                 if offered
                 else None,
                 opened=prompt.inside_reasoning,
@@ -92,7 +94,7 @@ class ChatEndpoint:
             ),
             marks_reasoning=dialects.reasoning is not None,
             include_reasoning=request.include_reasoning,
-            single_call=not (choice.parallel or form.trusted),
+            single_call=not (choice.parallel or answer_format.trusted),
             call_tags=request.call_tags,
         )
         return [options] * request.generation.n

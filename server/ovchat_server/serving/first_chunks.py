@@ -70,12 +70,12 @@ class ScoredFirstChunks(FirstChunks):
         self._ready: dict[int, Sequence[ChunkChoice]] = {}
         self._held: defaultdict[int, list[GeneratedTokens]] = defaultdict(list)
         # Prompts whose first chunks were sent.
-        self._begun = 0
+        self._prompts_sent = 0
 
     async def release(self, tokens: GeneratedTokens) -> Released:
         """Take tokens, and return what can be sent and assembled now."""
         prompt, choice = divmod(tokens.index, max(self._choices, 1))
-        if prompt < self._begun:
+        if prompt < self._prompts_sent:
             return (), (tokens,) if self._choices else ()
         self._held[prompt].append(tokens)
         # The engine reports the prompt with the first of its choices.
@@ -83,11 +83,11 @@ class ScoredFirstChunks(FirstChunks):
             self._ready[prompt] = await self._chunks_of(prompt, tokens)
         chunks: list[ChunkChoice] = []
         released: list[GeneratedTokens] = []
-        while self._begun in self._ready:
-            chunks += self._ready[self._begun]
-            released += self._held.pop(self._begun, [])
-            self._begun += 1
-        self.sent = bool(self._choices) and self._begun == len(self._prompts)
+        while self._prompts_sent in self._ready:
+            chunks += self._ready[self._prompts_sent]
+            released += self._held.pop(self._prompts_sent, [])
+            self._prompts_sent += 1
+        self.sent = bool(self._choices) and self._prompts_sent == len(self._prompts)
         return chunks, released if self._choices else ()
 
     async def _chunks_of(self, prompt: int, tokens: GeneratedTokens) -> Sequence[ChunkChoice]:

@@ -78,7 +78,7 @@ class Endpoint(Protocol[RequestT_contra]):
         model: ServedModel,
         request: RequestT_contra,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerFormat,
+        answer_format: AnswerFormat,
     ) -> Iterable[AssemblyOptions]:
         """Return how to assemble each choice, prompt by prompt."""
         ...
@@ -146,10 +146,10 @@ class Completions(Generic[RequestT]):
         copies = request.generation.n if endpoint.repeats_prompts else 1
         check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs, copies)
         banned = await banned_sequences(model, params.sampling.bad_words, self._workers)
-        form = await endpoint.constrain(model, request, prompts, self._workers)
+        answer_format = await endpoint.constrain(model, request, prompts, self._workers)
         sampling = resolve_sampling(params.sampling, model.files.defaults, banned)
         requests = (
-            generation_requests(params, prompts, max_tokens, sampling, form.grammar)
+            generation_requests(params, prompts, max_tokens, sampling, answer_format.grammar)
             if generates(params)
             else []
         )
@@ -160,6 +160,6 @@ class Completions(Generic[RequestT]):
             params=request.generation,
             prompts=prompts,
             requests=requests,
-            assembly=tuple(endpoint.assembly(model, request, prompts, form)),
+            assembly=tuple(endpoint.assembly(model, request, prompts, answer_format)),
             first_chunks=tuple(endpoint.first_chunks(request, prompts)),
         )

@@ -79,7 +79,7 @@ def render_conversation(
 
 
 def render_texts(model: ServedModel, request: TextRequest) -> list[RenderedPrompt]:
-    """Tokenise the prompts of a text completion, in their order.
+    """Tokenize the prompts of a text completion, in their order.
 
     Raises:
         ContextLengthExceededError: One surely does not fit, and is not to be truncated.

@@ -35,7 +35,7 @@ class TextEndpoint:
         self._formats = formats
 
     def render(self, model: ServedModel, request: TextRequest) -> list[RenderedPrompt]:
-        """Tokenise the prompts; see render_texts."""
+        """Tokenize the prompts; see render_texts."""
         return render_texts(model, request)
 
     async def constrain(
@@ -55,11 +55,11 @@ class TextEndpoint:
         model: ServedModel,
         request: TextRequest,
         prompts: Sequence[RenderedPrompt],
-        form: AnswerFormat,
+        answer_format: AnswerFormat,
     ) -> list[AssemblyOptions]:
         """Return how to assemble the choices of each prompt, behind the text that they echo."""
         options = dataclasses.replace(
-            assembly_options(model, request.generation, constrained=form.bound),
+            assembly_options(model, request.generation, constrained=answer_format.bound),
             own_alternative=True,
             token_ids=request.return_token_ids,
         )

@@ -51,7 +51,7 @@ class Tokenization:
         self._workers = workers
 
     async def tokenize(self, request: TokenizeRequest) -> Tokenized:
-        """Tokenise texts, or the prompt that a conversation makes.
+        """Tokenize texts, or the prompt that a conversation makes.
 
         Raises:
             ModelNotFoundError: There is no such model.

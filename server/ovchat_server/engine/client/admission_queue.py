@@ -107,7 +107,7 @@ class AdmissionQueue(Generic[T]):
             self._places.clear()
 
     def _greedier(self, caller: Caller) -> _Entry[T] | None:
-        """Return the last entry whose client has a worse priority, or more entries, than `caller`."""
+        """Return the last entry of a client that has a worse priority or more entries."""
         waiting = {id(entry): entry for entry in self._entries.values() if entry.timer}
         here = Counter(entry.caller.client for entry in self._entries.values())
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 BITS: Final = 32
 TOKEN: Final = (1 << BITS) - 1
 # The sign takes a bit, too. It is long before one comes again.
-SALTS: Final = 1 << (BITS - 1)
+SALT_COUNT: Final = 1 << (BITS - 1)
 
 
-class CacheSalts:
+class CacheSalt:
     """Gives each prompt a cache salt of its own."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class CacheSalts:
 
     def salted(self, prompt: Sequence[int]) -> tuple[int, ...]:
         """Return the prompt with a salt in its first token."""
-        self._given = self._given % (SALTS - 1) + 1
+        self._given = self._given % (SALT_COUNT - 1) + 1
         first, *others = prompt
         return ((self._given << BITS) + first, *others)
 

@@ -132,7 +132,7 @@ def _generate(
 
 
 def _reason(text: str) -> str:
-    """The compiler's complaint without the places in its source."""
+    """Return the compiler's complaint without places in its source."""
     text = PREFIXES.sub("", SOURCE.sub("", text.strip())).strip()
     line = "".join(filter(str.isprintable, text.partition("\n")[0])).rstrip(" .")
     if len(line) > MAX_REASON_CHARACTERS:
@@ -141,7 +141,7 @@ def _reason(text: str) -> str:
 
 
 def _model(vocabulary_size: int) -> ov.Model:
-    """A model whose logits are all 0: one layer of attention, because genai wants one."""
+    """Return a model whose logits are all 0. It has attention because genai requires it."""
     tokens = parameter("input_ids", [-1, -1], np.int64)
     beams = parameter("beam_idx", [-1], np.int32)
     embedded = op.multiply(

@@ -126,7 +126,6 @@ def _shape(port: ET.Element) -> list[str]:
 
 
 def _port(ports: ET.Element) -> ET.Element:
-    """The only one."""
     [port] = ports
     return port
 

@@ -14,7 +14,7 @@ import openvino_genai as genai
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.engine.contract.messages import Capabilities
-from ovchat_server.engine.genai.cache_salt import CacheSalts
+from ovchat_server.engine.genai.cache_salt import CacheSalt
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, structured, vocabulary_size
 from ovchat_server.engine.genai.hooked_model import hooked_model
 from ovchat_server.engine.genai.logits_control import (
@@ -134,7 +134,7 @@ class GenaiPipeline:
         self._tokenizer = genai.Tokenizer(spec.path)
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
-        self._cache_salts = CacheSalts()
+        self._cache_salt = CacheSalt()
         self._pipeline, self.capabilities = self._load(spec)
         # Not the requests' ids: slices of prompts have none.
         self._ids = itertools.count()
@@ -148,7 +148,7 @@ class GenaiPipeline:
 
     def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
         """Return a prompt that reads the same, of which the prefix cache knows nothing."""
-        return self._cache_salts.salted(prompt)
+        return self._cache_salt.salted(prompt)
 
     def add(
         self, request: SequenceRequest, answered: int, scores: PromptScores | None
@@ -167,7 +167,7 @@ class GenaiPipeline:
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
 
     def read(self, prompt: Sequence[int], scores: PromptScores | None) -> GenaiHandle:
-        """Prefill a prompt in the next step, for the prefix cache; its handle yields one token."""
+        """Add a prompt to be read into the prefix cache; its handle yields one token."""
         config = _greedy(max_tokens=1)
         config.echo = scores is not None
         sequence = RunningSequence(prompt, scores=scores)

@@ -1,4 +1,4 @@
-"""Who gets a place among the running sequences, and who gives up theirs."""
+"""Which sequences are admitted, and which one is preempted."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ovchat_server.engine.scheduling.kv_pool import KvPool
-    from ovchat_server.engine.scheduling.resume_grammars import RestGrammars
+    from ovchat_server.engine.scheduling.resume_grammars import ResumeGrammars
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
     from ovchat_server.engine.scheduling.waiting import WaitingLine
 
 
 class Admission:
-    """Decides by the blocks of a pool, whose turn it is, and which grammars are compiled."""
+    """Decides by free KV blocks, by whose turn it is, and by which grammars are compiled."""
 
-    def __init__(self, pool: KvPool, waiting: WaitingLine, rest_grammars: RestGrammars) -> None:
-        """Admit from `waiting`."""
+    def __init__(self, pool: KvPool, waiting: WaitingLine, resume_grammars: ResumeGrammars) -> None:
+        """Admit sequences from `waiting`."""
         self._pool = pool
         self._waiting = waiting
-        self._rest_grammars = rest_grammars
+        self._resume_grammars = resume_grammars
 
     def newcomers(
         self, running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[ScheduledSequence, str | None]]:
-        """Take out of the line who may run, one after the other, with the grammar of its rest.
+        """Yield the sequences to admit, in turn, each with the grammar of the rest of its answer.
 
         Args:
-            running: Those that run; who was given out is among them before the next is asked for.
+            running: The running sequences; the caller appends each one yielded before the next.
         """
-        self._rest_grammars.look_again()
-        # Suspects run on their own: should it break again, it was that one.
+        self._resume_grammars.look_again()
+        # Suspects run on their own: if a step fails again, it was that one.
         suspects = self._waiting.suspects
         if running and (suspects or any(item.suspect for item in running)):
             return
         passed: set[int] = set()
-        # Once one that would stay to its end finds no place, those like it wait behind it.
+        # Once one that cannot be preempted finds no room, others like it wait behind it.
         full = False
 
         def may_run(item: ScheduledSequence) -> bool:
@@ -48,17 +48,17 @@ class Admission:
         clients = Counter(item.request.client for item in running)
         while (sequence := self._waiting.next(clients, may_run)) is not None:
             if sequence.stays and not self._has_place_to_the_end(sequence, running):
-                # Others need not wait with it.
+                # The others need not wait with it.
                 full = True
                 continue
             needed = self._pool.needed(sequence)
             taken = sum(map(self._pool.expected, running))
             if running and taken + needed > self._pool.total:
                 break
-            grammar = self._rest_grammars.of(sequence)
-            # Without one it is added as it was before.
-            begun = sequence.added.generation.grammar
-            if self._rest_grammars.waits(begun if grammar is None else grammar):
+            grammar = self._resume_grammars.of(sequence)
+            # None: it is added with the grammar that it had before.
+            before = sequence.added.generation.grammar
+            if self._resume_grammars.waits(before if grammar is None else grammar):
                 passed.add(sequence.request.id)
                 continue
             self._waiting.take(sequence)
@@ -68,19 +68,19 @@ class Admission:
                 break
 
     def preemptible(self, running: Sequence[ScheduledSequence]) -> ScheduledSequence:
-        """The youngest that can go on where it is, or else the youngest of those that cannot.
+        """Return the youngest sequence that can resume where it is, or else the youngest of all.
 
-        Who took no more than was kept for it comes behind those that did.
+        Those that reserved room for their whole answer come last.
         """
         youngest = running[::-1]
         free = [item for item in youngest if not item.stays] or [*youngest]
         free.sort(key=lambda item: item.request.generation.reserve)
-        return next((item for item in free if self._rest_grammars.of(item) is not None), free[0])
+        return next((item for item in free if self._resume_grammars.of(item) is not None), free[0])
 
     def _has_place_to_the_end(
         self, newcomer: ScheduledSequence, running: Sequence[ScheduledSequence]
     ) -> bool:
-        """Whether those that stay to their end leave room for another's whole length."""
+        """Return whether those that cannot be preempted leave room for another's whole length."""
         staying = [*filter(lambda item: item.stays, running), newcomer]
         needed = sum(map(self._pool.at_most, staying))
         return len(staying) == 1 or needed <= self._pool.total

@@ -1,4 +1,4 @@
-"""The grammars that sequences come back with: compiled when somebody needs them, not before."""
+"""The grammars that preempted sequences resume with, compiled when they are needed."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
 
 
-class RestGrammars:
-    """Tells what the rest of a sequence follows, and who waits for that to be compiled."""
+class ResumeGrammars:
+    """Finds the grammar of the rest of a sequence, and knows which of them are being compiled."""
 
     def __init__(
         self, text: Callable[[Sequence[int]], str], compiled: Callable[[str], bool | None]
     ) -> None:
-        """Nobody waits.
+        """Begin with no sequence waiting.
 
         Args:
-            text: Of tokens.
-            compiled: Whether a grammar is; asking has it compiled. None: it does not compile.
+            text: Returns tokens as text.
+            compiled: Returns whether a grammar is compiled, and has it compiled if not; None if it
+                does not compile.
         """
         self._text = text
         self._compiled = compiled
         self._missing: set[str] = set()
 
     def of(self, sequence: ScheduledSequence) -> str | None:
-        """What the rest of a sequence follows; None where no grammar can begin."""
+        """Return the grammar of a sequence's rest, "" for any text; None if none can begin."""
         request = sequence.request.generation
         if not (sequence.tokens and request.grammar):
             return request.grammar
@@ -39,18 +40,18 @@ class RestGrammars:
         return rest if rest and self._compiled(rest) is not None else None
 
     def waits(self, rest: str | None) -> bool:
-        """Return whether a sequence has to wait until the grammar of its rest is compiled."""
+        """Return whether a sequence has to wait until this grammar is compiled."""
         if not rest or self._compiled(rest) is not False:
             return False
         self._missing.add(rest)
         return True
 
     def look_again(self) -> None:
-        """Forget who waits: others may run now."""
+        """Forget which sequences wait: others may be admitted now."""
         self._missing.clear()
 
     @property
     def missing(self) -> bool:
-        """Whether somebody waits, and nothing that is waited for has been compiled since."""
+        """Whether sequences wait, and none of their grammars has been compiled since."""
         known = [self._compiled(grammar) for grammar in self._missing]
         return bool(known) and all(item is False for item in known)

@@ -1,19 +1,16 @@
-"""Which sequences run: KV blocks are counted before the engine sees a sequence.
+"""Schedules sequences: KV blocks are counted before the pipeline gets a sequence.
 
-genai never gets to decide that its KV cache is full: when it does, it can hand one
-request's tokens to another (reproduced on 2026.4.1), or drop requests that did no wrong.
-So the sum of what the running sequences hold, and may need for the next step, stays within
-the pool. Who said how long its answer may become begins when there is room for all of it. The
-others begin where there is room for the prompt; where one of them cannot get its next block, the
-youngest gives up its place and comes back later as prompt + tokens so far; its caller sees a
-pause.
+genai must never find its KV cache full: then it can hand one request's tokens to another
+(reproduced on 2026.4.1), or drop requests that did no wrong. So the blocks that the running
+sequences hold, and may need for the next step, stay within the pool. A sequence with a limit of
+its length is admitted when there is room for all of it, others when there is room for the prompt;
+when one of them cannot get its next block, the youngest is preempted, and resumes later.
 
-A sequence whose whole answer follows a grammar cannot come back: the grammar would start anew.
-It keeps its place, so those that run together may at most need the whole pool. What they do not
-use yet is free to others, which give it up when it is needed. One that may call tools in free
-text comes back with a grammar for the rest, once that is compiled. Inside a call there is none:
-those give up their place last, and begin again where they began before. Newcomers leave them room
-for a call, so that it seldom comes to that.
+A sequence whose whole answer follows a grammar cannot be resumed: the grammar would start anew. It
+is not preempted, so those that run together may need at most the whole pool. What they do not use
+yet is free to others, which are preempted when it is needed. A sequence that may call tools in free
+text resumes with a grammar for the rest, once that is compiled. Inside a call there is none: those
+are preempted last, and start again where they started before.
 """
 
 from __future__ import annotations
@@ -28,9 +25,9 @@ from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED, Report
 from ovchat_server.engine.scheduling.admission import Admission
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
-from ovchat_server.engine.scheduling.cancelled import Leaving
+from ovchat_server.engine.scheduling.cancelled import CancelledSequences
 from ovchat_server.engine.scheduling.prompt_reader import PromptReader
-from ovchat_server.engine.scheduling.resume_grammars import RestGrammars
+from ovchat_server.engine.scheduling.resume_grammars import ResumeGrammars
 from ovchat_server.engine.scheduling.sequence import ScheduledSequence
 from ovchat_server.engine.scheduling.waiting import WaitingLine
 
@@ -66,7 +63,7 @@ class Scheduler:
             budget: What its steps may read.
             isolate: Reports the id of a suspect before the first step that it takes part in, and
                 None when it is no suspect any more, or gone.
-            compiled: As RestGrammars'.
+            compiled: As ResumeGrammars'.
         """
         self._pipeline = pipeline
         self._pool = pool
@@ -75,12 +72,12 @@ class Scheduler:
         # Oldest first: the youngest is at the end.
         self._running: list[ScheduledSequence] = []
         self._waiting = WaitingLine()
-        self._leaving = Leaving()
+        self._cancelled = CancelledSequences()
         self._refused: list[SequenceOutput] = []
         self._admitted: list[int] = []
         self._isolate = isolate
-        self._rest_grammars = RestGrammars(pipeline.text, compiled)
-        self._admission = Admission(self._pool, self._waiting, self._rest_grammars)
+        self._resume_grammars = ResumeGrammars(pipeline.text, compiled)
+        self._admission = Admission(self._pool, self._waiting, self._resume_grammars)
         self._peak_batch_size = 0
         self._generated_tokens = 0
         self._preemptions = 0
@@ -88,29 +85,23 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         """Whether a step would do something."""
-        if self._running or self._leaving.blocks or self._refused:
+        if self._running or self._cancelled.blocks or self._refused:
             return True
-        return len(self._waiting) > 0 and not self._rest_grammars.missing
+        return len(self._waiting) > 0 and not self._resume_grammars.missing
 
     @property
     def needs_grammar(self) -> bool:
-        """Whether a running sequence has yet to look its compiled grammar up.
-
-        The pipeline does that in the step that makes the first token.
-        """
-        return any(
-            item.added.generation.grammar and not (item.handle and item.handle.answered)
-            for item in self._running
-        )
+        """Whether a running sequence needs its compiled grammar; see ScheduledSequence."""
+        return any(item.needs_grammar for item in self._running)
 
     def add(self, request: SequenceRequest) -> None:
-        """Take a sequence; it runs when there is room and it is its turn."""
+        """Add a sequence; it runs when there is room and it is its turn."""
         self._waiting.add(ScheduledSequence(request))
-        self._rest_grammars.look_again()
+        self._resume_grammars.look_again()
 
     def cancel(self, identifier: int) -> None:
-        """Give a sequence up. One that is not here any more is no error."""
-        self._rest_grammars.look_again()
+        """Cancel a sequence. One that has ended is no error."""
+        self._resume_grammars.look_again()
         for sequence in self._running:
             if sequence.request.id == identifier:
                 self._stop(sequence)
@@ -118,11 +109,11 @@ class Scheduler:
         self._waiting.cancel(identifier)
 
     def refuse(self, identifier: int, reason: str, finish: str = REFUSED) -> None:
-        """Tell in the next report that a sequence will not run, or not go on, and why."""
+        """Report in the next step that a sequence failed, and why."""
         self._refused.append(SequenceOutput(identifier, 0, [], [], finish, reason=reason))
 
     def step(self) -> Report[SequenceOutput]:
-        """Make room, admit, step, and tell what came of it.
+        """Preempt, admit, step, and report what the step generated.
 
         Raises:
             Exception: The pipeline throws whatever runs, or cannot be trusted any more.
@@ -130,7 +121,7 @@ class Scheduler:
         self._preempt()
         # The pipeline may drop a sequence that is added in the step that frees another's
         # blocks (genai 2026.4.1), so those go first.
-        if not self._leaving.blocks:
+        if not self._cancelled.blocks:
             for sequence, grammar in self._admission.newcomers(self._running):
                 self._admit(sequence, grammar)
             self._begin()
@@ -144,8 +135,8 @@ class Scheduler:
             self._recover(error)
         else:
             self._reader.stepped(time.perf_counter() - start)
-        self._leaving.stepped()
-        # The youngest first: so of several that were dropped the oldest is the next again.
+        self._cancelled.stepped()
+        # The youngest first: so the oldest of several that were dropped is the next again.
         collected = [outputs for item in self._running[::-1] if (outputs := self._collect(item))]
         if self._waiting.suspects:
             for sequence in [item for item in self._running if not item.suspect]:
@@ -157,7 +148,7 @@ class Scheduler:
         return Report([*refused, *itertools.chain(*collected)], self.load(), admitted)
 
     def load(self) -> EngineLoad:
-        """How full the engine is."""
+        """Return how full the engine is."""
         return EngineLoad(
             running_requests=len(self._running),
             waiting_requests=len(self._waiting),
@@ -170,11 +161,11 @@ class Scheduler:
         )
 
     def _held(self) -> int:
-        """Blocks that the running and leaving sequences have or may take in the next step."""
-        return sum(map(self._pool.held, self._running)) + self._leaving.blocks
+        """Return the blocks that running and cancelled sequences hold or may need in a step."""
+        return sum(map(self._pool.held, self._running)) + self._cancelled.blocks
 
     def _preempt(self) -> None:
-        while len(self._running) > 1 and self._held() - self._leaving.cancelled > self._pool.total:
+        while len(self._running) > 1 and self._held() - self._cancelled.freed > self._pool.total:
             self._preempt_one(self._admission.preemptible(self._running))
 
     def _preempt_one(self, sequence: ScheduledSequence) -> None:
@@ -187,14 +178,14 @@ class Scheduler:
         sequence.go_on(grammar, self._pipeline)
         self._reader.take(sequence)
         self._running.append(sequence)
-        if not sequence.begun:
-            sequence.begun = True
+        if not sequence.has_run:
+            sequence.has_run = True
             self._admitted.append(request.id)
         if sequence.suspect:
             self._isolate(request.id)
 
     def _begin(self) -> None:
-        """Have prompts read; who comes to the end of its own begins to answer."""
+        """Have prompts read, and add the sequences whose prompts end in this step."""
         inside = [item for item in self._running if item.handle is not None]
         for sequence in self._reader.feed(inside):
             try:
@@ -206,11 +197,11 @@ class Scheduler:
                 self.refuse(sequence.request.id, f"the pipeline: {error}")
 
     def _recover(self, error: Exception) -> None:
-        """Begin anew with those that did no wrong, where a step threw.
+        """Resume all sequences after a step threw, but for the one that makes it throw.
 
-        Who did cannot be seen. So all become suspects, each of which runs on its own until it
-        comes further: who throws then fails. A fault that shows later makes all suspects
-        again, but they are further on each time, up to where it shows at once.
+        Which one did is not known. So all become suspects, each of which runs on its own until it
+        comes further; the one that throws then fails. A fault that shows later makes all of them
+        suspects again, but they are further on each time, up to where it shows at once.
         """
         reason = f"a step failed: {type(error).__name__}: {error}"
         sys.stderr.write(f"{reason}\n")
@@ -222,13 +213,13 @@ class Scheduler:
             else:
                 sequence.suspect, sequence.broke_at = True, broke_at
                 self._waiting.add(sequence)
-        # They leave in it.
+        # Cancels them.
         self._pipeline.step()
 
     def _stop(self, sequence: ScheduledSequence, *, read: bool = False) -> None:
-        """Take a running sequence out; its blocks are free after the next step, or a later one."""
+        """Cancel a running sequence; its blocks are free after the next step, or a later one."""
         runs = sequence.handle or self._reader.piece(sequence)
-        self._leaving.give_up(runs, self._pool.held(sequence), read=read)
+        self._cancelled.give_up(runs, self._pool.held(sequence), read=read)
         self._leave(sequence)
 
     def _leave(self, sequence: ScheduledSequence) -> None:
@@ -241,8 +232,8 @@ class Scheduler:
         sequence.steps = 0
         if sequence.suspect:
             self._isolate(None)
-        # There is room again, for one that waited for nothing else.
-        self._rest_grammars.look_again()
+        # There is room again for one that waited for nothing else.
+        self._resume_grammars.look_again()
 
     def _collect(self, sequence: ScheduledSequence) -> list[SequenceOutput]:
         if sequence.handle is None:
@@ -251,11 +242,11 @@ class Scheduler:
         outputs = sequence.handle.take()
         misattributed = bool(outputs) and outputs[0].finish == MISATTRIBUTED
         if outputs and sequence.repeated and not misattributed:
-            # It follows a grammar, so it is no search.
+            # It follows a grammar, so it is no beam search.
             [output] = outputs
             count = sequence.repeats(output.tokens, ended=output.finish is not None)
             if count < 0:
-                # What it said stays, and is told to be cut.
+                # Its tokens so far stand, cut off.
                 self._stop(sequence)
                 return [SequenceOutput(sequence.request.id, 0, [], [], "length")]
             outputs = [output.without(count)] if count < len(output.tokens) else []

@@ -36,7 +36,7 @@ class ScheduledSequence:
         added: The request with which it is added to the pipeline.
         scores: The log probabilities of its prompt, until they are reported.
         repeated: Tokens that are generated once more, because it was added again as before.
-        begun: Whether it ran before.
+        has_run: Whether it ran before.
         suspect: Whether it ran when something failed, and has generated nothing since.
         broke_at: The steps that a beam search had run for then.
     """
@@ -49,7 +49,7 @@ class ScheduledSequence:
     added: SequenceRequest = field(init=False)
     scores: PromptScores | None = None
     repeated: list[int] = field(default_factory=list)
-    begun: bool = False
+    has_run: bool = False
     suspect: bool = field(init=False)
     broke_at: int = field(init=False)
 
@@ -59,7 +59,7 @@ class ScheduledSequence:
         self.tokens = [*self.request.generated]
         self.suspect = self.request.suspect
         self.broke_at = self.request.ran
-        self.begun = self.suspect or bool(self.tokens)
+        self.has_run = self.suspect or bool(self.tokens)
 
     @property
     def prompt(self) -> tuple[int, ...]:
@@ -76,6 +76,11 @@ class ScheduledSequence:
         """The number of tokens of prompt and answer so far."""
         grown = len(self.tokens) if self.request.generation.beams == 1 else self.steps
         return len(self.request.generation.prompt) + grown
+
+    @property
+    def needs_grammar(self) -> bool:
+        """Whether a step to come looks its compiled grammar up: that of its first token."""
+        return bool(self.added.generation.grammar) and not (self.handle and self.handle.answered)
 
     @property
     def constrained(self) -> bool:

@@ -72,7 +72,7 @@ class WaitingLine:
         self, sequence: ScheduledSequence, running: Mapping[str, int]
     ) -> tuple[int, int, int, int, int]:
         request = sequence.request
-        if sequence.begun:
+        if sequence.has_run:
             return (0, 0, 0, 0, request.id)
         client = request.client
         # Ids count upwards.
