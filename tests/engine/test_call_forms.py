@@ -23,7 +23,7 @@ from tests.json_schemas import random_schema, validate
 from tests.unit.dialects.writers import WRITERS
 
 if TYPE_CHECKING:
-    from ovchat_server.chat.dialects.base import Output, Parsed, ToolDialect
+    from ovchat_server.chat.dialects.base import Output, ToolDialect
     from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
     from tests.engine.conftest import Watched
 
@@ -106,9 +106,7 @@ def parsed(
         else dialect.parser(options)
     )
     size = -(-len(text) // pieces) or 1
-    found: list[Parsed | Output] = [
-        parser.feed(text[at : at + size]) for at in range(0, len(text), size)
-    ]
+    found: list[Output] = [parser.feed(text[at : at + size]) for at in range(0, len(text), size)]
     found.append(parser.flush())
     calls: list[tuple[str, str]] = []
     for piece in (call for item in found for call in item.calls):

@@ -30,33 +30,32 @@ STRICT = [path for path in FILES if not str(path).startswith(PENDING)]
 MAX_LINES = 300
 # What a docstring may begin with. A verb that is missing here is added.
 VERBS = """
-    Add Admit Allow Answer Append Apply Ask Assemble Assign Attach Become Begin Bind Block Build
-    Call Cancel Change Check Choose Clear Close Collect Combine Compile Complete Compute Configure
-    Connect Continue Convert Copy Count Create Cut Decide Decode Deliver Describe Detach Detokenize
-    Digest Discard Do Drain Draw Drop Encode End Enter Escape Estimate Execute Exit Expand Expect
-    Fail Feed Fetch Fill Filter Find Finish Flush Follow Forget Format Free Generate Get Give Guess
-    Handle Have Hold Ignore Implement Initialize Insert Install Interrupt Iterate Join Keep Kill
-    Learn Leave Let Limit List Listen Load Locate Lock Log Look Make Map Mark Mask Match Measure
-    Merge Move Name Normalize Note Notify Offer Open Parse Pass Pause Pick Plan Pop Post Preempt
-    Prepare Print Process Publish Put Queue Raise Read Receive Record Refuse Register Reject Release
-    Remember Remove Render Repeat Replace Report Request Reserve Reset Resolve Restart Restore
-    Restrict Resume Retry Return Round Run Sample Say Schedule Score See Select Send Serve Set Share
-    Shorten Show Shut Signal Skip Sort Speak Split Start Step Stop Store Stream Strip Submit
-    Supervise Surround Switch Take Tell Tokenize Track Translate Truncate Try Turn Undo Update Use
-    Validate Verify Wait Wake Watch Wrap Write Yield
+    Add Admit Allow Answer Append Apply Ask Assemble Assign Attach Become Begin Bind Block Bound
+    Build Call Cancel Change Check Choose Clear Close Collect Combine Compile Complete Compute
+    Configure Connect Continue Convert Copy Count Create Cut Decide Declare Decode Deliver Describe
+    Detach Detokenize Digest Discard Do Drain Draw Drop Encode End Enter Escape Estimate Execute
+    Exit Expand Expect Fail Feed Fetch Fill Filter Find Finish Flush Fold Follow Forget Format Free
+    Generate Get Give Guess Handle Have Hold Ignore Implement Import Initialize Insert Install
+    Interrupt Iterate Join Keep Kill Learn Leave Let Limit List Listen Load Locate Lock Log Look
+    Make Map Mark Mask Match Measure Merge Move Name Normalize Note Notify Offer Open Parse Pass
+    Pause Pick Plan Pop Post Preempt Prefill Prepare Print Process Publish Put Queue Raise Read
+    Receive Record Refuse Register Reject Release Remember Remove Render Repeat Replace Report
+    Request Reserve Reset Resolve Restart Restore Restrict Resume Retrieve Retry Return Round Run
+    Sample Say Schedule Score See Select Send Serve Set Share Shorten Show Shut Signal Skip Sort
+    Speak Split Start Step Stop Store Stream Strip Submit Supervise Surround Switch Take Tell
+    Tokenize Track Translate Truncate Try Turn Undo Update Use Validate Verify Wait Wake Watch Work
+    Wrap Write Yield
 """
 # Words that once stood for something else in names; see docs/glossary.md for what does now.
 PRIVATE_WORDS = {
     "aside",
     "asker",
-    "begun",
     "laid",
     "leaving",
     "mixed",
     "news",
     "nobody",
     "said",
-    "salts",
     "scratch",
     "tap",
     "tapped",

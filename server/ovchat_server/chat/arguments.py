@@ -13,7 +13,7 @@ def parse_arguments(text: str) -> JsonObject | None:
     """Parse a JSON object; None if it is none, or has a string that is not valid Unicode."""
     try:
         value = json.loads(text)
-        # Half a surrogate pair can be escaped in JSON, but not be tokenised.
+        # Half a surrogate pair can be escaped in JSON, but not be tokenized.
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None

@@ -80,7 +80,7 @@ class AssemblyOptions:
 class ChoiceAssembler:
     """Turns the tokens of one choice into chunks.
 
-    The text passes four stages: detokenise, cut at a stop string, separate reasoning from the
+    The text passes four stages: detokenize, cut at a stop string, separate reasoning from the
     answer, find tool calls. Each holds back only what it cannot decide yet. The chunks, joined,
     are the same however the tokens were grouped.
 

@@ -1,4 +1,4 @@
-"""A child process that is kept running."""
+"""A child process that is kept running, with back-off between restarts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Service:
-    """A child that is started again when it ends by itself.
+    """A child that is restarted when it ends by itself.
 
     Runs from `start` to `stop`; leave with `close`, which kills what is left.
     """
@@ -33,9 +33,9 @@ class Service:
         """Keep `program` running.
 
         Args:
-            name: For messages.
-            program: What to run.
-            serves: Returns once it serves.
+            name: Names it in messages.
+            program: The program.
+            serves: Returns once the child serves.
             backoff: Delays restarts; begins anew once it serves.
         """
         self.name = name
@@ -44,12 +44,12 @@ class Service:
         self._serves = serves
         self._backoff = backoff or Backoff()
         self._stopping = asyncio.Event()
-        self._patience = 0.0
+        self._timeout = 0.0
         self._task: asyncio.Task[None] | None = None
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start it."""
         self._task = asyncio.create_task(self._keep(), name=self.name)
 
     async def ended(self) -> None:
@@ -61,21 +61,21 @@ class Service:
         if self._task is not None:
             await asyncio.shield(self._task)
 
-    async def stop(self, patience: float) -> None:
-        """Ask it to end, and after `patience` seconds make it."""
-        self._patience = patience
+    async def stop(self, timeout: float) -> None:
+        """Ask it to end, and kill it after `timeout` seconds."""
+        self._timeout = timeout
         self._stopping.set()
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    async def stop_now(self, patience: float) -> None:
-        """Tell it to end at once, and after `patience` seconds make it."""
+    async def stop_now(self, timeout: float) -> None:
+        """Ask it to end at once, and kill it after `timeout` seconds."""
         if self._child is not None:
             self._child.interrupt()
-        self._patience = patience
+        self._timeout = timeout
         self._stopping.set()
         if self._task is not None:
-            await asyncio.wait([self._task], timeout=patience)
+            await asyncio.wait([self._task], timeout=timeout)
         await self.close()
 
     async def close(self) -> None:
@@ -93,7 +93,7 @@ class Service:
             await self._unless_stopping(self._backoff.wait())
 
     async def _run(self) -> str:
-        """Run it once, to its end; how that came about.
+        """Run it once, to its end, and return how it ended.
 
         Raises:
             LaunchError: Another attempt would end the same way.
@@ -109,7 +109,7 @@ class Service:
             try:
                 await self._unless_stopping(child.wait())
                 if self._stopping.is_set():
-                    await child.terminate(self._patience)
+                    await child.terminate(self._timeout)
             finally:
                 watch.cancel()
                 await asyncio.wait([watch])

@@ -57,12 +57,12 @@ def render_chat(model: ServedModel, request: ChatRequest) -> RenderedPrompt:
 def render_conversation(
     model: ServedModel, request: ChatRequest, max_tokens: int | None = None
 ) -> Prompt:
-    """Render the prompt of a conversation by the model's template, and tokenise it.
+    """Render the prompt of a conversation by the model's template, and tokenize it.
 
     Args:
         model: Whose template and tokenizer to use.
         request: Its messages, tools, documents and arguments of the template are rendered.
-        max_tokens: A text that surely has more is not tokenised.
+        max_tokens: A text that surely has more is not tokenized.
 
     Raises:
         ContextLengthExceededError: It surely has more than `max_tokens`.

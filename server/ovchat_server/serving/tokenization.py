@@ -1,4 +1,4 @@
-"""Tokenising and detokenising, with the models' own tokenizers and without their engines."""
+"""Tokenizing and detokenizing, with the models' own tokenizers and without their engines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Tokenization:
 
         Args:
             models: Whose tokenizers to use.
-            workers: For tokenising alone: megabytes of text take seconds.
+            workers: For tokenizing alone: megabytes of text take seconds.
             request_timeout: Seconds for each request; None: as long as it takes.
         """
         self._models = models

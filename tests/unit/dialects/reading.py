@@ -9,7 +9,6 @@ from ovchat_server.chat.dialects.base import (
     CombinedDialect,
     CombinedOptions,
     Output,
-    Parsed,
     ParserOptions,
 )
 
@@ -49,12 +48,11 @@ def read(
     return joined([*(parser.feed(piece) for piece in pieces), parser.flush()])
 
 
-def joined(parts: Iterable[Parsed | Output]) -> Read:
+def joined(parts: Iterable[Output]) -> Read:
     result = Read("", [])
     for part in parts:
         result.content += part.content
-        if isinstance(part, Output):
-            result.reasoning += part.reasoning
+        result.reasoning += part.reasoning
         for piece in part.calls:
             if piece.name is not None:
                 result.calls.append((piece.name, piece.arguments))

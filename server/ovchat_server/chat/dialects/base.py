@@ -26,22 +26,6 @@ class CallPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """Text to append to the answer, and the parts of calls that follow it."""
-
-    content: str = ""
-    calls: tuple[CallPiece, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Text to append to the reasoning and to the answer."""
-
-    reasoning: str = ""
-    content: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Output:
     """Text to append to the reasoning and to the answer, and the parts of calls."""
 
@@ -56,46 +40,21 @@ class ToolParser(Protocol):
     Text that does not parse as a call is content, including its markup.
     """
 
-    def feed(self, text: str) -> Parsed:
-        """Add text and return what can be parsed of the text so far."""
-        ...
-
-    def flush(self) -> Parsed:
-        """End the answer and return what was held back."""
-        ...
-
-
-class ReasoningParser(Protocol):
-    """Separates the reasoning of one answer from the rest. It never raises, whatever the text."""
-
-    @property
-    def reasoning(self) -> bool:
-        """Whether the text is inside the reasoning now."""
-        ...
-
-    def feed(self, text: str) -> Split:
-        """Add text and return what can be parsed of the text so far."""
-        ...
-
-    def flush(self) -> Split:
-        """End the answer and return what was held back."""
-        ...
-
-
-class OutputParser(Protocol):
-    """Finds reasoning and calls in one answer. It never raises, whatever the text."""
-
-    @property
-    def reasoning(self) -> bool:
-        """Whether the text is inside the reasoning now."""
-        ...
-
     def feed(self, text: str) -> Output:
         """Add text and return what can be parsed of the text so far."""
         ...
 
     def flush(self) -> Output:
         """End the answer and return what was held back."""
+        ...
+
+
+class OutputParser(ToolParser, Protocol):
+    """Finds reasoning, too, or nothing else. It never raises, whatever the text."""
+
+    @property
+    def reasoning(self) -> bool:
+        """Whether the text is inside the reasoning now."""
         ...
 
 
@@ -164,7 +123,7 @@ class ReasoningDialect:
     """
 
     name: str
-    parser: Callable[[bool], ReasoningParser]
+    parser: Callable[[bool], OutputParser]
     recognised: Callable[[str], bool]
     opened_by: Callable[[str], bool]
     left_open: Callable[[str], bool]

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.base import Output, Parsed
+from ovchat_server.chat.dialects.base import Output
 from ovchat_server.chat.dialects.source import tag_pattern, unfinished
 
 if TYPE_CHECKING:
-    from ovchat_server.chat.dialects.base import (
-        OutputParser,
-        ReasoningParser,
-        Split,
-        ToolParser,
-    )
+    from ovchat_server.chat.dialects.base import OutputParser, ToolParser
 
 
 class Chain:
     """Parses reasoning first, then calls in the rest of the answer."""
 
-    def __init__(self, reasoning: ReasoningParser | None, tools: ToolParser | None) -> None:
+    def __init__(self, reasoning: OutputParser | None, tools: ToolParser | None) -> None:
         """Parse one answer; without a parser its text is passed on."""
         self._reasoning = reasoning
         self._tools = tools
@@ -32,28 +27,23 @@ class Chain:
     def feed(self, text: str) -> Output:
         """Add text and return what can be parsed of the text so far."""
         if self._reasoning is None:
-            return _output("", self._find(text))
-        return self._from(self._reasoning.feed(text))
+            return self._found(Output(content=text))
+        return self._found(self._reasoning.feed(text))
 
     def flush(self) -> Output:
         """End the answer and return what was held back."""
-        output = Output() if self._reasoning is None else self._from(self._reasoning.flush())
+        output = Output() if self._reasoning is None else self._found(self._reasoning.flush())
         if self._tools is None:
             return output
         rest = self._tools.flush()
         return Output(output.reasoning, output.content + rest.content, output.calls + rest.calls)
 
-    def _from(self, split: Split) -> Output:
-        return _output(split.reasoning, self._find(split.content))
-
-    def _find(self, text: str) -> Parsed:
-        if self._tools is None or not text:
-            return Parsed(text)
-        return self._tools.feed(text)
-
-
-def _output(reasoning: str, parsed: Parsed) -> Output:
-    return Output(reasoning, parsed.content, parsed.calls)
+    def _found(self, output: Output) -> Output:
+        """Find the calls in the content."""
+        if self._tools is None or not output.content:
+            return output
+        found = self._tools.feed(output.content)
+        return Output(output.reasoning, found.content, found.calls)
 
 
 class WithoutTags:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.chat.dialects.base import Parsed
     from ovchat_server.chat.dialects.source import Steps
 
 START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
@@ -146,7 +145,7 @@ class HarmonyParser:
         """End the answer and return what was held back."""
         return self._output(self._messages.flush())
 
-    def _output(self, parsed: Parsed) -> Output:
+    def _output(self, parsed: Output) -> Output:
         reasoned = "".join(self._messages.reasoned)
         self._messages.reasoned.clear()
         return Output(reasoned, parsed.content, parsed.calls)

@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from ovchat_server.chat.dialects.base import CallPiece, Parsed
+from ovchat_server.chat.dialects.base import CallPiece, Output
 from ovchat_server.chat.dialects.json_text import encodable, parse
 from ovchat_server.chat.dialects.source import (
     DamagedError,
@@ -103,13 +103,13 @@ class MarkupParser(ABC):
             DamagedError: The text is not the dialect's markup, from here on.
         """
 
-    def feed(self, text: str) -> Parsed:
+    def feed(self, text: str) -> Output:
         """Add text and return what can be parsed of the text so far."""
         self.source.push(text)
         next(self._steps)
         return self._take()
 
-    def flush(self) -> Parsed:
+    def flush(self) -> Output:
         """End the answer and return what was held back."""
         self.source.ended = True
         for _ in self._steps:
@@ -204,11 +204,11 @@ class MarkupParser(ABC):
         source.at = found.end()
         return opening
 
-    def _take(self) -> Parsed:
-        parsed = Parsed("".join(self._content), tuple(self._calls))
+    def _take(self) -> Output:
+        output = Output("", "".join(self._content), tuple(self._calls))
         self._content.clear()
         self._calls.clear()
-        return parsed
+        return output
 
 
 def _opening_pattern(tags: tuple[str, ...], bare: str) -> re.Pattern[str]:

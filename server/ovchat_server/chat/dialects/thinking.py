@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.base import ReasoningDialect, Split
+from ovchat_server.chat.dialects.base import Output, ReasoningDialect
 from ovchat_server.chat.dialects.source import SPACE, Source
 
 if TYPE_CHECKING:
@@ -44,26 +44,26 @@ class ThinkParser:
         self._gap: list[str] = []
         self._steps = self._run()
 
-    def feed(self, text: str) -> Split:
+    def feed(self, text: str) -> Output:
         """Add text and return what can be parsed of the text so far."""
         self._source.push(text)
         next(self._steps)
         return self._take()
 
-    def flush(self) -> Split:
+    def flush(self) -> Output:
         """End the answer and return what was held back."""
         self._source.ended = True
         for _ in self._steps:
             raise AssertionError("nobody waits for text that has ended")
         return self._take()
 
-    def _take(self) -> Split:
+    def _take(self) -> Output:
         # Nothing of it is handed back later.
         self._source.forget()
-        split = Split("".join(self._reasoned), "".join(self._answered))
+        output = Output("".join(self._reasoned), "".join(self._answered))
         self._reasoned.clear()
         self._answered.clear()
-        return split
+        return output
 
     def _run(self) -> Iterator[None]:
         source, tags = self._source, self._tags

@@ -103,7 +103,7 @@ class AdmissionQueue(Generic[T]):
         if entry.timer and not entry.waiting:
             entry.timer.cancel()
         if not self._entries:
-            # What was idle between two rushes is no pace.
+            # Idle time between two rushes does not count for the rate.
             self._places.clear()
 
     def _greedier(self, caller: Caller) -> _Entry[T] | None:

@@ -129,7 +129,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self._process.kill()
 
     def send(self, command: Start[RequestT] | Cancel) -> None:
-        """Tell the process something; one that is gone is told nothing."""
+        """Send a command to the process, unless it is gone."""
         if not self._gone.done():
             self._sent += 1
             if self._owes_since is None:

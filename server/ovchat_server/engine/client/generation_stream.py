@@ -120,7 +120,7 @@ class EngineGeneration:
         index = next(iter(self._pieces))
         piece = self._take(index)
         if failure := _FAILURES.get(piece.finish or ""):
-            # Here and not where the news came in: the log has the id of the request that reads.
+            # Here and not where the output arrived: the log has the id of the request that reads.
             logger.error("a request failed", extra={"failure": failure, "reason": piece.reason})
             raise InternalError(f"{failure}. The server's log says why, under the request id.")
         finish = TokenFinish(piece.finish) if piece.finish else None

@@ -77,7 +77,7 @@ class _Live(Generic[RequestT, OutputT]):
 
 
 class LiveRequests(Generic[RequestT, OutputT]):
-    """Knows what each request has come to, so that another process can go on with it."""
+    """Keeps what each request has generated, so that another process can continue it."""
 
     def __init__(
         self,
@@ -89,10 +89,10 @@ class LiveRequests(Generic[RequestT, OutputT]):
         """Begin with no requests.
 
         Args:
-            send: Reaches the process, if there is one.
-            max_queue: Most requests that may wait for their first place.
-            max_wait: Seconds that each of them may.
-            trouble: Why nobody has a place now, if it is not for want of room.
+            send: Sends to the process, if there is one.
+            max_queue: The maximum number of requests that wait to be admitted.
+            max_wait: The maximum number of seconds that each of them waits.
+            trouble: Returns why nothing is admitted now, if not for lack of room.
         """
         self._send = send
         self._trouble = trouble
@@ -103,10 +103,10 @@ class LiveRequests(Generic[RequestT, OutputT]):
         self._isolated: int | None = None
 
     def check_queue(self, caller: Caller) -> None:
-        """Refuse who would wait behind too many.
+        """Refuse a request if too many wait already.
 
         Raises:
-            OverloadedError: There are.
+            OverloadedError: Too many wait.
         """
         self._queue.check(caller)
 
@@ -147,7 +147,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
         for identifier in report.admitted:
             if live := self._live.get(identifier):
                 live.admitted, live.since = True, self._reports
-                self._queue.has_place(identifier)
+                self._queue.admitted(identifier)
         self._reports += 1
         for output in report.outputs:
             # Else it was cancelled while the output was on its way.
@@ -161,7 +161,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
         self._isolated = identifier
 
     def process_died(self) -> None:
-        """Keep what it worked on for the next one, but for who made it die."""
+        """Keep the requests for the next process, except one that made several of them die."""
         suspect = self._live.get(self._isolated) if self._isolated is not None else None
         self._isolated = None
         if suspect:
@@ -182,7 +182,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
             self._send(Start(tuple(map(self._remaining, together))))
 
     def fail(self, error: Callable[[], ApiError]) -> None:
-        """Give everything up."""
+        """Fail all requests."""
         for live in self._live.values():
             live.ended = True
             live.stream.fail(error())
@@ -193,7 +193,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
         return live.progress.remaining(steps, suspect=live.admitted)
 
     def _turn_away(self, stream: ResultStream[OutputT], error: OverloadedError) -> None:
-        """End what waited in vain."""
+        """Fail requests that waited in vain."""
         for identifier, live in self._live.items():
             if live.stream is stream:
                 self.cancel(identifier)

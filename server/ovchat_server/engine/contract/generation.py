@@ -221,7 +221,7 @@ class Generation(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give up what has not ended."""
+        """Cancel the sequences that have not ended."""
         ...
 
     def __aiter__(self) -> Self:
@@ -235,18 +235,18 @@ class Generation(Protocol):
 
         Raises:
             StopAsyncIteration: All sequences have ended.
-            OverloadedError: It had to wait too long for its first place.
-            InternalError: The engine failed because of it, or may have mixed it up with another.
-            UnavailableError: The engine died, and does not come back.
+            OverloadedError: It waited too long to be admitted.
+            InternalError: The engine failed because of it, or its tokens may be misattributed.
+            UnavailableError: The engine died, and cannot be restarted.
         """
         ...
 
     def end(self, index: int) -> None:
-        """Give up one sequence; the others go on. Nothing more comes of it."""
+        """Cancel one sequence, of which nothing more is returned."""
         ...
 
     def fail(self, error: ApiError) -> None:
-        """End with an error, after what has come until now."""
+        """Raise an error in the reader, after the tokens so far."""
         ...
 
 
@@ -262,7 +262,7 @@ class GenerationEngine(Protocol):
         """Return why a grammar cannot be followed, a clause for the caller; "" where it can.
 
         Raises:
-            UnavailableError: Nobody can tell now.
+            UnavailableError: It cannot be checked now.
         """
         ...
 
