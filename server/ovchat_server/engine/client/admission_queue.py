@@ -85,7 +85,7 @@ class AdmissionQueue(Generic[T]):
         entry.timer = loop.call_later(self._timeout, self._time_out, entry)
         self._entries |= dict.fromkeys(entry.waiting, entry)
 
-    def has_place(self, identifier: int) -> None:
+    def admitted(self, identifier: int) -> None:
         """Note that a request runs for the first time."""
         entry = self._entries.get(identifier)
         if entry and entry.timer:
