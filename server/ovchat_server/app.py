@@ -96,7 +96,7 @@ class Server:
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
-        formats = AnswerFormats(GrammarCache())
+        formats = AnswerFormats(GrammarCache(), workers)
         services = Services(
             Completions(ChatEndpoint(formats), self._models, workers, settings.limits, timeout),
             Completions(TextEndpoint(formats), self._models, workers, settings.limits, timeout),

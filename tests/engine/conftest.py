@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ovchat_server.api.models import ModelState
+from ovchat_server.backoff import Backoff
 from ovchat_server.engine.client.generation_engine import SupervisedGeneration
 from ovchat_server.engine.contract.generation import GenerationRequest, TokenFinish
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import Generation, PromptScore
 
 
+async def at_once(_: float) -> None:
+    """Wait for nothing but the loop's next turn, in which others see that the engine is away."""
+    await asyncio.sleep(0)
+
+
 @dataclass
 class Watched:
     """An engine whose changes a test can wait for."""
@@ -31,7 +37,7 @@ class Watched:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.engine = SupervisedGeneration(self.spec, self.changed.set)
+        self.engine = SupervisedGeneration(self.spec, self.changed.set, Backoff(at_once))
 
     async def idle(self) -> None:
         """Until nothing holds a block; a test's own timeout is the limit."""

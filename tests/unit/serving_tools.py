@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.text import TextCompletions
 
 WORKERS = WorkerPool("test", 1)
-FORMATS = AnswerFormats(GrammarCache())
+FORMATS = AnswerFormats(GrammarCache(), WORKERS)
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
 CONTEXT = 100

@@ -68,8 +68,8 @@ async def planned(
     model = served(engine, template=TEMPLATES[template])
     messages = [{"role": "user", "content": "Hi"}]
     request = read_chat_request({"model": "demo", "messages": messages} | fields)
-    formats = AnswerFormats(cache or GrammarCache())
-    planned = await formats.of_chat(model, request, None, WORKERS)
+    formats = AnswerFormats(cache or GrammarCache(), WORKERS)
+    planned = await formats.of_chat(model, request, None)
     return planned, json.loads(planned.grammar.text or "null")
 
 
@@ -153,7 +153,7 @@ async def test_a_constraint_that_cannot_be_enforced_is_refused_by_name() -> None
 async def test_a_text_is_refused_alike() -> None:
     constraint = Constraint(ConstraintKind.JSON_SCHEMA, {"not": {}}, FieldPath.of("guided_json"))
     with pytest.raises(InvalidRequestError, match="guided_json uses not") as caught:
-        await AnswerFormats(GrammarCache()).of_text(served(Permissive()), constraint, WORKERS)
+        await AnswerFormats(GrammarCache(), WORKERS).of_text(served(Permissive()), constraint)
     [violation] = caught.value.violations
     assert (violation.field, violation.code) == ("guided_json", "unsupported_schema")
 

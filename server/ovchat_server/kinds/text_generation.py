@@ -73,7 +73,7 @@ def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
 
 
 def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
-    """Digest all that may change answers: files, how the engine runs, how answers are read."""
+    """Return a digest of all that may change answers: files, the engine's options, parsers."""
     how = (
         f"{settings.device}:{settings.max_num_batched_tokens}:"
         f"{settings.tool_parser}:{settings.reasoning_parser}:"

@@ -84,14 +84,13 @@ class AnswerFormat:
 class AnswerFormats:
     """Decides the format of answers."""
 
-    def __init__(self, grammars: GrammarCache) -> None:
-        """Share the grammars of schemas through the cache `grammars`."""
+    def __init__(self, grammars: GrammarCache, workers: WorkerPool) -> None:
+        """Write grammars in `workers`, and share those of schemas through the cache `grammars`."""
         self._grammars = grammars
+        self._workers = workers
 
-    async def of_text(
-        self, model: ServedModel, constraint: Constraint | None, workers: WorkerPool
-    ) -> Grammar:
-        """Return the grammar of a whole answer, written by one of the `workers`.
+    async def of_text(self, model: ServedModel, constraint: Constraint | None) -> Grammar:
+        """Return the grammar of a whole answer.
 
         Raises:
             InvalidRequestError: It cannot be enforced, with the compiler's reason.
@@ -99,16 +98,12 @@ class AnswerFormats:
         """
         if constraint is None:
             return NO_GRAMMAR
-        answer = await workers.run(partial(self._constrained, constraint))
+        answer = await self._workers.run(partial(self._constrained, constraint))
         text = await _checked(model, answer, constraint.field)
         return Grammar(text, constraint.closed)
 
     async def of_chat(
-        self,
-        model: ServedModel,
-        request: ChatRequest,
-        reasoning: Reasoning | None,
-        workers: WorkerPool,
+        self, model: ServedModel, request: ChatRequest, reasoning: Reasoning | None
     ) -> AnswerFormat:
         """Return the format of the answer to a chat.
 
@@ -116,7 +111,6 @@ class AnswerFormats:
             model: The model.
             request: The request.
             reasoning: How the model reasons before it answers; None if it does not.
-            workers: The pool in which grammars are written.
 
         Raises:
             InvalidRequestError: The format cannot be enforced.
@@ -125,7 +119,7 @@ class AnswerFormats:
         plan = _Plan(model, request, reasoning)
         if not plan.offered and plan.constraint is None:
             return AnswerFormat()
-        tools, answer = await workers.run(partial(self._written, plan))
+        tools, answer = await self._workers.run(partial(self._written, plan))
         if plan.constraint is None and not plan.choice.forced:
             return await _free(plan, tools)
         calls = _calls(plan, tools) if plan.offered else []

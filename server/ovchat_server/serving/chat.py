@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ovchat_server.serving.models import ServedModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
-    from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
 ChatCompletions: TypeAlias = "Completions[ChatRequest]"
@@ -49,16 +48,12 @@ class ChatEndpoint:
         return [render_chat(model, request)]
 
     async def constrain(
-        self,
-        model: ServedModel,
-        request: ChatRequest,
-        prompts: Sequence[RenderedPrompt],
-        workers: WorkerPool,
+        self, model: ServedModel, request: ChatRequest, prompts: Sequence[RenderedPrompt]
     ) -> AnswerFormat:
         """Compile the grammar of the response format and of the tools' calls."""
         [prompt] = prompts
         reasoning = reasoning_before(model, request, prompt.text, opened=prompt.inside_reasoning)
-        return await self._formats.of_chat(model, request, reasoning, workers)
+        return await self._formats.of_chat(model, request, reasoning)
 
     def assembly(
         self,

@@ -59,11 +59,7 @@ class Endpoint(Protocol[RequestT_contra]):
         ...
 
     async def constrain(
-        self,
-        model: ServedModel,
-        request: RequestT_contra,
-        prompts: Sequence[RenderedPrompt],
-        workers: WorkerPool,
+        self, model: ServedModel, request: RequestT_contra, prompts: Sequence[RenderedPrompt]
     ) -> AnswerFormat:
         """Compile the grammar that the answer has to follow.
 
@@ -146,7 +142,7 @@ class Completions(Generic[RequestT]):
         copies = request.generation.n if endpoint.repeats_prompts else 1
         check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs, copies)
         banned = await banned_sequences(model, params.sampling.bad_words, self._workers)
-        answer_format = await endpoint.constrain(model, request, prompts, self._workers)
+        answer_format = await endpoint.constrain(model, request, prompts)
         sampling = resolve_sampling(params.sampling, model.files.defaults, banned)
         requests = (
             generation_requests(params, prompts, max_tokens, sampling, answer_format.grammar)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ovchat_server.serving.models import ServedModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
-    from ovchat_server.serving.worker_pool import WorkerPool
 
 TextCompletions: TypeAlias = "Completions[TextRequest]"
 
@@ -43,11 +42,10 @@ class TextEndpoint:
         model: ServedModel,
         request: TextRequest,
         prompts: Sequence[RenderedPrompt],  # noqa: ARG002
-        workers: WorkerPool,
     ) -> AnswerFormat:
         """Compile the grammar of the whole text."""
         constraint = request.generation.constraint
-        grammar = await self._formats.of_text(model, constraint, workers)
+        grammar = await self._formats.of_text(model, constraint)
         return AnswerFormat(grammar, bound=constraint is not None)
 
     def assembly(

@@ -165,7 +165,7 @@ def chat_request(script: dict[str, Any]) -> chat_pb2.CreateChatCompletionRequest
 
 async def logged(gate: Edge, request_id: str) -> dict[str, Any]:
     """The log line of a request; Envoy writes it soon after the answer."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for line in gate.access_log.read_text().splitlines():
             entry: dict[str, Any] = json.loads(line)

@@ -23,6 +23,7 @@ from ovchat_server.engine.contract.generation_messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ovchat_server.backoff import Backoff
     from ovchat_server.engine.client.live_requests import LiveRequests
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import Generation, GenerationRequest
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
 class SupervisedGeneration:
     """See engine.contract.generation.GenerationEngine. Starts with `start`, ends with `close`."""
 
-    def __init__(self, spec: GenerationSpec, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, spec: GenerationSpec, on_change: Callable[[], None], backoff: Backoff | None = None
+    ) -> None:
         """Generate with the engine of `spec`; `on_change` learns of every change of state."""
         self.supervisor: EngineSupervisor[SequenceRequest, SequenceOutput, GenerationLimits] = (
-            EngineSupervisor(spec, generation_wire(), self._changed)
+            EngineSupervisor(spec, generation_wire(), self._changed, backoff)
         )
         self._sandbox = GrammarSandbox(spec)
         self._on_change = on_change
