@@ -49,15 +49,6 @@ def ebnf_format(grammar: str) -> JsonObject:
     return {"type": "grammar", "grammar": grammar}
 
 
-def json_format(schema: JsonValue) -> JsonObject:
-    """Return the format of the JSON that follows a schema.
-
-    Raises:
-        SchemaError: It cannot be enforced.
-    """
-    return ebnf_format(json_grammar(schema))
-
-
 def constraint_format(constraint: Constraint, grammars: GrammarCache) -> JsonObject:
     """Return the format of answers under a constraint.
 

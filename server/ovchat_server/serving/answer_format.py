@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.call_format import CallFormat
     from ovchat_server.engine.contract.generation import Resumption
     from ovchat_server.grammar.cache import GrammarCache
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.worker_pool import WorkerPool
 
 NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -89,7 +89,7 @@ class AnswerFormats:
         self._grammars = grammars
         self._workers = workers
 
-    async def of_text(self, model: ServedModel, constraint: Constraint | None) -> Grammar:
+    async def of_text(self, model: TextModel, constraint: Constraint | None) -> Grammar:
         """Return the grammar of a whole answer.
 
         Raises:
@@ -103,7 +103,7 @@ class AnswerFormats:
         return Grammar(text, constraint.closed)
 
     async def of_chat(
-        self, model: ServedModel, request: ChatRequest, reasoning: Reasoning | None
+        self, model: TextModel, request: ChatRequest, reasoning: Reasoning | None
     ) -> AnswerFormat:
         """Return the format of the answer to a chat.
 
@@ -186,9 +186,7 @@ class AnswerFormats:
 class _Plan:
     """What the request asks for, and what can be enforced of it."""
 
-    def __init__(
-        self, model: ServedModel, request: ChatRequest, reasoning: Reasoning | None
-    ) -> None:
+    def __init__(self, model: TextModel, request: ChatRequest, reasoning: Reasoning | None) -> None:
         self.model = model
         self.reasoning = reasoning
         self.choice = request.tool_choice
@@ -268,7 +266,7 @@ async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
     return AnswerFormat(Grammar(text, resumptions=tuple(places)), trusted=plan.trusts_calls)
 
 
-async def _checked(model: ServedModel, answer: JsonObject, field: FieldPath) -> str:
+async def _checked(model: TextModel, answer: JsonObject, field: FieldPath) -> str:
     """Check the grammar of a format, which `field` asks for, and return it.
 
     Raises:
@@ -281,7 +279,7 @@ async def _checked(model: ServedModel, answer: JsonObject, field: FieldPath) -> 
     return text
 
 
-def _answer_opening(model: ServedModel) -> str:
+def _answer_opening(model: TextModel) -> str:
     """Return the text that the model writes before an answer without calls."""
     dialect = model.dialects.reasoning or model.dialects.tools
     return dialect.answer if isinstance(dialect, CombinedDialect) else ""

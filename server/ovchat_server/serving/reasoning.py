@@ -11,11 +11,11 @@ from ovchat_server.grammar.formats import Reasoning, after_reasoning, either
 if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
 
 
 def reasoning_before(
-    model: ServedModel, request: ChatRequest, prompt: str, *, opened: bool
+    model: TextModel, request: ChatRequest, prompt: str, *, opened: bool
 ) -> Reasoning | None:
     """Return how the model reasons before it answers; None where it does not.
 
