@@ -28,6 +28,11 @@ def unenforced(schema: Any, write: Callable[[Any], str] = json_grammar) -> str:
     return ""
 
 
+def json_format(schema: Any) -> JsonObject:
+    """The format of the JSON that follows a schema."""
+    return ebnf_format(json_grammar(schema))
+
+
 def called_tool(calls: CallFormat, name: str, schema: Any) -> CalledTool:
     """A tool as the calls of a dialect need it."""
     return CalledTool(name, ebnf_format(calls.arguments(schema)))

@@ -70,7 +70,7 @@ def with_options(command: F) -> F:
 
 
 def settings_from(options: Mapping[str, Any]) -> Settings:
-    """Make the settings of a command's options.
+    """Build the settings of a command's options.
 
     Raises:
         click.UsageError: There is no model to serve.

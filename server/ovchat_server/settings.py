@@ -85,7 +85,7 @@ class Settings:
 
 
 def socket_target(socket: str) -> str:
-    """Return the gRPC target of a Unix socket, given as a path, or as "@" and an abstract name."""
+    """Return gRPC's name of a Unix socket: `socket` is its path, or "@" and an abstract name."""
     if socket.startswith("@"):
         return f"unix-abstract:{socket.removeprefix('@')}"
     return f"unix:{socket}"

@@ -14,11 +14,12 @@ from ovchat_server.chat.dialects import hermes
 from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.chat.prompt import Conversation, PromptRenderer
 from ovchat_server.engine.contract.generation import GenerationRequest, Resumption, Sampling
-from ovchat_server.grammar.formats import grammar_text, json_format
+from ovchat_server.grammar.formats import grammar_text
 from ovchat_server.serving.model_files import read_model_files
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched
 from tests.engine.test_structured_output import DEMO, answer, demo_spec
+from tests.grammars import json_format
 from tests.json_schemas import validate
 
 if TYPE_CHECKING:

@@ -312,6 +312,9 @@ class Run:
         """Why the first sequence of each request ended."""
         return {key: reasons[0] for key, reasons in self.finishes.items() if 0 in reasons}
 
+    def longest(self, beams: int) -> int:
+        return KvPool(self.total, BLOCK).longest(beams)
+
     def add(self, *requests: SequenceRequest) -> None:
         for request in requests:
             self.requests[request.id] = request

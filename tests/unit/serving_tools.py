@@ -18,7 +18,7 @@ from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
-from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.serving.models import ModelRegistry, TextModel
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.text import TextEndpoint
 from ovchat_server.serving.worker_pool import WorkerPool
@@ -103,12 +103,12 @@ class ScriptedEngine:
         return self.generation
 
 
-def chats(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
+def chats(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
     return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
 
 
-def texts(model: ServedModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
+def texts(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
     """The pipeline of text completions with one model."""
     return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
 
@@ -118,7 +118,7 @@ def served(
     defaults: GenerationDefaults | None = None,
     template: str = "{{ messages[-1].content }}",
     **files: Any,
-) -> ServedModel:
+) -> TextModel:
     """The model "demo"; its context is as long as its engine's."""
     [end] = TOKENIZER.encode("<|im_end|>")
     read = ModelFiles(
@@ -134,7 +134,7 @@ def served(
     read = dataclasses.replace(read, **files)
     renderer = PromptRenderer(read.template, read.tokenizer)
     dialects = choose_dialects(read.template.source, "auto", "auto")
-    return ServedModel(
+    return TextModel(
         "demo",
         "fp_1",
         read,

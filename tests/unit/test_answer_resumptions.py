@@ -9,8 +9,9 @@ import pytest
 from ovchat_server.chat.dialects import granite, hermes
 from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.engine.scheduling.resumption import resumed
-from ovchat_server.grammar.formats import Reasoning, grammar_text, json_format
+from ovchat_server.grammar.formats import Reasoning, grammar_text
 from ovchat_server.serving.resumptions import NOTHING, resumptions
+from tests.grammars import json_format
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.base import ToolDialect

@@ -28,7 +28,7 @@ from tests.unit.serving_tools import (
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
 
 BLIND = dataclasses.replace(READY, capabilities=Capabilities(sees_logits=False))
 # Of each, a value that asks for something.
@@ -41,7 +41,7 @@ CHANGES: dict[str, Any] = {
 }
 
 
-async def asked(model: ServedModel | None = None, **fields: Any) -> list[GenerationRequest]:
+async def asked(model: TextModel | None = None, **fields: Any) -> list[GenerationRequest]:
     """What the engine of the model is asked for by a chat; a text completion asks the same."""
     model = model or served()
     messages = [{"role": "user", "content": "Hi"}]
@@ -55,12 +55,12 @@ async def asked(model: ServedModel | None = None, **fields: Any) -> list[Generat
     return list(said.plan.requests)
 
 
-async def sampling(model: ServedModel | None = None, **fields: Any) -> Sampling:
+async def sampling(model: TextModel | None = None, **fields: Any) -> Sampling:
     [request] = await asked(model, **fields)
     return request.sampling
 
 
-async def refused(model: ServedModel, **fields: Any) -> list[tuple[str, str]]:
+async def refused(model: TextModel, **fields: Any) -> list[tuple[str, str]]:
     """The fields that both endpoints refuse, and the codes."""
     found = []
     for endpoint in (_chat, _text):
@@ -72,13 +72,13 @@ async def refused(model: ServedModel, **fields: Any) -> list[tuple[str, str]]:
     return found[0]
 
 
-async def _chat(model: ServedModel, **fields: Any) -> None:
+async def _chat(model: TextModel, **fields: Any) -> None:
     messages = [{"role": "user", "content": "Hi"}]
     request = read_chat_request({"model": "demo", "messages": messages, **fields})
     await chats(model).answer(request)
 
 
-async def _text(model: ServedModel, **fields: Any) -> None:
+async def _text(model: TextModel, **fields: Any) -> None:
     request = read_text_request({"model": "demo", "prompt": "Hi", **fields})
     await texts(model).answer(request)
 

@@ -40,7 +40,7 @@ from ovchat_server.serving.render import RenderedPrompt
 from tests.unit.serving_tools import CONTEXT, SEARCH_LENGTHS, VOCABULARY, ScriptedEngine, served
 
 if TYPE_CHECKING:
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
 
 PROMPT = RenderedPrompt(FieldPath.of("messages"), (1, 2, 3))
 
@@ -48,7 +48,7 @@ PROMPT = RenderedPrompt(FieldPath.of("messages"), (1, 2, 3))
 def requests(
     params: GenerationParams | None = None,
     *prompts: RenderedPrompt,
-    model: ServedModel | None = None,
+    model: TextModel | None = None,
 ) -> list[GenerationRequest]:
     model, params, prompts = model or served(), params or GenerationParams(), prompts or (PROMPT,)
     lengths = check_limits(model, params, prompts)

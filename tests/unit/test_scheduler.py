@@ -65,7 +65,7 @@ def test_what_does_not_fit_waits_and_nothing_overtakes_it() -> None:
 
 def test_the_longest_sequence_that_is_promised_fits_alone() -> None:
     run = Run(6)
-    context = run.scheduler.context_length
+    context = run.longest(1)
     request = sequence(1, context - 5, 5)
     run.add(request)
     run.finish_all()

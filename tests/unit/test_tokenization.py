@@ -25,7 +25,7 @@ from ovchat_server.chat.dialects.registry import Dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.contract.generation import GenerationStatus
 from ovchat_server.serving.model_files import read_model_files
-from ovchat_server.serving.models import ModelRegistry, ServedModel
+from ovchat_server.serving.models import ModelRegistry, TextModel
 from ovchat_server.serving.tokenization import MAX_PADDED_TOKENS, Tokenization
 from ovchat_server.serving.worker_pool import WorkerPool
 from ovchat_server.tokenizer.huggingface import Tokenizer
@@ -78,7 +78,7 @@ def tokenization(
     files = dataclasses.replace(read_model_files(ROOT / "models/successor"), tokenizer=tokenizer)
     renderer = PromptRenderer(files.template, tokenizer)
     return Tokenization(
-        ModelRegistry([ServedModel("model", "fp", files, renderer, NoEngine(context), Dialects())]),
+        ModelRegistry([TextModel("model", "fp", files, renderer, NoEngine(context), Dialects())]),
         WorkerPool("tokenize", 2),
     )
 

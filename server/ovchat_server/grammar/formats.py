@@ -49,15 +49,6 @@ def ebnf_format(grammar: str) -> JsonObject:
     return {"type": "grammar", "grammar": grammar}
 
 
-def json_format(schema: JsonValue) -> JsonObject:
-    """Return the format of the JSON that follows a schema.
-
-    Raises:
-        SchemaError: It cannot be enforced.
-    """
-    return ebnf_format(json_grammar(schema))
-
-
 def constraint_format(constraint: Constraint, grammars: GrammarCache) -> JsonObject:
     """Return the format of answers under a constraint.
 
@@ -113,7 +104,7 @@ def after_reasoning(answer: JsonObject, reasoning: Reasoning | None) -> JsonObje
 
 
 def _with_grammars(item: JsonValue, grammars: GrammarCache) -> JsonValue:
-    """A format with the grammars of its JSON Schemas in their places."""
+    """Replace the JSON Schemas in a format by their grammars."""
     if isinstance(item, list):
         return [_with_grammars(child, grammars) for child in item]
     if not isinstance(item, dict):

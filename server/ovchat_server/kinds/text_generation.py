@@ -13,7 +13,7 @@ from ovchat_server.engine.client.generation_engine import SupervisedGeneration
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
 from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
 from ovchat_server.serving.model_files import MODEL, read_model_files
-from ovchat_server.serving.models import ServedModel
+from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ class TextGeneration:
         files = read_model_files(settings.path)
         spec = generation_spec(settings, files, host.processors)
         engine = SupervisedGeneration(spec, host.on_change)
-        model = ServedModel(
+        model = TextModel(
             id=settings.name,
             fingerprint=_fingerprint(settings, files),
             files=files,
@@ -73,7 +73,7 @@ def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
 
 
 def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
-    """Digest all that may change answers: files, how the engine runs, how answers are read."""
+    """Return a digest of all that may change answers: files, the engine's options, parsers."""
     how = (
         f"{settings.device}:{settings.max_num_batched_tokens}:"
         f"{settings.tool_parser}:{settings.reasoning_parser}:"

@@ -188,7 +188,7 @@ def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...
 
 
 async def publish_health(health_servicer: HealthServicer, models: ModelRegistry) -> None:
-    """Publish who can answer: what needs no engine always, the others while every model does.
+    """Set the health of services: SERVING without an engine, or while every model answers.
 
     Each model that chats has a health of its own, as "ovchat.v1.ChatService/<id>".
     """

@@ -10,7 +10,7 @@ from ovchat_server.api.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
@@ -19,7 +19,7 @@ MAX_BANNED_TOKENS = 4096
 
 
 async def banned_sequences(
-    model: ServedModel, bad_words: Sequence[str], workers: WorkerPool
+    model: TextModel, bad_words: Sequence[str], workers: WorkerPool
 ) -> tuple[tuple[int, ...], ...]:
     """Tokenize bad words, and return each sequence of tokens once.
 

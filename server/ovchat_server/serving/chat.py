@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.serving.answer_format import AnswerFormat, AnswerFormats
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.tokenizer.huggingface import Tokenizer
@@ -43,12 +43,12 @@ class ChatEndpoint:
         # The same for all requests to a model, which has a tokenizer of its own.
         self._control_markup: WeakKeyDictionary[Tokenizer, ControlMarkup] = WeakKeyDictionary()
 
-    def render(self, model: ServedModel, request: ChatRequest) -> list[RenderedPrompt]:
+    def render(self, model: TextModel, request: ChatRequest) -> list[RenderedPrompt]:
         """Render the conversation; see render_chat."""
         return [render_chat(model, request)]
 
     async def constrain(
-        self, model: ServedModel, request: ChatRequest, prompts: Sequence[RenderedPrompt]
+        self, model: TextModel, request: ChatRequest, prompts: Sequence[RenderedPrompt]
     ) -> AnswerFormat:
         """Compile the grammar of the response format and of the tools' calls."""
         [prompt] = prompts
@@ -57,7 +57,7 @@ class ChatEndpoint:
 
     def assembly(
         self,
-        model: ServedModel,
+        model: TextModel,
         request: ChatRequest,
         prompts: Sequence[RenderedPrompt],
         answer_format: AnswerFormat,
@@ -109,7 +109,7 @@ class ChatEndpoint:
             if echo and last.content:
                 yield ChunkChoice(index, Delta(content=last.content))
 
-    def _markup(self, model: ServedModel) -> ControlMarkup:
+    def _markup(self, model: TextModel) -> ControlMarkup:
         tokenizer = model.files.tokenizer
         if (markup := self._control_markup.get(tokenizer)) is None:
             markup = _control_markup(tokenizer, model.dialects.special_tokens)

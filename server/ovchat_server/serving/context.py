@@ -10,7 +10,7 @@ from ovchat_server.api.generation import TruncationSide
 
 if TYPE_CHECKING:
     from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
 
 
 class ContextWindow:
@@ -20,7 +20,7 @@ class ContextWindow:
     that the model was made for counts, and `Engine.generate` says that it does not answer yet.
     """
 
-    def __init__(self, model: ServedModel, params: GenerationParams) -> None:
+    def __init__(self, model: TextModel, params: GenerationParams) -> None:
         """Read the engine's status as it is now."""
         status = model.engine.status
         self._ending, self._truncation, self._beams = params.ending, params.truncation, params.beams

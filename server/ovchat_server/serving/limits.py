@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
 
 def check_limits(
-    model: ServedModel, params: GenerationParams, prompts: Sequence[RenderedPrompt]
+    model: TextModel, params: GenerationParams, prompts: Sequence[RenderedPrompt]
 ) -> list[int]:
     """Check that a model can do what is asked for, and has room for it.
 

@@ -111,7 +111,7 @@ def _context_length(config: Mapping[str, Any], directory: Path) -> int:
 def _end_tokens(
     generation: Mapping[str, Any], template: ChatTemplate, tokenizer: Tokenizer
 ) -> tuple[int, ...]:
-    """Return all end tokens: chat models end messages and texts with different ones."""
+    """Return all tokens that end an answer: chat models end turns and texts with different ones."""
     value = generation.get("eos_token_id")
     listed = value if isinstance(value, list) else [value]
     tokens = {token for token in listed if isinstance(token, int)}

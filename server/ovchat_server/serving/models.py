@@ -42,7 +42,7 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
-class ServedModel:
+class TextModel:
     """A model that generates text.
 
     Attributes:

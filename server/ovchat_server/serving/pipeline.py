@@ -21,7 +21,7 @@ from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import generation_requests, resolve_sampling
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
-from ovchat_server.serving.models import ServedModel
+from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.plan import Plan, completion_info, engine_params, generates
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class Endpoint(Protocol[RequestT_contra]):
     id_prefix: str
     repeats_prompts: bool
 
-    def render(self, model: ServedModel, request: RequestT_contra) -> Sequence[RenderedPrompt]:
+    def render(self, model: TextModel, request: RequestT_contra) -> Sequence[RenderedPrompt]:
         """Render the prompts. Called in a worker thread."""
         ...
 
     async def constrain(
-        self, model: ServedModel, request: RequestT_contra, prompts: Sequence[RenderedPrompt]
+        self, model: TextModel, request: RequestT_contra, prompts: Sequence[RenderedPrompt]
     ) -> AnswerFormat:
         """Compile the grammar that the answer has to follow.
 
@@ -71,7 +71,7 @@ class Endpoint(Protocol[RequestT_contra]):
 
     def assembly(
         self,
-        model: ServedModel,
+        model: TextModel,
         request: RequestT_contra,
         prompts: Sequence[RenderedPrompt],
         answer_format: AnswerFormat,
@@ -120,7 +120,7 @@ class Completions(Generic[RequestT]):
         """
         deadline = Deadline(self._request_timeout)
         async with deadline.limit():
-            model = self._models.get_as(ServedModel, request.model)
+            model = self._models.get_as(TextModel, request.model)
             params = engine_params(request.generation)
             if generates(params):
                 # Before anything expensive: nobody's prompt is rendered in vain.
@@ -131,7 +131,7 @@ class Completions(Generic[RequestT]):
 
     async def _plan(
         self,
-        model: ServedModel,
+        model: TextModel,
         request: RequestT,
         params: GenerationParams,
         prompts: Sequence[RenderedPrompt],

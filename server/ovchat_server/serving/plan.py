@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.generation import GenerationParams
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
 
@@ -38,7 +38,7 @@ class Plan:
         first_chunks: One or more for each choice, in the same order.
     """
 
-    model: ServedModel
+    model: TextModel
     caller: Caller
     info: CompletionInfo
     params: GenerationParams
@@ -65,7 +65,7 @@ def generates(params: GenerationParams) -> bool:
     return params.ending.max_tokens != 0
 
 
-def completion_info(model: ServedModel, id_prefix: str) -> CompletionInfo:
+def completion_info(model: TextModel, id_prefix: str) -> CompletionInfo:
     """Return what stands on every chunk of a new answer; `id_prefix` is OpenAI's."""
     return CompletionInfo(
         id=f"{id_prefix}-{uuid.uuid4().hex}",
@@ -76,7 +76,7 @@ def completion_info(model: ServedModel, id_prefix: str) -> CompletionInfo:
 
 
 def assembly_options(
-    model: ServedModel, params: GenerationParams, *, constrained: bool
+    model: TextModel, params: GenerationParams, *, constrained: bool
 ) -> AssemblyOptions:
     """Return how to assemble choices, as far as chats and texts have it in common.
 

@@ -11,11 +11,11 @@ from ovchat_server.grammar.formats import Reasoning, after_reasoning, either
 if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
 
 
 def reasoning_before(
-    model: ServedModel, request: ChatRequest, prompt: str, *, opened: bool
+    model: TextModel, request: ChatRequest, prompt: str, *, opened: bool
 ) -> Reasoning | None:
     """Return how the model reasons before it answers; None where it does not.
 
@@ -46,5 +46,5 @@ def reasoned_or_not(plain: JsonObject, reasoning: Reasoning | None) -> JsonObjec
 
 
 def continues(request: ChatRequest) -> bool:
-    """Whether the answer goes on with the last message."""
+    """Return whether the answer continues the last message."""
     return request.prompt_ending is PromptEnding.FINAL_MESSAGE

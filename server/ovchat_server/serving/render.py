@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.text import TextPrompt, TextRequest
     from ovchat_server.chat.prompt import Prompt
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class RenderedPrompt:
     inside_reasoning: bool = False
 
 
-def render_chat(model: ServedModel, request: ChatRequest) -> RenderedPrompt:
+def render_chat(model: TextModel, request: ChatRequest) -> RenderedPrompt:
     """Render the messages of a chat.
 
     Raises:
@@ -55,7 +55,7 @@ def render_chat(model: ServedModel, request: ChatRequest) -> RenderedPrompt:
 
 
 def render_conversation(
-    model: ServedModel, request: ChatRequest, max_tokens: int | None = None
+    model: TextModel, request: ChatRequest, max_tokens: int | None = None
 ) -> Prompt:
     """Render the prompt of a conversation by the model's template, and tokenize it.
 
@@ -78,7 +78,7 @@ def render_conversation(
     return model.renderer.render(conversation, max_tokens)
 
 
-def render_texts(model: ServedModel, request: TextRequest) -> list[RenderedPrompt]:
+def render_texts(model: TextModel, request: TextRequest) -> list[RenderedPrompt]:
     """Tokenize the prompts of a text completion, in their order.
 
     Raises:
@@ -92,7 +92,7 @@ def render_texts(model: ServedModel, request: TextRequest) -> list[RenderedPromp
 
 
 def _render_text(
-    model: ServedModel,
+    model: TextModel,
     request: TextRequest,
     window: ContextWindow,
     field: FieldPath,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.serving.answer_format import AnswerFormats
-    from ovchat_server.serving.models import ServedModel
+    from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
 
@@ -33,13 +33,13 @@ class TextEndpoint:
         """Answer in `formats`."""
         self._formats = formats
 
-    def render(self, model: ServedModel, request: TextRequest) -> list[RenderedPrompt]:
+    def render(self, model: TextModel, request: TextRequest) -> list[RenderedPrompt]:
         """Tokenize the prompts; see render_texts."""
         return render_texts(model, request)
 
     async def constrain(
         self,
-        model: ServedModel,
+        model: TextModel,
         request: TextRequest,
         prompts: Sequence[RenderedPrompt],  # noqa: ARG002
     ) -> AnswerFormat:
@@ -50,7 +50,7 @@ class TextEndpoint:
 
     def assembly(
         self,
-        model: ServedModel,
+        model: TextModel,
         request: TextRequest,
         prompts: Sequence[RenderedPrompt],
         answer_format: AnswerFormat,

@@ -16,7 +16,7 @@ from ovchat_server.api.tokenization import (
     TokenSequence,
 )
 from ovchat_server.serving.deadline import Deadline
-from ovchat_server.serving.models import ServedModel
+from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.render import render_conversation
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Tokenization:
             ModelNotFoundError: There is no such model.
             InvalidRequestError: The model cannot pad, or its template refuses the messages.
         """
-        model = self._models.get_as(ServedModel, request.model)
+        model = self._models.get_as(TextModel, request.model)
         return await self._run(partial(_tokenize, model, request))
 
     async def detokenize(self, request: DetokenizeRequest) -> str:
@@ -67,7 +67,7 @@ class Tokenization:
             ModelNotFoundError: There is no such model.
             InvalidRequestError: Some ids are not of the model's vocabulary.
         """
-        tokenizer = self._models.get_as(ServedModel, request.model).files.tokenizer
+        tokenizer = self._models.get_as(TextModel, request.model).files.tokenizer
         return await self._run(partial(_detokenize, tokenizer, request.tokens))
 
     async def _run(self, work: Callable[[], T]) -> T:
@@ -75,7 +75,7 @@ class Tokenization:
             return await self._workers.run(work)
 
 
-def _tokenize(model: ServedModel, request: TokenizeRequest) -> Tokenized:
+def _tokenize(model: TextModel, request: TokenizeRequest) -> Tokenized:
     tokenizer = model.files.tokenizer
     context_length = model.engine.status.context_length or model.files.context_length
     sequences: Sequence[Sequence[int]]

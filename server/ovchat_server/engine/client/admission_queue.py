@@ -47,7 +47,7 @@ class AdmissionQueue(Generic[T]):
         timeout: float,
         refuse: Callable[[T, OverloadedError], None],
     ) -> None:
-        """Start empty.
+        """Create an empty queue.
 
         Args:
             max_waiting: Requests that may. Those that belong together are let in whole.
@@ -86,7 +86,7 @@ class AdmissionQueue(Generic[T]):
         self._entries |= dict.fromkeys(entry.waiting, entry)
 
     def admitted(self, identifier: int) -> None:
-        """Note that a request was admitted for the first time."""
+        """Note that a request runs for the first time."""
         entry = self._entries.get(identifier)
         if entry and entry.timer:
             entry.timer.cancel()
@@ -95,7 +95,7 @@ class AdmissionQueue(Generic[T]):
         self.leave(identifier)
 
     def leave(self, identifier: int) -> None:
-        """Remove a request, if it waits."""
+        """Take a request out, if it waits."""
         entry = self._entries.pop(identifier, None)
         if entry is None:
             return
@@ -107,7 +107,7 @@ class AdmissionQueue(Generic[T]):
             self._places.clear()
 
     def _greedier(self, caller: Caller) -> _Entry[T] | None:
-        """Return the last entry of a lower priority, or of a client with more requests."""
+        """Return the last entry of a client that has a worse priority or more entries."""
         waiting = {id(entry): entry for entry in self._entries.values() if entry.timer}
         here = Counter(entry.caller.client for entry in self._entries.values())
 
@@ -136,7 +136,7 @@ class AdmissionQueue(Generic[T]):
         return OverloadedError(message, retry_after=self._advice())
 
     def _advice(self) -> float:
-        """Estimate the seconds until all waiting requests were admitted."""
+        """Estimate the seconds until those that wait have had their turn."""
         if len(self._places) < 2:  # noqa: PLR2004  there is no pace of fewer
             return 1.0
         pace = (self._places[-1] - self._places[0]) / (len(self._places) - 1)

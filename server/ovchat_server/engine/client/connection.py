@@ -137,12 +137,12 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self._write(encode(command))
 
     def hangs(self, seconds: float) -> bool:
-        """Return whether the process has not reported for so many seconds though it has work."""
+        """Return whether the process has owed an answer for so long."""
         since = self._owes_since
         return since is not None and asyncio.get_running_loop().time() - since > seconds
 
     def _write(self, frame: bytes) -> None:
-        """Write a frame to the socket without waiting; the rest is sent later.
+        """Write a frame to the socket without waiting; what it does not take goes later.
 
         Not a StreamWriter: its drain() is a place to be cancelled at, after which nobody
         could say whether the engine has the request.
@@ -182,7 +182,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self._deliver(self._wire.decode_event(frame))
 
     def _stop_reading(self) -> None:
-        """Stop reading from the process. May be called again."""
+        """Stop reading for good: the process is gone, or about to end. May be called again."""
         if self._gone.done():
             return
         self._gone.set_result(None)

@@ -110,7 +110,7 @@ class EngineGeneration:
         return self
 
     async def __anext__(self) -> GeneratedTokens:
-        """Return the tokens that arrived since the last call."""
+        """Wait for tokens of a sequence, and return all that came since the last time."""
         if not self._open:
             raise StopAsyncIteration
         await self._arrived.wait()

@@ -86,7 +86,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
         max_wait: float,
         trouble: Callable[[], ApiError | None],
     ) -> None:
-        """Start without requests.
+        """Begin with no requests.
 
         Args:
             send: Sends to the process, if there is one.
@@ -143,7 +143,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
         self._queue.leave(identifier)
 
     def deliver(self, report: Report[OutputT]) -> None:
-        """Deliver the outputs of a step."""
+        """Deliver the outputs of a step to their streams."""
         for identifier in report.admitted:
             if live := self._live.get(identifier):
                 live.admitted, live.since = True, self._reports
@@ -157,7 +157,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
                 live.stream.put(output)
 
     def isolate(self, identifier: int | None) -> None:
-        """Note the suspect that runs isolated: it is at fault if the process dies."""
+        """Note that a suspect runs alone: should the process die, it was that one. None: none."""
         self._isolated = identifier
 
     def process_died(self) -> None:
@@ -176,7 +176,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
                 )
 
     def resume(self) -> None:
-        """Send all requests to a new process."""
+        """Send everything to a new process."""
         going_on = (live for live in self._live.values() if not live.ended)
         for _, together in itertools.groupby(going_on, lambda live: id(live.stream)):
             self._send(Start(tuple(map(self._remaining, together))))

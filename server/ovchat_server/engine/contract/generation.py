@@ -229,7 +229,7 @@ class Generation(Protocol):
         ...
 
     async def __anext__(self) -> GeneratedTokens:
-        """Return a sequence's tokens since the last call: slow readers get fewer, larger pieces.
+        """Wait for tokens of a sequence; a slow reader gets fewer, larger pieces.
 
         The last piece of each sequence says why it ended.
 
@@ -259,7 +259,7 @@ class GenerationEngine(Protocol):
         ...
 
     async def check_grammar(self, grammar: str) -> str:
-        """Return why a grammar cannot be enforced, as a clause for the caller, or "" if it can.
+        """Return why a grammar cannot be followed, a clause for the caller; "" where it can.
 
         Raises:
             UnavailableError: It cannot be checked now.

@@ -139,7 +139,7 @@ class Wire(Generic[RequestT, OutputT, LimitsT]):
         report: type[Report[OutputT]],
         ready: type[Ready[LimitsT]],
     ) -> None:
-        """Declare the kind's types, such as `Start[SequenceRequest]`."""
+        """Build the decoders of a kind's types, such as `Start[SequenceRequest]`."""
         self._commands = msgspec.msgpack.Decoder(start | Cancel)
         self._events = msgspec.msgpack.Decoder(report | ready | Failed | IsolatedRun)
 

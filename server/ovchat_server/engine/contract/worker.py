@@ -29,7 +29,7 @@ class Worker(Protocol[RequestT, OutputT, LimitsT]):
         ...
 
     def cancel(self, identifier: int) -> None:
-        """Give a request up; nothing more comes of it. One that is not here is no error."""
+        """Cancel a request; nothing more comes of it. One that is not here is no error."""
         ...
 
     def poll(self) -> None:
@@ -42,7 +42,7 @@ class Worker(Protocol[RequestT, OutputT, LimitsT]):
         ...
 
     def step(self) -> Report[OutputT]:
-        """Work on the requests that have their turn, and report what came of it.
+        """Process the requests that have their turn, and report the outputs.
 
         Raises:
             Exception: The worker cannot go on. The process ends, and another one takes over.

@@ -30,11 +30,11 @@ class Channel:
 
     @classmethod
     def inherited(cls) -> Channel:
-        """Create the channel over the socket whose number is the process's first argument."""
+        """Open the socket whose number is the process's first argument."""
         return cls(socket.socket(fileno=int(sys.argv[1])))
 
     def receive(self, *, wait: bool) -> list[bytes]:
-        """Return the frames that have arrived.
+        """Receive the frames that have arrived.
 
         With `wait` at least one, unless the server is gone or `wake` was called.
         """

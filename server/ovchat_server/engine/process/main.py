@@ -92,7 +92,7 @@ def main() -> int:
 
 
 def _named(path: str) -> LoadWorker:
-    """Import "module:function"."""
+    """Load the function of an import path, "module:function"."""
     module, _, name = path.partition(":")
     load: LoadWorker = getattr(importlib.import_module(module), name)
     return load

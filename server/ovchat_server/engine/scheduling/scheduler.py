@@ -83,15 +83,6 @@ class Scheduler:
         self._preemptions = 0
 
     @property
-    def context_length(self) -> int:
-        """The most tokens of prompt and answer of a sequence that runs alone."""
-        return self.search_length(1)
-
-    def search_length(self, width: int) -> int:
-        """Return the most tokens of each of `width` beams that share no KV blocks."""
-        return self._pool.longest(width)
-
-    @property
     def busy(self) -> bool:
         """Whether a step would do something."""
         if self._running or self._cancelled.blocks or self._refused:

@@ -55,16 +55,17 @@ class GenerationWorker:
         self.wire = generation_wire()
         grammars = Grammars(GrammarThread(pipeline.grammar_compiler, host.wake))
         options = spec.options
+        self._pool = KvPool(pipeline.total_blocks, pipeline.block_size)
         self._scheduler = Scheduler(
             pipeline,
-            KvPool(pipeline.total_blocks, pipeline.block_size),
+            self._pool,
             StepBudget(options.max_step_seconds, options.max_num_batched_tokens),
             isolate=host.isolate,
             compiled=grammars.compiled,
         )
         self._gate = GrammarGate(grammars, self._scheduler)
         lengths = [
-            min(spec.context_length, self._scheduler.search_length(width))
+            min(spec.context_length, self._pool.longest(width))
             for width in range(1, MAX_BEAM_WIDTH + 1)
         ]
         self.ready = Ready(
@@ -104,4 +105,4 @@ class GenerationWorker:
         if not generation.prompt or generation.max_tokens < 1 or generation.beams < 1:
             return False
         tokens = len(generation.prompt) + generation.max_tokens
-        return tokens <= self._scheduler.search_length(generation.beams)
+        return tokens <= self._pool.longest(generation.beams)
