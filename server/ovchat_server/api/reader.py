@@ -63,9 +63,17 @@ class Reader:
             if deeper(value, depth):
                 complaint = f"is nested more than {depth} levels deep"
                 reader.refuse(shortened(name), complaint)
-        if reader.violations:
-            raise InvalidRequestError.of(reader.violations)
-        return reader
+        return reader.checked(reader)
+
+    def checked(self, request: T) -> T:
+        """Return what was read.
+
+        Raises:
+            InvalidRequestError: With every fault found.
+        """
+        if self.violations:
+            raise InvalidRequestError.of(self.violations)
+        return request
 
     def note_unknown(self, known: Collection[str]) -> None:
         """Note the paths of all fields but the `known`, in the caller's order."""

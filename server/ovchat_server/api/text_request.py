@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation_request import (
     MAX_UINT32,
@@ -69,9 +68,7 @@ def read_text_request(
         stream=read_stream_options(reader),
         ignored=TEXT.check(reader, strict=strict),
     )
-    if reader.violations:
-        raise InvalidRequestError.of(reader.violations)
-    return request
+    return reader.checked(request)
 
 
 def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) -> GenerationParams:

@@ -14,7 +14,7 @@ from ovchat_server.api.chat_request import (
     read_prompt_ending,
     read_template_arguments,
 )
-from ovchat_server.api.errors import InvalidRequestError, Violation
+from ovchat_server.api.errors import Violation
 from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.generation_request import MAX_UINT32
 from ovchat_server.api.limits import DEFAULT_LIMITS
@@ -73,9 +73,7 @@ def read_tokenize_request(
         token_strings=reader.boolean("return_token_strs") or False,
         ignored=TOKENIZE.check(reader, strict=strict),
     )
-    if reader.violations:
-        raise InvalidRequestError.of(reader.violations)
-    return request
+    return reader.checked(request)
 
 
 def read_detokenize_request(
@@ -99,9 +97,7 @@ def read_detokenize_request(
         tokens=_read_tokens(reader),
         ignored=DETOKENIZE.check(reader, strict=strict),
     )
-    if reader.violations:
-        raise InvalidRequestError.of(reader.violations)
-    return request
+    return reader.checked(request)
 
 
 def _read_input(reader: Reader, model: str) -> TextsInput | ChatRequest:

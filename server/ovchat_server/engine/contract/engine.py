@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.messages import NO_CAPABILITIES, Capabilities
 
@@ -41,12 +41,3 @@ class EngineStatus:
     reason: str = ""
     load: EngineLoad | None = None
     capabilities: Capabilities = NO_CAPABILITIES
-
-
-class Engine(Protocol):
-    """What answers for a model, in a process of its own."""
-
-    @property
-    def status(self) -> EngineStatus:
-        """Return how the engine is doing now."""
-        ...

@@ -4,64 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.scheduling.grammar_thread import Compiled
-
-
-class Compiler(Protocol):
-    """Compiles grammars beside the steps; see engine.scheduling.grammar_thread.GrammarThread."""
-
-    @property
-    def full(self) -> bool:
-        """Whether it pauses until `clear` is called."""
-        ...
-
-    def start(self, grammar: str) -> None:
-        """Queue a grammar to be compiled; `take` returns it when that is done."""
-        ...
-
-    def take(self) -> list[Compiled]:
-        """Return what was compiled since the last call."""
-        ...
-
-    def clear(self) -> None:
-        """Forget all compiled grammars. No step may be under way."""
-        ...
-
-
-class Admission(Protocol):
-    """Where sequences go from here: the scheduler."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether a step would do something."""
-        ...
-
-    @property
-    def needs_grammar(self) -> bool:
-        """Whether a running sequence has yet to look its compiled grammar up."""
-        ...
-
-    def add(self, request: SequenceRequest) -> None:
-        """Take a sequence."""
-        ...
-
-    def cancel(self, identifier: int) -> None:
-        """Give a sequence up. One that is not here is no error."""
-        ...
-
-    def refuse(self, identifier: int, reason: str) -> None:
-        """Report that a sequence will not run, and why."""
-        ...
+    from ovchat_server.engine.scheduling.grammar_thread import GrammarThread
+    from ovchat_server.engine.scheduling.scheduler import Scheduler
 
 
 class Grammars:
     """Knows which grammars are compiled, and has those compiled that somebody asks for."""
 
-    def __init__(self, compiler: Compiler) -> None:
+    def __init__(self, compiler: GrammarThread) -> None:
         """Begin with none."""
         self._compiler = compiler
         # By digests: a grammar may be as long as a request. False: it is queued.
@@ -110,10 +64,10 @@ class Grammars:
 class GrammarGate:
     """Holds sequences back until their grammars are compiled, while others step."""
 
-    def __init__(self, grammars: Grammars, admission: Admission) -> None:
-        """Pass sequences on to `admission`."""
+    def __init__(self, grammars: Grammars, scheduler: Scheduler) -> None:
+        """Pass sequences on to `scheduler`."""
         self._grammars = grammars
-        self._admission = admission
+        self._scheduler = scheduler
         self._waiting: dict[str, list[SequenceRequest]] = {}
 
     def add(self, request: SequenceRequest) -> None:
@@ -121,9 +75,9 @@ class GrammarGate:
         grammar = request.generation.grammar
         compiled = self._grammars.compiled(grammar) if grammar else True
         if compiled:
-            self._admission.add(request)
+            self._scheduler.add(request)
         elif compiled is None:
-            self._admission.refuse(request.id, "its grammar did not compile")
+            self._scheduler.refuse(request.id, "its grammar did not compile")
         else:
             self._waiting.setdefault(grammar, []).append(request)
 
@@ -131,7 +85,7 @@ class GrammarGate:
         """Give a sequence up, wherever it is; its grammar is compiled all the same."""
         for waiting in self._waiting.values():
             waiting[:] = [request for request in waiting if request.id != identifier]
-        self._admission.cancel(identifier)
+        self._scheduler.cancel(identifier)
 
     def open(self) -> None:
         """Let those pass whose grammars are compiled by now. Call it between two steps."""
@@ -140,8 +94,8 @@ class GrammarGate:
             for request in self._waiting.pop(grammar, []):
                 self.add(request)
         # A step in which they may begin comes before their grammars are forgotten.
-        if self._grammars.full and not (compiled and self._admission.busy):
-            self._grammars.make_room(in_use=self._admission.needs_grammar)
+        if self._grammars.full and not (compiled and self._scheduler.busy):
+            self._grammars.make_room(in_use=self._scheduler.needs_grammar)
 
 
 def _digest(grammar: str) -> bytes:
