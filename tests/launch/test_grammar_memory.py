@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.engine.genai.grammar_compiler import MAX_BYTES
-from ovchat_server.engine.process.grammar_process import MAX_CACHED_BYTES
+from ovchat_server.engine.genai.grammar_process import MAX_CACHED_BYTES
 from tests.grammar_load import OPTIONS, PROCESSES, memory
 from tests.launch.stack import running
 
