@@ -97,7 +97,7 @@ from ovchat_server.launch import up
 
 values = json.loads(sys.argv[1])
 values["models"] = [SimpleNamespace(name=name) for name in values["models"]]
-up._SERVER_PATIENCE = values.pop("server_patience", up._SERVER_PATIENCE)
+up._SERVER_TIMEOUT = values.pop("server_timeout", up._SERVER_TIMEOUT)
 values["envoy_path"] = Path(values["envoy_path"]) if values["envoy_path"] else None
 sys.exit(asyncio.run(up.run_up(SimpleNamespace(**values), sys.argv[2:])))
 """
@@ -337,7 +337,7 @@ async def test_a_second_signal_ends_at_once(launch: Launcher) -> None:
 async def test_a_server_that_does_not_end_is_killed_after_the_drain_timeout(
     launch: Launcher,
 ) -> None:
-    up = await launch("stubborn", drain_timeout=0.2, server_patience=0.2)
+    up = await launch("stubborn", drain_timeout=0.2, server_timeout=0.2)
     await up.ready()
     children = up.children()
     up.process.send_signal(signal.SIGTERM)

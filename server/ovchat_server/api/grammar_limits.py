@@ -34,7 +34,7 @@ MISREAD_COMPLAINT = (
 
 
 def refuse_beyond_limits(reader: Reader, field: Field, value: JsonValue) -> bool:
-    """Whether a value keeps the limits; a violation of the field where it does not."""
+    """Return whether a value is within the limits, and note a violation if not."""
     complaint = beyond_limits(value)
     if complaint:
         reader.refuse(field, complaint)
@@ -42,7 +42,7 @@ def refuse_beyond_limits(reader: Reader, field: Field, value: JsonValue) -> bool
 
 
 def read_pattern(reader: Reader, name: str, text: str) -> bool:
-    """Whether a regular expression or grammar keeps the limits; a violation where not."""
+    """Return whether a regular expression or grammar is within the limits, or note a violation."""
     complaint = ""
     if not text:
         complaint = "must not be empty"
@@ -59,9 +59,9 @@ def read_pattern(reader: Reader, name: str, text: str) -> bool:
 
 
 def beyond_limits(value: JsonValue) -> str:
-    """What is too much about a value, completing "<field> ..."; "" where nothing is.
+    """Return which limit a value exceeds, completing "<field> ...", or "" if it is within all.
 
-    Not recursive: it is what says whether recursion is safe.
+    Does not recurse: this is the check that makes recursion safe.
     """
     characters = values = enumerated = 0
     open_values = [(value, 1)]
@@ -93,7 +93,7 @@ def beyond_limits(value: JsonValue) -> str:
 
 
 def _groups(text: str) -> int:
-    """How deep parentheses nest, those that are escaped or in brackets left out."""
+    """Return how deep parentheses nest, without escaped ones and those in brackets."""
     deepest = depth = 0
     escaped = bracket = False
     for char in text:

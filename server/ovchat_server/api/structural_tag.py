@@ -1,4 +1,4 @@
-"""Structural tags: the compiler's own language for forms of answers, which OVMS and vLLM take."""
+"""Structural tags: the compiler's own language for formats of answers, as in OVMS and vLLM."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NATIVE_FORMATS = (
 
 
 def structural_format(reader: Reader, name: str, tag: JsonObject) -> JsonObject | None:
-    """The format inside a structural tag; what is wrong is noted as of field `name`.
+    """Return the format of a structural tag; what is wrong is noted for the field `name`.
 
-    vLLM's older form, of `structures` and `triggers`, comes back as what it means.
+    vLLM's older structural tags, with `structures` and `triggers`, are converted.
     """
     if tag.get("type") != "structural_tag":
         reader.refuse(name, "must be a structural tag: an object of type 'structural_tag'")
@@ -54,7 +54,7 @@ def structural_format(reader: Reader, name: str, tag: JsonObject) -> JsonObject 
 
 
 def patterns(form: JsonObject) -> Iterator[str]:
-    """The regular expressions and grammars in a format."""
+    """Yield the regular expressions and grammars in a format."""
     for item in _formats(form):
         key = {"regex": "pattern", "grammar": "grammar"}.get(str(item.get("type")))
         text = item.get(key) if key else None
@@ -63,7 +63,7 @@ def patterns(form: JsonObject) -> Iterator[str]:
 
 
 def texts(form: JsonObject) -> Iterator[str]:
-    """The texts that stand in a format as they are."""
+    """Yield the literal texts in a format."""
     for item in _formats(form):
         for key in ("value", "begin", "end", "separator", "grammar"):
             text = item.get(key)

@@ -75,9 +75,9 @@ class Constraint:
 
 
 def read_constraint(request: Reader) -> Constraint | None:
-    """The form the answer must have, if any; what is wrong with it is noted in the reader.
+    """Read the constraint on the answer, if any; what is wrong is noted in the reader.
 
-    More than one is a violation that names them all.
+    More than one is a violation that names all of them.
     """
     found = [
         *_read_response_format(request),
@@ -140,7 +140,7 @@ def _read_structured_outputs(request: Reader) -> Iterator[Constraint]:
 
 
 def _read_guided(request: Reader) -> Iterator[Constraint]:
-    """What vLLM called it before structured_outputs."""
+    """Read the fields that vLLM had before structured_outputs."""
     yield from _json(request, "guided_json", ConstraintKind.JSON_SCHEMA)
     yield from _text(request, "guided_regex", ConstraintKind.REGEX)
     yield from _choice(request, "guided_choice")

@@ -22,7 +22,7 @@ CHOSEN_BY_WORD = (ToolMode.NONE, ToolMode.AUTO, ToolMode.REQUIRED)
 
 
 def read_tools(request: Reader) -> tuple[Tool, ...]:
-    """The functions the model may call; what is wrong with them is noted in the reader."""
+    """Read the functions that the model may call; what is wrong is noted in the reader."""
     if request.present("functions"):
         # OpenAI's older form: without the kind of tool around it.
         if request.present("tools"):
@@ -44,7 +44,7 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
 
 
 def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
-    """Whether the model calls, and what; what is wrong with it is noted in the reader."""
+    """Read whether and which tools the model calls; what is wrong is noted in the reader."""
     parallel = request.boolean("parallel_tool_calls") is not False
     older = request.present("function_call")
     name = "function_call" if older else "tool_choice"
@@ -60,8 +60,8 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
         known = tuple(tool.name for tool in tools)
         for path, called in names:
             if called not in known:
-                told = ", ".join(known[:5]) or "none"
-                complaint = f"is {shortened(repr(called))}, but the tools are: {shortened(told)}"
+                listed = ", ".join(known[:5]) or "none"
+                complaint = f"is {shortened(repr(called))}, but the tools are: {shortened(listed)}"
                 request.refuse(field / path, complaint)
         allowed = tuple(called for _, called in names)
         # A function by name is one call of it (OpenAI).
@@ -87,7 +87,7 @@ def refuse_large_schemas(request: Reader, tools: tuple[Tool, ...], choice: ToolC
 
 
 def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[FieldPath, str]]]:
-    """The mode, and the names it is about with their paths in the choice."""
+    """Read the mode, and the names with their paths in the choice."""
     if older:
         return ToolMode.NAMED, _read_name(choice, FieldPath())
     kind = choice.choice("type", ["function", "allowed_tools"]) if choice.require("type") else None
@@ -124,7 +124,7 @@ def _items(request: Reader, name: str) -> list[Reader]:
 
 
 def _named_once(readers: list[tuple[Reader, Reader]], path: FieldPath) -> tuple[Tool, ...]:
-    """The tools that function readers describe; the first of each pair names them in errors."""
+    """Read the tools of functions; the first reader of each pair names them in errors."""
     tools: dict[str, Tool] = {}
     for reader, function in readers:
         tool = _read_function(function)

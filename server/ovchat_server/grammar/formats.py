@@ -104,7 +104,7 @@ def after_reasoning(answer: JsonObject, reasoning: Reasoning | None) -> JsonObje
 
 
 def _with_grammars(item: JsonValue, grammars: GrammarCache) -> JsonValue:
-    """A format with the grammars of its JSON Schemas in their places."""
+    """Replace the JSON Schemas in a format by their grammars."""
     if isinstance(item, list):
         return [_with_grammars(child, grammars) for child in item]
     if not isinstance(item, dict):

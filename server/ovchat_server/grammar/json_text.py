@@ -13,7 +13,7 @@ WORDS = {None: "null", True: "true", False: "false"}
 
 
 def json_text(value: JsonValue) -> str:
-    """The JSON of a value."""
+    """Return the JSON of a value."""
     match value:
         case None | bool():
             return WORDS[value]
@@ -28,7 +28,7 @@ def json_text(value: JsonValue) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as it stands inside a JSON string."""
+    """Escape a text for a JSON string."""
     return ESCAPED.sub(_escape, text)
 
 

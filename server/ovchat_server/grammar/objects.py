@@ -103,7 +103,7 @@ class ObjectWriter:
         return properties
 
     def _map(self, shape: Object, place: str, keys: Keys, value: PropertyRule) -> list[Alternative]:
-        """An object of any properties that have a name and a value of some kind."""
+        """Return the alternatives of an object of any properties with the same schemas."""
         options: list[Alternative] = [] if shape.fewest else [(keys.closing,)]
         if shape.fewest > 1:
             raise SchemaError("uses minProperties where a property may stand twice")

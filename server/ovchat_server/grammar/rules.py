@@ -129,9 +129,9 @@ def again(rule: Rule, fewest: int, most: int | None) -> Alternative:
 
 
 def grammar(rules: list[Rule]) -> str:
-    """The grammar of some rules, the first of them its root, without what never ends.
+    """Return the grammar of rules, the first of them its root, without rules that never end.
 
-    "" where nothing follows the first.
+    "" if the first rule matches nothing.
     """
     ending = _ending(rules)
     if rules[0].number not in ending:
@@ -151,7 +151,7 @@ def grammar(rules: list[Rule]) -> str:
 
 
 def _ending(rules: list[Rule]) -> set[int]:
-    """The numbers of the rules that come to an end."""
+    """Return the numbers of the rules that match finite texts."""
     ending: set[int] = set()
     # Alternatives by what they wait for: whose they are, and for what else they wait.
     waiting: dict[int, list[tuple[int, set[int]]]] = {}
@@ -176,7 +176,7 @@ def _ending(rules: list[Rule]) -> set[int]:
 
 
 def _ended(rule: Rule, ending: set[int]) -> list[Alternative]:
-    """The alternatives of a rule that come to an end, if the rules `ending` do."""
+    """Return the alternatives of a rule that match finite texts, given the rules that do."""
     return [
         alternative
         for alternative in rule.alternatives

@@ -152,7 +152,7 @@ class TextWriter:
         return self._values.impossible(f"{json_text(value)} where it is read as something else")
 
     def _strings(self, shape: String, held: frozenset[str]) -> list[Alternative]:
-        """Strings that are no value of a type that is `held`."""
+        """Return the alternatives of strings that do not read as a value of the `held` types."""
         taken = "".join(BEGINNINGS[kind] for kind in sorted(held)) + SKIPPED
         begin = excluding(taken)
         if shape == String():
@@ -173,7 +173,7 @@ class TextWriter:
 
 
 def _kinds(shape: Shape) -> frozenset[str]:
-    """What a value of a shape, other than constants, surely is to a parser."""
+    """Return the types as which a parser reads every value of a shape without constants."""
     match shape:
         case Number():
             return frozenset({"number", "integer"} if shape.whole else {"number"})
@@ -185,7 +185,7 @@ def _kinds(shape: Shape) -> frozenset[str]:
 
 
 def _free(shape: Shape) -> frozenset[str]:
-    """The types of which a shape has all values."""
+    """Return the types all values of which have the shape."""
     match shape:
         case Values(values):
             kinds = {"null"} if None in values else set()

@@ -191,7 +191,7 @@ class ValueWriter:
         return [(literal("["), *following)]
 
     def _others(self, shape: Array, place: str) -> list[Alternative]:
-        """What follows the items that have a schema of their own, to the end."""
+        """Return the alternatives of the items without a schema of their own, to the end."""
         count = len(shape.first)
         fewest = max(shape.fewest - count, 0)
         most = None if shape.most is None else max(shape.most - count, 0)
@@ -208,7 +208,7 @@ class ValueWriter:
         return options
 
     def _set(self, shape: Array) -> list[Alternative]:
-        """An array of different values, in the order in which they are listed."""
+        """Return the alternatives of an array of different values in the order of their list."""
         values: list[JsonValue] = []
         for kind in self.reader.shapes(shape.rest):
             if shape.first or not isinstance(kind, Values):

@@ -67,11 +67,11 @@ class AnswerFormat:
     """The format of a chat's answer.
 
     Attributes:
-        grammar: What the engine follows.
-        bound: The whole answer was asked to have a format: nothing else may stand in it.
-        reasoned: Reasoning may come before it.
-        trusted: Calls in it are well formed.
-        leading: Calls may only begin it.
+        grammar: The grammar that the engine enforces.
+        bound: Whether the request asks for a format of the whole answer.
+        reasoned: Whether reasoning may come before it.
+        trusted: Whether calls in it are well formed.
+        leading: Whether calls may only begin it.
     """
 
     grammar: Grammar = NO_GRAMMAR
@@ -82,10 +82,10 @@ class AnswerFormat:
 
 
 class AnswerFormats:
-    """Says which format answers have."""
+    """Decides the format of answers."""
 
     def __init__(self, grammars: GrammarCache, workers: WorkerPool) -> None:
-        """Write grammars in `workers`, and share what is written of schemas through `grammars`."""
+        """Write grammars in `workers`, and share those of schemas through the cache `grammars`."""
         self._grammars = grammars
         self._workers = workers
 
@@ -93,8 +93,8 @@ class AnswerFormats:
         """Return the grammar of a whole answer.
 
         Raises:
-            InvalidRequestError: It cannot be followed; says the compiler's reason.
-            UnavailableError: Nobody can tell now.
+            InvalidRequestError: It cannot be enforced, with the compiler's reason.
+            UnavailableError: It cannot be checked now.
         """
         if constraint is None:
             return NO_GRAMMAR
@@ -108,13 +108,13 @@ class AnswerFormats:
         """Return the format of the answer to a chat.
 
         Args:
-            model: Who answers.
-            request: Says what is asked for.
-            reasoning: How the model reasons before it answers; None: it does not.
+            model: The model.
+            request: The request.
+            reasoning: How the model reasons before it answers; None if it does not.
 
         Raises:
-            InvalidRequestError: What is asked for cannot be enforced.
-            UnavailableError: Nobody can tell now.
+            InvalidRequestError: The format cannot be enforced.
+            UnavailableError: The grammar cannot be checked now.
         """
         plan = _Plan(model, request, reasoning)
         if not plan.offered and plan.constraint is None:
@@ -134,16 +134,16 @@ class AnswerFormats:
             Grammar(text, closed),
             bound=True,
             reasoned=reasoning is not None,
-            # Where no mark tells a call from the answer, only the whole of it does.
+            # Without a trigger only the whole answer distinguishes a call from other text.
             trusted=plan.choice.forced or bool(plan.calls and plan.calls.trigger),
             leading=not plan.choice.forced,
         )
 
     def _written(self, plan: _Plan) -> tuple[list[CalledTool], JsonObject | None]:
-        """The tools that may be called, and the format that was asked for.
+        """Return the tools that may be called, and the format of other answers.
 
         Raises:
-            InvalidRequestError: Says what of all schemas cannot be enforced.
+            InvalidRequestError: Schemas cannot be enforced; all of them are named.
         """
         faults: list[Violation] = []
         tools: list[CalledTool] = []
@@ -169,15 +169,11 @@ class AnswerFormats:
             raise InvalidRequestError.of([_unenforced(constraint.field, error)]) from error
 
     def _called(self, tool: Tool, calls: CallFormat | None) -> CalledTool:
-        """A tool with what its arguments are held to.
-
-        Raises:
-            SchemaError: It is strict, but cannot be enforced.
-        """
+        """Return a tool with the format of its arguments, any if it is not strict."""
         write = json_grammar if calls is None else calls.arguments
         schema = NO_ARGUMENTS if tool.parameters is None else of_objects(tool.parameters)
         try:
-            # Where it was asked for, reading the request has refused one beyond the limits.
+            # If enforcing it was required, reading the request refused one beyond the limits.
             held = ANY_ARGUMENTS if beyond_limits(schema) else schema
             arguments = self._grammars.grammar(write, held)
         except SchemaError:
@@ -188,7 +184,7 @@ class AnswerFormats:
 
 
 class _Plan:
-    """What is asked for, and what the model can be held to."""
+    """What the request asks for, and what can be enforced of it."""
 
     def __init__(self, model: TextModel, request: ChatRequest, reasoning: Reasoning | None) -> None:
         self.model = model
@@ -198,13 +194,13 @@ class _Plan:
         self.offered = self.choice.mode is not ToolMode.NONE and bool(request.tools)
         dialect = model.dialects.tools
         self.calls = dialect.format if dialect else None
-        # Harmony has ways to call that no trigger tells from thoughts about a call.
-        self.told = isinstance(dialect, ToolDialect)
+        # Harmony has ways to call that no trigger distinguishes from reasoning about a call.
+        self.trusts_calls = isinstance(dialect, ToolDialect)
         self.opening = "" if continues(request) else _answer_opening(model)
         self.asked = self.choice.allowed is not None or any(tool.strict for tool in request.tools)
         params = request.generation
         unruly = params.beams or params.ending.ignore_eos or params.ending.min_tokens
-        # Whether calls that the model makes of its own accord follow their schemas.
+        # Whether calls that the model makes by itself follow their schemas.
         self.holds = (
             self.calls is not None
             and bool(self.calls.trigger)
@@ -214,7 +210,7 @@ class _Plan:
         self._tools = request.tools
 
     def held_tools(self) -> Iterator[Tool]:
-        """The tools whose calls follow a grammar; strict ones are at least looked at."""
+        """Yield the tools whose calls follow a grammar, and strict ones, which are checked."""
         every = self.constraint is not None or self.choice.forced or self.holds
         for tool in self._tools if self.offered else ():
             if self.choice.allows(tool.name) and (every or tool.strict):
@@ -222,7 +218,7 @@ class _Plan:
 
 
 def of_objects(schema: JsonObject) -> JsonObject:
-    """Return the schema of the objects that follow one: a call's arguments are an object."""
+    """Return the schema of the objects that follow a schema: arguments are objects."""
     kinds = schema.get("type", "object")
     if kinds == "object" or (isinstance(kinds, list) and "object" in kinds):
         return {**schema, "type": "object"}
@@ -231,11 +227,7 @@ def of_objects(schema: JsonObject) -> JsonObject:
 
 
 def _calls(plan: _Plan, tools: list[CalledTool]) -> list[JsonValue]:
-    """The formats of an answer that calls.
-
-    Raises:
-        InvalidRequestError: There is none.
-    """
+    """Return the formats of an answer with calls."""
     choice = plan.choice
     if plan.calls is not None:
         if choice.forced:
@@ -249,11 +241,11 @@ def _calls(plan: _Plan, tools: list[CalledTool]) -> list[JsonValue]:
 
 
 async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
-    """Any text, in which calls follow their tools' schemas where the model can be held to them.
+    """Return the format of text in which calls follow their schemas, if that can be enforced.
 
     Raises:
-        InvalidRequestError: It cannot, but that was asked for.
-        UnavailableError: Nobody can tell now, but that was asked for.
+        InvalidRequestError: It cannot be enforced, but the request requires it.
+        UnavailableError: It cannot be checked now, but the request requires it.
     """
     choice, calls = plan.choice, plan.calls
     if calls is None or not plan.holds:
@@ -262,24 +254,24 @@ async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
             raise InvalidRequestError.about(choice.field, complaint, "unsupported_value")
         return AnswerFormat()
     plain = calls.free(tools, parallel=choice.parallel)
-    begun = reasoned_or_not(plain, plan.reasoning)
+    answer = reasoned_or_not(plain, plan.reasoning)
     try:
-        text = await _checked(plan.model, begun, choice.field)
+        text = await _checked(plan.model, answer, choice.field)
     except ApiError:
-        # Nobody asked for a grammar: without one it is answered all the same.
+        # The request does not require a grammar: answer without one.
         if plan.asked:
             raise
         return AnswerFormat()
     places = resumptions(calls, tools, plain, plan.reasoning, parallel=choice.parallel)
-    return AnswerFormat(Grammar(text, resumptions=tuple(places)), trusted=plan.told)
+    return AnswerFormat(Grammar(text, resumptions=tuple(places)), trusted=plan.trusts_calls)
 
 
 async def _checked(model: TextModel, answer: JsonObject, field: FieldPath) -> str:
-    """The grammar of answers of a format, which `field` asks for.
+    """Check the grammar of a format, which `field` asks for, and return it.
 
     Raises:
-        InvalidRequestError: It cannot be followed; says the compiler's reason.
-        UnavailableError: Nobody can tell now.
+        InvalidRequestError: It cannot be enforced, with the compiler's reason.
+        UnavailableError: It cannot be checked now.
     """
     text = grammar_text(answer)
     if reason := await model.engine.check_grammar(text):
@@ -288,7 +280,7 @@ async def _checked(model: TextModel, answer: JsonObject, field: FieldPath) -> st
 
 
 def _answer_opening(model: TextModel) -> str:
-    """What the model writes before an answer that is no call."""
+    """Return the text that the model writes before an answer without calls."""
     dialect = model.dialects.reasoning or model.dialects.tools
     return dialect.answer if isinstance(dialect, CombinedDialect) else ""
 

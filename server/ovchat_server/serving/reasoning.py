@@ -46,5 +46,5 @@ def reasoned_or_not(plain: JsonObject, reasoning: Reasoning | None) -> JsonObjec
 
 
 def continues(request: ChatRequest) -> bool:
-    """Return whether the answer goes on with the last message."""
+    """Return whether the answer continues the last message."""
     return request.prompt_ending is PromptEnding.FINAL_MESSAGE

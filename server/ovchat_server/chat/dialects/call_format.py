@@ -1,4 +1,4 @@
-"""How calls are written, for the compiler of grammars: formats of xgrammar's structural tags."""
+"""The formats of calls, as formats of xgrammar's structural tags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CalledTool:
-    """A tool, as the format of its calls needs it.
+    """A tool with the format of its arguments.
 
     Attributes:
         arguments: The format of its arguments, as the dialect writes them.
@@ -27,20 +27,20 @@ class CalledTool:
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
-    """How a family writes calls, for grammars that hold a model to it.
+    """How a family of models writes calls, for grammars that enforce it.
 
     Attributes:
         call: The format of one call, a tag: its beginning, content and end.
-        opening: What stands before the first of several calls.
-        separator: What stands between two.
-        closing: What stands behind the last.
-        trigger: What tells in free text that a call was opened: `opening`, or where there is
-            none every call, begins with it. "": nothing does, so that calls can be forced, but
-            those that the model makes of its own accord cannot be held to anything.
+        opening: The text before the first of several calls.
+        separator: The text between two calls.
+        closing: The text after the last call.
+        trigger: The text that opens calls within free text: `opening`, or if that is empty every
+            call, begins with it. "" if there is none: then calls can be forced, but those that
+            the model makes by itself cannot be enforced.
         also: Other formats that models of the family write, all with a trigger if this one has
-            one: calls of an answer are of one format, which the model chooses.
-        arguments: Writes the EBNF of arguments that follow a schema; raises SchemaError where it
-            cannot.
+            one: the calls of an answer have one format, which the model chooses.
+        arguments: Writes the EBNF of arguments that follow a schema; raises SchemaError if it
+            cannot be enforced.
     """
 
     call: Callable[[CalledTool], JsonObject]
@@ -52,17 +52,17 @@ class CallFormat:
     arguments: Callable[[JsonValue], str] = json_grammar
 
     def forced(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
-        """An answer that calls some of `tools`, at least one; not `parallel`: only one."""
+        """Return the format of an answer with calls of `tools`, exactly one if not `parallel`."""
         if not self.also:
             return self.section(tools, parallel=parallel)
         sections: list[JsonValue] = [one.section(tools, parallel=parallel) for one in self._all]
         return {"type": "or", "elements": sections}
 
     def instead(self, tools: Sequence[CalledTool], *, parallel: bool) -> list[JsonValue]:
-        """The same as formats of which the answer has one, beside others.
+        """Return the same as formats, one of which the answer has, beside others.
 
         The compiler chooses between formats only if it knows where each of them ends. So a single
-        call is one of its own: behind several stands a space, which says that there are no more.
+        call has a format of its own: several end with a space, after which there are no more.
         """
         forced = self.forced(tools, parallel=parallel)
         if all(one.closing for one in self._all):
@@ -74,7 +74,7 @@ class CallFormat:
         return [*ended, {"type": "tag", "begin": "", "content": forced, "end": " "}]
 
     def free(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
-        """Any text, in which calls are of `tools`; not `parallel`: it ends with the first."""
+        """Return the format of text with calls, which ends with the first if not `parallel`."""
         tags: list[JsonValue] = []
         for one in self._all:
             if one.opening:
@@ -90,11 +90,11 @@ class CallFormat:
 
     @property
     def triggers(self) -> tuple[str, ...]:
-        """All that tells in free text that a call was opened."""
+        """The texts that open a call within free text."""
         return tuple(dict.fromkeys(one.trigger for one in self._all))
 
     def ends(self, tools: Sequence[CalledTool]) -> tuple[str, ...]:
-        """What tells that a call of `free`, or a section of them, has come to its end."""
+        """Return the texts that end a call of `free`, or a section of calls."""
         ends: list[str] = []
         for one in self._all:
             tags = [one.call(tool) for tool in tools]
@@ -102,7 +102,7 @@ class CallFormat:
         return tuple(dict.fromkeys(filter(None, ends)))
 
     def section(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
-        """Calls of this format, with what stands around them."""
+        """Return the format of calls, with the texts around them."""
         calls: JsonObject = {
             "type": "tags_with_separator",
             "tags": [*map(self.call, tools)],
@@ -130,10 +130,10 @@ def named_call(before: str, after: str, end: str) -> Callable[[CalledTool], Json
 
 
 def regex_format(pattern: str) -> JsonObject:
-    """The format of what matches `pattern`."""
+    """Return the format of texts that match `pattern`."""
     return {"type": "regex", "pattern": pattern}
 
 
 def sequence_format(*formats: JsonObject) -> JsonObject:
-    """The format of one after the other."""
+    """Return the format of several formats, one after the other."""
     return {"type": "sequence", "elements": [*formats]}

@@ -160,7 +160,7 @@ def _is_cut(header: str) -> bool:
 
 
 def _call(before: str, behind: str, tool: CalledTool) -> JsonObject:
-    """A call whose header has its recipient, and may say that JSON follows, between two texts."""
+    """Return the format of a call, whose header between two texts has its recipient."""
     header = rf"{literal(behind)}(( ?{literal(CONSTRAIN)}| )json)?{literal(MESSAGE)}"
     # As a token that ends answers it is no text to the compiler.
     ending = rf"({literal(CALL)})?"

@@ -1,1 +1,1 @@
-"""The engine process: reads commands, steps, reports; compiles grammars beside the steps."""
+"""The engine process, whatever it runs: takes commands, has its worker step, sends reports."""
