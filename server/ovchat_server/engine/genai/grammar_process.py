@@ -48,8 +48,6 @@ def main() -> int:
     channel.send(encode(SandboxReady()))
     while frames := channel.receive(wait=True):
         request = msgspec.msgpack.decode(frames[0], type=Compile)
-        if compiler.full:
-            compiler.clear()
         try:
             compiler.compile(request.grammar)
             reason = ""
@@ -59,6 +57,9 @@ def main() -> int:
             channel.send(encode(Checked("it takes too much memory to compile", last=True)))
             return 0
         channel.send(encode(Checked(reason)))
+        # Not before a grammar, whose time it would take.
+        if compiler.full:
+            compiler.clear()
     return 0
 
 
