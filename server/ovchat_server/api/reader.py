@@ -149,11 +149,11 @@ class Reader:
 
     def string(self, name: str) -> str | None:
         """Read any string."""
-        return self._read(name, "a string", _as_string)
+        return self._read(name, "a string", _instance_of(str))
 
     def boolean(self, name: str) -> bool | None:
         """Read true or false."""
-        return self._read(name, "true or false", _as_boolean)
+        return self._read(name, "true or false", _instance_of(bool))
 
     def choice(self, name: str, choices: Collection[str]) -> str | None:
         """Read one of some strings."""
@@ -164,7 +164,7 @@ class Reader:
             known = ", ".join(f"'{choice}'" for choice in choices)
             return f"must be one of {known}, got {shortened(repr(value))}"
 
-        return self._read(name, "a string", _as_string, complaint)
+        return self._read(name, "a string", _instance_of(str), complaint)
 
     def object(self, name: str) -> Reader | None:
         """Return a reader of a nested object."""
@@ -175,11 +175,11 @@ class Reader:
 
     def json_object(self, name: str) -> JsonObject | None:
         """Read an object as it is, keys in the caller's order."""
-        return self._read(name, "an object", _as_object)
+        return self._read(name, "an object", _instance_of(dict))
 
     def array(self, name: str) -> list[JsonValue] | None:
         """Read an array as it is."""
-        return self._read(name, "an array", _as_array)
+        return self._read(name, "an array", _instance_of(list))
 
     def integers(
         self, name: str, minimum: int, maximum: int, max_items: int | None = None
@@ -271,20 +271,8 @@ def _as_number(value: JsonValue) -> float | None:
         return math.inf if value > 0 else -math.inf
 
 
-def _as_string(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _as_boolean(value: JsonValue) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _as_object(value: JsonValue) -> JsonObject | None:
-    return value if isinstance(value, dict) else None
-
-
-def _as_array(value: JsonValue) -> list[JsonValue] | None:
-    return value if isinstance(value, list) else None
+def _instance_of(expected: type[T]) -> Callable[[JsonValue], T | None]:
+    return lambda value: value if isinstance(value, expected) else None
 
 
 def kind(value: JsonValue) -> str:
