@@ -22,12 +22,7 @@ from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text import TextRequest
 from ovchat_server.api.tokenization_request import read_detokenize_request
 from ovchat_server.rpc import response
-from ovchat_server.rpc.request import (
-    chat_request,
-    contract_paths,
-    text_request,
-    tokenize_request,
-)
+from ovchat_server.rpc.request import chat_request, contract_paths, text_request, tokenize_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

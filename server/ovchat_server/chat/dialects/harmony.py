@@ -10,12 +10,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.base import (
-    CombinedDialect,
-    CombinedOptions,
-    Output,
-    ParserOptions,
-)
+from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, Output, ParserOptions
 from ovchat_server.chat.dialects.call_format import (
     CalledTool,
     CallFormat,

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ovchat_server.chat.dialects.base import CallPiece, Output
 from ovchat_server.chat.dialects.json_text import encodable, parse
-from ovchat_server.chat.dialects.source import (
-    DamagedError,
-    Source,
-    Steps,
-    tag_pattern,
-    unfinished,
-)
+from ovchat_server.chat.dialects.source import DamagedError, Source, Steps, tag_pattern, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,12 +15,7 @@ from ovchat_server.chat.dialects.call_format import (
     regex_format,
     sequence_format,
 )
-from ovchat_server.chat.dialects.json_calls import (
-    json_call,
-    read_arguments,
-    read_list,
-    read_name,
-)
+from ovchat_server.chat.dialects.json_calls import json_call, read_arguments, read_list, read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
 from ovchat_server.grammar.patterns import literal
