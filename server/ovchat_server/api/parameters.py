@@ -7,7 +7,7 @@ those of OpenAI, OVMS (May 2026) and vLLM; docs/parameters.md documents them for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import shortened
@@ -31,8 +31,8 @@ class Parameters:
     """
 
     served: frozenset[str]
-    accepted: frozenset[str]
-    refused: Mapping[str, tuple[JsonValue, ...]]
+    accepted: frozenset[str] = frozenset()
+    refused: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
 
     def check(self, reader: Reader, *, strict: bool) -> tuple[str, ...]:
         """Add violations for refused parameters to the reader, and return the unknown keys.
@@ -219,11 +219,10 @@ TOKENIZE = Parameters(
             *PROMPT_PARAMETERS,
         }
     ),
-    accepted=frozenset(),
     refused=_PROMPT_REFUSED,
 )
 
-DETOKENIZE = Parameters(served=frozenset({"model", "tokens"}), accepted=frozenset(), refused={})
+DETOKENIZE = Parameters(served=frozenset({"model", "tokens"}))
 
 
 def _same(value: JsonValue, other: JsonValue) -> bool:

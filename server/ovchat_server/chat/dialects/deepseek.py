@@ -6,6 +6,7 @@ its name and fenced arguments behind (V3, R1).
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
@@ -58,12 +59,10 @@ NAMED = CallFormat(
     closing=SECTION_END,
     trigger=TRIGGER,
 )
-FENCED = CallFormat(
-    named_call(f"{CALL}function{SEPARATOR}", f"\n{FENCE}\n", f"\n{FENCE_END}{CALL_END}"),
-    opening=SECTION,
+FENCED = dataclasses.replace(
+    NAMED,
+    call=named_call(f"{CALL}function{SEPARATOR}", f"\n{FENCE}\n", f"\n{FENCE_END}{CALL_END}"),
     separator="\n",
-    closing=SECTION_END,
-    trigger=TRIGGER,
     also=(NAMED,),
 )
 DIALECT = ToolDialect(

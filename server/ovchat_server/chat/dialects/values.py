@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 # What a schema that refers to itself may cost.
 MOST_SCHEMAS = 100
 STRING = "string"
+KINDS: dict[type, frozenset[str]] = {
+    type(None): frozenset({"null"}),
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"integer", "number"}),
+    str: frozenset({STRING}),
+    list: frozenset({"array"}),
+    dict: frozenset({"object"}),
+}
 
 
 class Arguments:
@@ -113,22 +122,9 @@ def _python(text: str) -> str:
 
 def _kinds(value: JsonValue) -> frozenset[str]:
     """Return the JSON Schema types of a value."""
-    match value:
-        case None:
-            kinds = {"null"}
-        case bool():
-            kinds = {"boolean"}
-        case int():
-            kinds = {"integer", "number"}
-        case float():
-            kinds = {"integer", "number"} if value.is_integer() else {"number"}
-        case str():
-            kinds = {STRING}
-        case list():
-            kinds = {"array"}
-        case dict():
-            kinds = {"object"}
-    return frozenset(kinds)
+    if isinstance(value, float) and not value.is_integer():
+        return frozenset({"number"})
+    return KINDS[type(value)]
 
 
 def types_of(schema: JsonObject, key: str | None) -> frozenset[str]:
