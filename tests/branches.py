@@ -82,7 +82,7 @@ class Branches:
         )
 
     def _fits(self, prompt: tuple[int, ...]) -> bool:
-        blocks = self.watched.spec.kv_blocks or 0
+        blocks = self.watched.spec.options.kv_blocks or 0
         return ((len(prompt) + LONGEST_ANSWER) // BLOCK + 2) * WIDTH < blocks
 
     async def _ask(self, request: GenerationRequest) -> list[Sequence]:

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.reader import MAX_VIOLATIONS
-from ovchat_server.api.tokenization import (
-    PaddingSide,
-    TextsInput,
-    Tokenized,
-    TokenSequence,
-)
+from ovchat_server.api.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.render import render_conversation

@@ -12,7 +12,6 @@ from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
 from ovchat_server.chat.dialects.sections import SectionParser
-from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -45,11 +44,10 @@ class DeepSeekParser(SectionParser):
         call = self.begin(name)
         yield from read_arguments(call, source)
         yield from source.skip_space()
-        if fenced and not (yield from source.close(FENCE_END)):
-            raise DamagedError
+        if fenced:
+            yield from source.ending(FENCE_END)
         yield from source.skip_space()
-        if not (yield from source.close(CALL_END)):
-            raise DamagedError
+        yield from source.ending(CALL_END)
         call.end()
 
 

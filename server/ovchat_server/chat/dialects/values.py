@@ -108,11 +108,7 @@ def typed(text: str, types: frozenset[str], *, unique: bool = True) -> str:
 
 
 def _python(text: str) -> str:
-    return finished(_whole_python, text)
-
-
-def _whole_python(source: Source) -> Steps[str]:
-    return (yield from read_python(source))
+    return finished(read_python, text)
 
 
 def _kinds(value: JsonValue) -> frozenset[str]:
