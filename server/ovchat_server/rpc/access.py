@@ -64,11 +64,9 @@ async def log_access(context: Context, method: str) -> AsyncIterator[None]:
         status = _aborted_status(context)
         raise
     finally:
-        level = logging.INFO
-        if status in QUIET_STATUSES and exempt(method, Exempt.LOG):
-            level = logging.DEBUG
+        quiet = status in QUIET_STATUSES and exempt(method, Exempt.LOG)
         logger.log(
-            level,
+            logging.DEBUG if quiet else logging.INFO,
             "rpc",
             extra={
                 "method": method,

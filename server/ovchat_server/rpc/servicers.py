@@ -163,9 +163,8 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
         self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.TokenizeResponse:
         """Send the tokens of texts or of a conversation."""
-        read = await self._workers.read(
-            partial(tokenize_request, request, self._limits), request.ByteSize()
-        )
+        parse = partial(tokenize_request, request, self._limits)
+        read = await self._workers.read(parse, request.ByteSize())
         tokenized = await self._tokenization.tokenize(read)
         return tokenizer_service_pb2.TokenizeResponse(
             sequences=[

@@ -96,9 +96,7 @@ def _tokenize_texts(
     sequences = []
     for text in asked.texts:
         tokens = tokenizer.encode(
-            text,
-            special_tokens=asked.special_tokens,
-            most_tokens=asked.max_length,
+            text, special_tokens=asked.special_tokens, most_tokens=asked.max_length
         )
         fill = padding[len(tokens) :]
         left = asked.padding_side is PaddingSide.LEFT

@@ -80,8 +80,7 @@ class HarmonyParser(MarkupParser):
             yield from self._read_body(self.add_content)
 
     def _is_tool(self, recipient: str) -> bool:
-        offered = bool(self.tools) and self.offers(recipient)
-        return recipient.startswith(FUNCTIONS) or offered
+        return recipient.startswith(FUNCTIONS) or (bool(self.tools) and self.offers(recipient))
 
     def _read_header(self, opening: str) -> Steps[str | None]:
         """Read the header up to its message; None if the end of the answer cut it off."""
