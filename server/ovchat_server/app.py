@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
 # The kinds of models that are served.
 KINDS: Sequence[ModelKind] = (TextGeneration(),)
-# Threads for reading large requests, and for tokenize calls. Either may take seconds: in pools of
-# their own, they keep no chat from being rendered.
+# Threads for reading large requests, for tokenize calls, and for writing grammars. Each may take
+# seconds, and more: in pools of their own, they keep no chat from being rendered.
 READ_THREADS = 2
+GRAMMAR_THREADS = 2
 TOKENIZE_THREADS = 2
 # Seconds for which a server that stops still refuses calls in its own words, so that who asks for
 # its health looks elsewhere first: once it takes no more connections, gRPC cancels what arrives.
@@ -96,7 +97,7 @@ class Server:
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
-        formats = AnswerFormats(GrammarCache(), workers)
+        formats = AnswerFormats(GrammarCache(), WorkerPool("grammar", GRAMMAR_THREADS))
         services = Services(
             Completions(ChatEndpoint(formats), self._models, workers, settings.limits, timeout),
             Completions(TextEndpoint(formats), self._models, workers, settings.limits, timeout),

@@ -8,7 +8,8 @@ import pytest
 from google.protobuf import json_format
 
 from ovchat_server.api import parameters
-from ovchat_server.api.tokenization_request import INPUTS, OF_MESSAGES
+from ovchat_server.api.parameters import PROMPT_PARAMETERS
+from ovchat_server.api.tokenization_request import INPUTS
 from tests.parameters import endpoints, form, generation, length, logits, prompts, values
 from tests.parameters.doors import RefusedError
 
@@ -77,7 +78,7 @@ def request_with(endpoint: str, name: str, value: Any) -> Fields:
 
 def _tokenize_base(name: str, value: Any) -> Fields:
     """A text or a conversation, whichever the parameter belongs to."""
-    if name in OF_MESSAGES:
+    if name in PROMPT_PARAMETERS:
         return endpoints.MESSAGES
     if name in INPUTS and value is not None:
         return {"model": endpoints.TEXT["model"]}

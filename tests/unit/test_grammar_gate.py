@@ -49,18 +49,32 @@ class FakeCompiler:
 
 @dataclass
 class SmallCompiler(FakeCompiler):
-    """Keeps few grammars; `run` does what the thread does beside a step."""
+    """Keeps few grammars; `run` does what the thread does beside a step.
+
+    Attributes:
+        late: It also compiles right after `take`, before anybody asks whether it is full.
+        news: What the thread has called `wake` for.
+    """
 
     room: int = 1
     kept: set[str] = field(default_factory=set)
+    late: bool = False
+    news: bool = False
 
     def run(self) -> None:
-        while self.started:
-            self.full = len(self.kept) >= self.room
-            if self.full:
+        while self.started and not self.full:
+            self.news = True
+            if len(self.kept) >= self.room:
+                self.full = True
                 return
             self.kept.add(grammar := self.started.pop(0))
             self.done.append(Compiled(grammar))
+
+    def take(self) -> list[Compiled]:
+        done = super().take()
+        if self.late:
+            self.run()
+        return done
 
     def clear(self) -> None:
         super().clear()
@@ -153,9 +167,13 @@ class Engine:
             self.pipeline, KvPool(total, BLOCK), StepBudget(0, 1000), print, grammars.compiled
         )
         self.grammars = grammars
-        self.gate = GrammarGate(grammars, self.scheduler)
+        self.gate = GrammarGate(grammars, self.scheduler, self.wake)
+        self.woken = False
         self.tokens: dict[int, int] = {}
         self.finish: dict[int, str] = {}
+
+    def wake(self) -> None:
+        self.woken = True
 
     def step(self) -> None:
         for news in self.scheduler.step().outputs:
@@ -405,6 +423,58 @@ def test_what_is_compiled_when_it_is_full_is_used_before_it_is_cleared() -> None
     assert engine.compiler.cleared == 1
 
 
+def test_idle_after_the_step_that_the_clearing_waited_for_it_looks_again() -> None:
+    engine = Engine()
+    engine.gate.add(add(1, "g", answer=1))
+    engine.gate.add(add(2, "h"))
+    engine.compiler.full = True
+    compile_now(engine, "g")
+    engine.step()
+    assert engine.finish == {1: "length"}
+    # Nothing steps, so nobody would look before the next command.
+    assert not engine.scheduler.busy
+    assert engine.woken
+    engine.woken = False
+    engine.gate.open()
+
+    assert engine.compiler.cleared == 1
+    assert not engine.woken
+
+
+def test_what_is_compiled_just_before_it_is_full_counts_before_it_is_cleared() -> None:
+    compiler = SmallCompiler(late=True)
+    engine = Engine(compiler=compiler)
+    engine.gate.add(add(1, "g"))
+    engine.gate.add(add(2, "h"))
+    engine.gate.open()
+    assert compiler.full
+    engine.gate.open()
+    engine.step()
+    engine.gate.open()
+    assert engine.compiler.cleared == 1
+    compiler.run()
+    engine.gate.open()
+    engine.run()
+
+    assert engine.finish == {1: "length", 2: "length"}
+
+
+def test_a_cancelled_sequence_looks_its_grammar_up_before_that_is_cleared() -> None:
+    engine = Engine(wait=2)
+    engine.gate.add(add(1, "g"))
+    compile_now(engine, "g")
+    engine.step()
+    engine.gate.cancel(1)
+    engine.compiler.full = True
+    for _ in range(2):
+        engine.gate.open()
+        assert engine.compiler.cleared == 0
+        engine.step()
+    engine.gate.open()
+
+    assert engine.compiler.cleared == 1
+
+
 def test_none_begins_while_it_is_full_and_those_that_began_look_their_grammars_up() -> None:
     engine = Engine(wait=2)
     engine.gate.add(add(1, "g"))
@@ -455,6 +525,7 @@ def test_who_repeats_what_it_said_waits_for_its_grammar_if_that_was_cleared_mean
             st.sampled_from(["", *"abcd"]),
             st.sampled_from([(), MARKS, NOWHERE]),
             st.integers(1, 20),
+            st.none() | st.integers(0, 12),
         ),
         min_size=1,
         max_size=16,
@@ -462,32 +533,43 @@ def test_who_repeats_what_it_said_waits_for_its_grammar_if_that_was_cleared_mean
     st.integers(9, 40),
     st.integers(1, 3),
     st.integers(0, 2),
+    st.booleans(),
 )
 def test_no_step_compiles_and_all_end_however_few_grammars_are_kept(
-    wanted: list[tuple[int, str, tuple[Resumption, ...], int]], total: int, room: int, wait: int
+    wanted: list[tuple[int, str, tuple[Resumption, ...], int, int | None]],
+    total: int,
+    room: int,
+    wait: int,
+    late: bool,  # noqa: FBT001
 ) -> None:
-    compiler = SmallCompiler(room=room)
+    compiler = SmallCompiler(room=room, late=late)
     engine = Engine(total, compiler, wait)
-    coming = sorted(
-        (
-            (at, identifier, grammar, marks, answer)
-            for identifier, (at, grammar, marks, answer) in enumerate(wanted)
-        ),
-        key=lambda item: item[:2],
-    )
-    idle = 0
+    cancelled = {number: item[-1] for number, item in enumerate(wanted) if item[-1] is not None}
+    last = max(at for at, *_ in wanted) + max(cancelled.values(), default=0)
     for turn in range(10_000):
-        while coming and coming[0][0] <= turn:
-            _, identifier, grammar, marks, answer = coming.pop(0)
-            request = add(identifier, grammar, answer=answer)
-            resumptions = marks if grammar else ()
-            engine.gate.add(changed(request, resumptions=resumptions))
+        commands = False
         compiler.run()
+        for identifier, (at, grammar, marks, answer, _) in enumerate(wanted):
+            if at == turn:
+                resumptions = marks if grammar else ()
+                engine.gate.add(
+                    changed(add(identifier, grammar, answer=answer), resumptions=resumptions)
+                )
+                commands = True
+            if cancelled.get(identifier, -1) + at == turn:
+                engine.gate.cancel(identifier)
+                commands = True
+        # As the process does: it waits for commands and wake-ups while there is nothing to step.
+        if not (commands or engine.scheduler.busy or compiler.news or engine.woken):
+            if turn > last:
+                break
+            continue
+        if not (commands or engine.scheduler.busy):
+            compiler.news = engine.woken = False
         engine.gate.open()
         if engine.scheduler.busy:
             engine.step()
-        idle = 0 if coming or compiler.started or engine.scheduler.busy else idle + 1
-        if idle > 1:
-            break
 
-    assert engine.finish == dict.fromkeys(range(len(wanted)), "length")
+    ended = {number for number in range(len(wanted)) if number not in cancelled}
+    assert ended <= engine.finish.keys()
+    assert {*engine.finish.values()} <= {"length"}

@@ -6,7 +6,6 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import CallTags, ChatRequest, PromptEnding, ToolMode
-from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.generation_request import (
     read_generation,
@@ -104,9 +103,7 @@ def read_chat_request(
         refuse_with_constraint(reader, choice.field, request.generation.beams)
     if choice.mode is not ToolMode.NONE:
         refuse_large_schemas(reader, tools, choice)
-    if reader.violations:
-        raise InvalidRequestError.of(reader.violations)
-    return request
+    return reader.checked(request)
 
 
 def _read_logprobs(reader: Reader, generation: GenerationParams) -> GenerationParams:

@@ -8,7 +8,7 @@ OpenAI's; the code in upper case is the reason of google.rpc.ErrorInfo.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from ovchat_server.api.field_path import ErrorText, FieldPath, field_path
 
@@ -119,7 +119,7 @@ class InvalidRequestError(ApiError):
     code = "invalid_value"
 
     @classmethod
-    def of(cls, violations: Sequence[Violation]) -> InvalidRequestError:
+    def of(cls, violations: Sequence[Violation]) -> Self:
         """Return the error for everything wrong with one request; at least one violation."""
         reported: list[Violation] = []
         for violation in violations[:MAX_REPORTED_VIOLATIONS]:
@@ -136,9 +136,7 @@ class InvalidRequestError(ApiError):
         return error
 
     @classmethod
-    def about(
-        cls, field: Field, complaint: Complaint, code: str = "invalid_value"
-    ) -> InvalidRequestError:
+    def about(cls, field: Field, complaint: Complaint, code: str = "invalid_value") -> Self:
         """Return the error for one wrong field; `complaint` completes "<field> ..."."""
         return cls.of([Violation.of(field, complaint, code)])
 
@@ -152,43 +150,35 @@ class ContextLengthExceededError(InvalidRequestError):
     code = "context_length_exceeded"
 
     @classmethod
-    def of_prompt(
-        cls, field: Field, tokens: int, context_length: int
-    ) -> ContextLengthExceededError:
+    def of_prompt(cls, field: Field, tokens: int, context_length: int) -> Self:
         """Return the error for a prompt, given as `field`, of at least `tokens` tokens."""
-        return cls._of(
+        return cls.about(
             field,
             f"takes {tokens} tokens or more and leaves no room for an answer: "
             f"the prompt is too long. {cls._limit(context_length)}",
+            cls.code,
         )
 
     @classmethod
-    def of_answer(
-        cls, field: Field, asked: int, used: int, context_length: int
-    ) -> ContextLengthExceededError:
+    def of_answer(cls, field: Field, asked: int, used: int, context_length: int) -> Self:
         """Return the error for a prompt that leaves no room for the answer `field` asks for."""
-        return cls._of(
+        return cls.about(
             field,
             f"asks for {asked} tokens besides the {used} of the prompt. "
             f"{cls._limit(context_length)}",
+            cls.code,
         )
 
     @classmethod
-    def of_search(
-        cls, field: Field, width: int, fitting: int, context_length: int
-    ) -> ContextLengthExceededError:
+    def of_search(cls, field: Field, width: int, fitting: int, context_length: int) -> Self:
         """Return the error for a search of `width` beams where `fitting` would have room."""
-        return cls._of(
+        return cls.about(
             field,
             f"must be at most {fitting} for this request: of {width} beams each has room "
             f"for {max(context_length, 0)} tokens, its maximum context length, for prompt and "
             "answer together.",
+            cls.code,
         )
-
-    @classmethod
-    def _of(cls, field: Field, complaint: str) -> ContextLengthExceededError:
-        violation = Violation.of(field, complaint, cls.code)
-        return cls(violation.text, violations=[violation])
 
     @staticmethod
     def _limit(context_length: int) -> str:

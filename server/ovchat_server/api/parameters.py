@@ -7,7 +7,7 @@ those of OpenAI, OVMS (May 2026) and vLLM; docs/parameters.md documents them for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import shortened
@@ -31,8 +31,8 @@ class Parameters:
     """
 
     served: frozenset[str]
-    accepted: frozenset[str]
-    refused: Mapping[str, tuple[JsonValue, ...]]
+    accepted: frozenset[str] = frozenset()
+    refused: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
 
     def check(self, reader: Reader, *, strict: bool) -> tuple[str, ...]:
         """Add violations for refused parameters to the reader, and return the unknown keys.
@@ -135,6 +135,17 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "routed_experts_prompt_start": (),
 }
 
+# What shapes the prompt of a conversation, besides its messages.
+PROMPT_PARAMETERS = (
+    "tools",
+    "tool_choice",
+    "reasoning_effort",
+    "chat_template_kwargs",
+    "add_generation_prompt",
+    "continue_final_message",
+    "documents",
+)
+
 _PROMPT_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     # A template is code: the model's own, never a caller's.
     "chat_template": ("",),
@@ -146,20 +157,14 @@ CHAT = Parameters(
     served=_GENERATION_SERVED
     | {
         "messages",
+        *PROMPT_PARAMETERS,
         "max_completion_tokens",
         "top_logprobs",
-        "tools",
-        "tool_choice",
         "parallel_tool_calls",
         "functions",
         "function_call",
         "include_reasoning",
         "agent_format",
-        "reasoning_effort",
-        "chat_template_kwargs",
-        "documents",
-        "add_generation_prompt",
-        "continue_final_message",
     },
     accepted=_GENERATION_ACCEPTED
     | {
@@ -211,20 +216,13 @@ TOKENIZE = Parameters(
             "max_length",
             "pad_to_max_length",
             "padding_side",
-            "tools",
-            "tool_choice",
-            "reasoning_effort",
-            "chat_template_kwargs",
-            "add_generation_prompt",
-            "continue_final_message",
-            "documents",
+            *PROMPT_PARAMETERS,
         }
     ),
-    accepted=frozenset(),
     refused=_PROMPT_REFUSED,
 )
 
-DETOKENIZE = Parameters(served=frozenset({"model", "tokens"}), accepted=frozenset(), refused={})
+DETOKENIZE = Parameters(served=frozenset({"model", "tokens"}))
 
 
 def _same(value: JsonValue, other: JsonValue) -> bool:

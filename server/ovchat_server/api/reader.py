@@ -169,9 +169,7 @@ class Reader:
     def object(self, name: str) -> Reader | None:
         """Return a reader of a nested object."""
         value = self.json_object(name)
-        if value is None:
-            return None
-        return self._inner(value, name)
+        return None if value is None else self._inner(value, name)
 
     def json_object(self, name: str) -> JsonObject | None:
         """Read an object as it is, keys in the caller's order."""

@@ -65,17 +65,11 @@ def patterns(form: JsonObject) -> Iterator[str]:
 def texts(form: JsonObject) -> Iterator[str]:
     """Yield the literal texts in a format."""
     for item in _formats(form):
-        for key in ("value", "begin", "end", "separator", "grammar"):
-            text = item.get(key)
-            if isinstance(text, str):
-                yield text
+        found = [item.get(key) for key in ("value", "begin", "end", "separator", "grammar")]
         for key in ("triggers", "excludes"):
             listed = item.get(key)
-            yield from (
-                (text for text in listed if isinstance(text, str))
-                if isinstance(listed, list)
-                else ()
-            )
+            found += listed if isinstance(listed, list) else []
+        yield from (text for text in found if isinstance(text, str))
 
 
 def _formats(form: JsonValue) -> Iterator[JsonObject]:

@@ -22,7 +22,7 @@ from ovchat_server.api.grammar_limits import (
 from ovchat_server.api.structural_tag import NATIVE_FORMATS, patterns, structural_format, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.reader import Reader
@@ -189,16 +189,15 @@ def _choice(reader: Reader, name: str) -> Iterator[Constraint]:
     values = reader.array(name)
     if values is None:
         return
-    refuse: Callable[..., None] = reader.refuse
     if not 1 <= len(values) <= MAX_CHOICES:
-        refuse(name, f"must hold 1 to {MAX_CHOICES} strings, got {len(values)}")
+        reader.refuse(name, f"must hold 1 to {MAX_CHOICES} strings, got {len(values)}")
         return
     for index, value in enumerate(values):
         if not isinstance(value, str):
-            refuse(FieldPath.of(name, index), "must be a string", "invalid_type")
+            reader.refuse(FieldPath.of(name, index), "must be a string", "invalid_type")
             return
         if not value:
-            refuse(FieldPath.of(name, index), "must not be empty")
+            reader.refuse(FieldPath.of(name, index), "must not be empty")
             return
     if refuse_beyond_limits(reader, name, values):
         yield Constraint(ConstraintKind.CHOICE, values, reader.path(name))

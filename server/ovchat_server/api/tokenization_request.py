@@ -19,7 +19,7 @@ from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.generation_request import MAX_UINT32
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.messages import read_messages
-from ovchat_server.api.parameters import DETOKENIZE, TOKENIZE
+from ovchat_server.api.parameters import DETOKENIZE, PROMPT_PARAMETERS, TOKENIZE
 from ovchat_server.api.reader import Reader
 from ovchat_server.api.tokenization import (
     DetokenizeRequest,
@@ -40,15 +40,6 @@ MAX_TOKENS = 1 << 20
 
 INPUTS = ("text", "prompt", "messages")
 OF_TEXTS = ("max_length", "pad_to_max_length", "padding_side")
-OF_MESSAGES = (
-    "tools",
-    "tool_choice",
-    "reasoning_effort",
-    "chat_template_kwargs",
-    "add_generation_prompt",
-    "continue_final_message",
-    "documents",
-)
 
 
 def read_tokenize_request(
@@ -109,7 +100,7 @@ def _read_input(reader: Reader, model: str) -> TextsInput | ChatRequest:
         reader.violations.append(Violation(field, ErrorText.of(message), code))
         return TextsInput(())
     [kind] = given
-    for name in OF_TEXTS if kind == "messages" else OF_MESSAGES:
+    for name in OF_TEXTS if kind == "messages" else PROMPT_PARAMETERS:
         if reader.present(name):
             others = "text or prompt" if kind == "messages" else "messages"
             reader.refuse(name, f"belongs to {others}, not to {kind}", "unsupported_parameter")

@@ -7,12 +7,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ovchat_server.api.completion import (
-    ChunkChoice,
-    Delta,
-    FinishReason,
-    ToolCallDelta,
-)
+from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason, ToolCallDelta
 from ovchat_server.chat.detokenizer import Detokenizer
 from ovchat_server.chat.dialects.base import Output
 from ovchat_server.chat.dialects.chain import Chain

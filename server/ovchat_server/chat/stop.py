@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.markup import overlap
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -60,3 +58,9 @@ class StopMatcher:
         """End the text and return what was held back."""
         held, self._held = self._held, ""
         return held
+
+
+def overlap(text: str, stop: str) -> int:
+    """Return the length of the longest suffix of `text` that is a proper prefix of `stop`."""
+    longest = min(len(stop) - 1, len(text))
+    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

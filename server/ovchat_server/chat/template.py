@@ -168,14 +168,14 @@ def _message(message: Message, template: _Template) -> JsonObject:
 
 
 def _tool(tool: Tool) -> JsonObject:
-    function: JsonObject = {"name": tool.name}
-    if tool.description is not None:
-        function["description"] = tool.description
-    if tool.parameters is not None:
-        function["parameters"] = tool.parameters
-    if tool.strict is not None:
-        function["strict"] = tool.strict
-    return {"type": "function", "function": function}
+    function: JsonObject = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": tool.strict,
+    }
+    given: JsonObject = {key: value for key, value in function.items() if value is not None}
+    return {"type": "function", "function": given}
 
 
 def _call(call: ToolCall) -> JsonObject:

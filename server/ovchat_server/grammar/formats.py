@@ -70,7 +70,8 @@ def constraint_format(constraint: Constraint, grammars: GrammarCache) -> JsonObj
             return {"type": "regex", "pattern": "|".join(literal(str(text)) for text in texts)}
         case ConstraintKind.STRUCTURAL_TAG:
             # Reading the request has seen that it is an object.
-            return _object(_with_grammars(value, grammars))
+            tag = _with_grammars(value, grammars)
+            return tag if isinstance(tag, dict) else {}
 
 
 def after_text(opening: str, answer: JsonObject) -> JsonObject:
@@ -113,7 +114,3 @@ def _with_grammars(item: JsonValue, grammars: GrammarCache) -> JsonValue:
     if write is not None:
         return ebnf_format(grammars.grammar(write, item.get("json_schema")))
     return {key: _with_grammars(child, grammars) for key, child in item.items()}
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}

@@ -72,19 +72,13 @@ class ObjectWriter:
         properties = self.properties(shape)
         if not properties:
             return self._map(shape, place, keys, value)
-        members = []
+        members, rules = [], self._values.rules
         for name in self._values.ordered(properties):
             child = value(properties[name], f"{place}/properties/{name}", name)
             key = self._values.possible(keys.named, name)
-            parts = (
-                (joined(keys.before, key, keys.after), child)
-                if key
-                else (self._values.rules.new([]),)
-            )
+            parts = (joined(keys.before, key, keys.after), child) if key else (rules.new([]),)
             members.append(Member(parts, needed=name in shape.required))
-        return [
-            self._values.rules.picked(members, shape.fewest, shape.most, keys.closing, keys.comma)
-        ]
+        return [rules.picked(members, shape.fewest, shape.most, keys.closing, keys.comma)]
 
     def properties(self, shape: Object) -> JsonObject:
         """Return the properties that an object has or may have, where it is known which."""

@@ -57,12 +57,7 @@ class ValueWriter:
         self._quote = literal(notation.quote)
         self._comma = literal(notation.comma)
         self._keys = Keys(
-            "key",
-            notation.key,
-            self._quoted,
-            literal(notation.colon),
-            self._comma,
-            literal("}"),
+            "key", notation.key, self._quoted, literal(notation.colon), self._comma, literal("}")
         )
         self._known: dict[str, Rule] = {}
         self._open: list[Callable[[], None]] = []

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ovchat_server.api.errors import (
-    MalformedBodyError,
-    UnsupportedMediaTypeError,
-    shortened,
-)
+from ovchat_server.api.errors import MalformedBodyError, UnsupportedMediaTypeError, shortened
 from ovchat_server.api.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import logging
 import re
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
@@ -19,6 +19,7 @@ from ovchat_server.telemetry.logs import request_id
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from ovchat_server.rpc.wrapping import Context
 
 REQUEST_ID = "x-request-id"
 # What a caller may choose: it goes into logs and headers.
@@ -31,7 +32,7 @@ logger = logging.getLogger("ovchat.access")
 
 @contextlib.asynccontextmanager
 async def identify(
-    context: grpc.aio.ServicerContext[Any, Any],
+    context: Context,
     method: str,  # noqa: ARG001  the same shape as every surrounding
 ) -> AsyncIterator[None]:
     """Take the caller's request id, or make one, and hand it back."""
@@ -46,9 +47,7 @@ async def identify(
 
 
 @contextlib.asynccontextmanager
-async def log_access(
-    context: grpc.aio.ServicerContext[Any, Any], method: str
-) -> AsyncIterator[None]:
+async def log_access(context: Context, method: str) -> AsyncIterator[None]:
     """Log the RPC when it is over."""
     start = time.monotonic()
     # Now, not when it is over: once the call is cancelled, asking for its peer crashes the
@@ -65,11 +64,9 @@ async def log_access(
         status = _aborted_status(context)
         raise
     finally:
-        level = logging.INFO
-        if status in QUIET_STATUSES and exempt(method, Exempt.LOG):
-            level = logging.DEBUG
+        quiet = status in QUIET_STATUSES and exempt(method, Exempt.LOG)
         logger.log(
-            level,
+            logging.DEBUG if quiet else logging.INFO,
             "rpc",
             extra={
                 "method": method,
@@ -80,7 +77,7 @@ async def log_access(
         )
 
 
-def _aborted_status(context: grpc.aio.ServicerContext[Any, Any]) -> str:
+def _aborted_status(context: Context) -> str:
     code = context.code()
     if isinstance(code, grpc.StatusCode):
         return code.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import AuthenticationError
 from ovchat_server.rpc.probes import Exempt, exempt
@@ -13,9 +13,7 @@ from ovchat_server.rpc.probes import Exempt, exempt
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
-    import grpc.aio
-
-    from ovchat_server.rpc.wrapping import Around
+    from ovchat_server.rpc.wrapping import Around, Context
 
 
 def authentication(keys: Collection[str]) -> Around:
@@ -23,9 +21,7 @@ def authentication(keys: Collection[str]) -> Around:
     digests = [_digest(key) for key in keys]
 
     @contextlib.asynccontextmanager
-    async def authenticate(
-        context: grpc.aio.ServicerContext[Any, Any], method: str
-    ) -> AsyncIterator[None]:
+    async def authenticate(context: Context, method: str) -> AsyncIterator[None]:
         if digests and not exempt(method, Exempt.KEY):
             _check(dict(context.invocation_metadata() or ()).get("authorization"), digests)
         yield

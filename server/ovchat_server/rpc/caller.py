@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ovchat_server.serving.caller import client
@@ -13,9 +13,7 @@ from ovchat_server.serving.caller import client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    import grpc.aio
-
-    from ovchat_server.rpc.wrapping import Around
+    from ovchat_server.rpc.wrapping import Around, Context
 
 FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
@@ -30,7 +28,7 @@ def naming(*, by_key: bool) -> Around:
 
     @contextlib.asynccontextmanager
     async def name(
-        context: grpc.aio.ServicerContext[Any, Any],
+        context: Context,
         method: str,  # noqa: ARG001  the same shape as every surrounding
     ) -> AsyncIterator[None]:
         metadata = dict(context.invocation_metadata() or ())

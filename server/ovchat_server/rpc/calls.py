@@ -12,7 +12,7 @@ from ovchat_server.rpc.probes import Exempt, exempt
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    import grpc.aio
+    from ovchat_server.rpc.wrapping import Context
 
 
 class Calls:
@@ -44,7 +44,7 @@ class Calls:
     @contextlib.asynccontextmanager
     async def admit(
         self,
-        context: grpc.aio.ServicerContext[Any, Any],  # noqa: ARG002  the shape of every surrounding
+        context: Context,  # noqa: ARG002  the shape of every surrounding
         method: str,
     ) -> AsyncIterator[None]:
         """Let one call in; for as long as it runs it is under way."""

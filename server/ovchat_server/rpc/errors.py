@@ -6,7 +6,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import grpc
 import grpc.aio
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.rpc.wrapping import Around
+    from ovchat_server.rpc.wrapping import Around, Context
 
 # Encodes an error of the RPC of that full name for REST callers: the body, in ASCII, and the HTTP
 # status where it is not what Envoy makes of the gRPC status.
@@ -43,9 +43,7 @@ def error_translation(rest_error: RestErrorEncoder) -> Around:
     """
 
     @contextlib.asynccontextmanager
-    async def translate(
-        context: grpc.aio.ServicerContext[Any, Any], method: str
-    ) -> AsyncIterator[None]:
+    async def translate(context: Context, method: str) -> AsyncIterator[None]:
         # Now, not in the handlers: what a context hands out after its call was cancelled may
         # be gone (see rpc.access).
         rest = any(key == REST_MARK for key, _ in context.invocation_metadata() or ())
@@ -93,9 +91,7 @@ def _details(error: ApiError) -> Iterator[Message]:
 
 
 async def _abort(
-    context: grpc.aio.ServicerContext[Any, Any],
-    error: ApiError,
-    rest_error: tuple[str, int | None] | None,
+    context: Context, error: ApiError, rest_error: tuple[str, int | None] | None
 ) -> None:
     metadata: list[tuple[str, str | bytes]] = [
         ("grpc-status-details-bin", status_of(error).SerializeToString()),

@@ -9,7 +9,7 @@ from grpc_health.v1 import health, health_pb2
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import grpc.aio
+    from ovchat_server.rpc.wrapping import Context
 
 
 class HealthServicer(health.aio.HealthServicer):
@@ -31,7 +31,7 @@ class HealthServicer(health.aio.HealthServicer):
     async def List(  # noqa: N802  gRPC's name
         self,
         request: Any,  # noqa: ANN401, ARG002  it has nothing to say
-        context: grpc.aio.ServicerContext[Any, Any],  # noqa: ARG002
+        context: Context,  # noqa: ARG002
     ) -> Any:  # noqa: ANN401
         """Return the health of every service."""
         statuses: dict[str, Any] = self._server_status  # type: ignore[attr-defined]

@@ -34,6 +34,7 @@ ROLES = {
     Role.TOOL: message_pb2.ROLE_TOOL,
 }
 FINISH_REASONS = {
+    None: chat_pb2.FINISH_REASON_UNSPECIFIED,
     FinishReason.STOP: chat_pb2.FINISH_REASON_STOP,
     FinishReason.LENGTH: chat_pb2.FINISH_REASON_LENGTH,
     FinishReason.TOOL_CALLS: chat_pb2.FINISH_REASON_TOOL_CALLS,
@@ -148,11 +149,10 @@ def _choice(choice: Choice) -> chat_pb2.Choice:
 
 
 def _text_choice(choice: Choice | ChunkChoice, text: str) -> completion_pb2.TextChoice:
-    reason = choice.finish_reason
     return completion_pb2.TextChoice(
         index=choice.index,
         text=text,
-        finish_reason=FINISH_REASONS[reason] if reason else chat_pb2.FINISH_REASON_UNSPECIFIED,
+        finish_reason=FINISH_REASONS[choice.finish_reason],
         logprobs=_logprobs(choice.logprobs),
         token_ids=choice.token_ids,
         prompt_token_ids=choice.prompt_token_ids,
@@ -229,11 +229,10 @@ def _message(message: Message) -> message_pb2.Message:
 
 
 def _chunk_choice(choice: ChunkChoice) -> chat_pb2.ChunkChoice:
-    reason = choice.finish_reason
     return chat_pb2.ChunkChoice(
         index=choice.index,
         delta=_delta(choice.delta),
-        finish_reason=FINISH_REASONS[reason] if reason else chat_pb2.FINISH_REASON_UNSPECIFIED,
+        finish_reason=FINISH_REASONS[choice.finish_reason],
         logprobs=_logprobs(choice.logprobs),
         **_stop_reason(choice.stop_reason),
     )

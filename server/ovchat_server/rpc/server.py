@@ -12,17 +12,17 @@ from grpc_reflection.v1alpha import reflection
 
 from ovchat.v1 import (
     chat_service_pb2,
-    chat_service_pb2_grpc,
     completion_service_pb2,
-    completion_service_pb2_grpc,
     model_service_pb2,
-    model_service_pb2_grpc,
     rest_service_pb2,
     server_service_pb2,
-    server_service_pb2_grpc,
     tokenizer_service_pb2,
-    tokenizer_service_pb2_grpc,
 )
+from ovchat.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
+from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_to_server
+from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
+from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.api.models import Capability, ModelState
 from ovchat_server.rpc.access import identify, log_access
 from ovchat_server.rpc.authentication import authentication
@@ -57,6 +57,8 @@ MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].fu
 REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
 SERVER_SERVICE = server_service_pb2.DESCRIPTOR.services_by_name["ServerService"].full_name
 TOKENIZER_SERVICE = tokenizer_service_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
+# They answer while every model does.
+ENGINE_SERVICES = (CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE)
 # They answer whether or not an engine runs.
 ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
 
@@ -148,31 +150,15 @@ def create_server(
             *_connection_age(options.request_timeout),
         ],
     )
-    chat_service_pb2_grpc.add_ChatServiceServicer_to_server(
-        ChatServicer(services, options.limits), server
-    )
-    completion_service_pb2_grpc.add_CompletionServiceServicer_to_server(
-        CompletionServicer(services, options.limits), server
-    )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(
-        ModelServicer(services.models), server
-    )
-    tokenizer_service_pb2_grpc.add_TokenizerServiceServicer_to_server(
-        TokenizerServicer(services, options.limits), server
-    )
-    server_service_pb2_grpc.add_ServerServiceServicer_to_server(
-        ServerServicer(services.versions), server
-    )
+    add_ChatServiceServicer_to_server(ChatServicer(services, options.limits), server)
+    add_CompletionServiceServicer_to_server(CompletionServicer(services, options.limits), server)
+    add_ModelServiceServicer_to_server(ModelServicer(services.models), server)
+    add_TokenizerServiceServicer_to_server(TokenizerServicer(services, options.limits), server)
+    add_ServerServiceServicer_to_server(ServerServicer(services.versions), server)
     server.add_generic_rpc_handlers((rest.handlers,))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    names = (
-        CHAT_SERVICE,
-        COMPLETION_SERVICE,
-        REST_SERVICE,
-        *ENGINELESS_SERVICES,
-        health.SERVICE_NAME,
-    )
-    reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
+    names = (*ENGINE_SERVICES, *ENGINELESS_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server)
     return server
 
 
@@ -201,6 +187,6 @@ async def publish_health(health_servicer: HealthServicer, models: ModelRegistry)
             for service in (CHAT_SERVICE, COMPLETION_SERVICE):
                 statuses[f"{service}/{model.id}"] = health_of_model
     overall = not_serving if models.unready() else serving
-    for name in (CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE, ""):
+    for name in (*ENGINE_SERVICES, ""):
         statuses[name] = overall
     await health_servicer.publish(statuses)

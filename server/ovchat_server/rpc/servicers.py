@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ovchat.v1 import (
     chat_service_pb2_grpc,
@@ -22,29 +22,23 @@ from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text import TextRequest
 from ovchat_server.api.tokenization_request import read_detokenize_request
 from ovchat_server.rpc import response
-from ovchat_server.rpc.request import (
-    chat_request,
-    contract_paths,
-    text_request,
-    tokenize_request,
-)
+from ovchat_server.rpc.request import chat_request, contract_paths, text_request, tokenize_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    import grpc.aio
     from google.protobuf.message import Message
 
     from ovchat.v1 import chat_pb2, completion_pb2
     from ovchat_server.api.limits import Limits
     from ovchat_server.api.tokenization import DetokenizeRequest
+    from ovchat_server.rpc.wrapping import Context
     from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_workers import CodecWorkers
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
     from ovchat_server.serving.versions import Versions
 
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Request = TypeVar("Request", ChatRequest, TextRequest)
 
 
@@ -69,7 +63,6 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._workers = services.workers
         self._chats = _Generation(chat_request, services.chat.answer, services.workers, limits)
 
     async def CreateChatCompletion(
@@ -77,7 +70,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
     ) -> chat_pb2.ChatCompletion:
         """Send the whole answer at once."""
         answer, _ = await self._chats.start(request, stream=False)
-        return await self._workers.write(response.chat_completion, await answer.whole())
+        return await self._chats.workers.write(response.chat_completion, await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
@@ -86,7 +79,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         answer, options = await self._chats.start(request, stream=True)
         async with contextlib.aclosing(answer.stream(options)) as chunks:
             async for chunk in chunks:
-                yield await self._workers.write(response.chat_chunk, chunk)
+                yield await self._chats.workers.write(response.chat_chunk, chunk)
 
 
 class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
@@ -94,7 +87,6 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._workers = services.workers
         self._texts = _Generation(text_request, services.texts.answer, services.workers, limits)
 
     async def CreateCompletion(
@@ -102,7 +94,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
     ) -> completion_pb2.Completion:
         """Send the whole answer at once."""
         answer, _ = await self._texts.start(request, stream=False)
-        return await self._workers.write(response.completion, await answer.whole())
+        return await self._texts.workers.write(response.completion, await answer.whole())
 
     async def StreamCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
@@ -111,7 +103,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         answer, options = await self._texts.start(request, stream=True)
         async with contextlib.aclosing(answer.stream(options)) as chunks:
             async for chunk in chunks:
-                yield await self._workers.write(response.completion_chunk, chunk)
+                yield await self._texts.workers.write(response.completion_chunk, chunk)
 
 
 class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
@@ -171,9 +163,8 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
         self, request: tokenizer_service_pb2.TokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.TokenizeResponse:
         """Send the tokens of texts or of a conversation."""
-        read = await self._workers.read(
-            partial(tokenize_request, request, self._limits), request.ByteSize()
-        )
+        parse = partial(tokenize_request, request, self._limits)
+        read = await self._workers.read(parse, request.ByteSize())
         tokenized = await self._tokenization.tokenize(read)
         return tokenizer_service_pb2.TokenizeResponse(
             sequences=[

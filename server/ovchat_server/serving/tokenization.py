@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.reader import MAX_VIOLATIONS
-from ovchat_server.api.tokenization import (
-    PaddingSide,
-    TextsInput,
-    Tokenized,
-    TokenSequence,
-)
+from ovchat_server.api.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.render import render_conversation
@@ -101,9 +96,7 @@ def _tokenize_texts(
     sequences = []
     for text in asked.texts:
         tokens = tokenizer.encode(
-            text,
-            special_tokens=asked.special_tokens,
-            most_tokens=asked.max_length,
+            text, special_tokens=asked.special_tokens, most_tokens=asked.max_length
         )
         fill = padding[len(tokens) :]
         left = asked.padding_side is PaddingSide.LEFT

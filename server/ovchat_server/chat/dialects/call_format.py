@@ -71,7 +71,7 @@ class CallFormat:
         ended: list[JsonValue] = [tag for tag in single if tag["end"]]
         if ended and not parallel and len(ended) == len(single) and not self.also:
             return ended
-        return [*ended, {"type": "tag", "begin": "", "content": forced, "end": " "}]
+        return [*ended, tag_format("", forced, " ")]
 
     def free(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
         """Return the format of text with calls, which ends with the first if not `parallel`."""
@@ -112,7 +112,7 @@ class CallFormat:
         }
         if not self.opening:
             return calls
-        return {"type": "tag", "begin": self.opening, "content": calls, "end": self.closing}
+        return tag_format(self.opening, calls, self.closing)
 
     @property
     def _all(self) -> tuple[CallFormat, ...]:
@@ -123,10 +123,14 @@ def named_call(before: str, after: str, end: str) -> Callable[[CalledTool], Json
     """Return what writes calls as a name and arguments, with texts around and between them."""
 
     def call(tool: CalledTool) -> JsonObject:
-        begin = f"{before}{tool.name}{after}"
-        return {"type": "tag", "begin": begin, "content": tool.arguments, "end": end}
+        return tag_format(f"{before}{tool.name}{after}", tool.arguments, end)
 
     return call
+
+
+def tag_format(begin: str, content: JsonObject, end: str = "") -> JsonObject:
+    """Return the format of a content with texts around it."""
+    return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
 def regex_format(pattern: str) -> JsonObject:

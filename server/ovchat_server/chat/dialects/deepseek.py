@@ -6,13 +6,13 @@ its name and fenced arguments behind (V3, R1).
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
 from ovchat_server.chat.dialects.sections import SectionParser
-from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -45,11 +45,10 @@ class DeepSeekParser(SectionParser):
         call = self.begin(name)
         yield from read_arguments(call, source)
         yield from source.skip_space()
-        if fenced and not (yield from source.close(FENCE_END)):
-            raise DamagedError
+        if fenced:
+            yield from source.ending(FENCE_END)
         yield from source.skip_space()
-        if not (yield from source.close(CALL_END)):
-            raise DamagedError
+        yield from source.ending(CALL_END)
         call.end()
 
 
@@ -60,12 +59,10 @@ NAMED = CallFormat(
     closing=SECTION_END,
     trigger=TRIGGER,
 )
-FENCED = CallFormat(
-    named_call(f"{CALL}function{SEPARATOR}", f"\n{FENCE}\n", f"\n{FENCE_END}{CALL_END}"),
-    opening=SECTION,
+FENCED = dataclasses.replace(
+    NAMED,
+    call=named_call(f"{CALL}function{SEPARATOR}", f"\n{FENCE}\n", f"\n{FENCE_END}{CALL_END}"),
     separator="\n",
-    closing=SECTION_END,
-    trigger=TRIGGER,
     also=(NAMED,),
 )
 DIALECT = ToolDialect(

@@ -47,8 +47,7 @@ class GemmaParser(MarkupParser):
             call.end()
             if (yield from source.first_of(CALL)) is None:
                 break
-        if not (yield from source.close(CLOSE if opening == OPEN else FUNCTION_CLOSE)):
-            raise DamagedError
+        yield from source.ending(CLOSE if opening == OPEN else FUNCTION_CLOSE)
 
 
 def _read_leaf(source: Source) -> Steps[str]:
@@ -71,12 +70,7 @@ def _read_key(source: Source) -> Steps[str]:
 
 def _read_string(source: Source) -> Steps[str | None]:
     quote = yield from source.first_of(QUOTE, FUNCTION_QUOTE)
-    if quote is None:
-        return None
-    text: list[str] = []
-    if (yield from source.until(quote, write=text.append)) is None:
-        raise DamagedError
-    return quoted("".join(text))
+    return None if quote is None else quoted((yield from source.text_until(quote)))
 
 
 _NOTATION = quoting_notation(QUOTE, lambda key: re.fullmatch(r"[^:,{}\[\]<>\s]+", key) is not None)

@@ -44,18 +44,11 @@ class GlmParser(MarkupParser):
                 break
             if tag is None:
                 raise DamagedError
-            key = yield from self._read(KEY_END)
+            key = yield from source.text_until(KEY_END)
             yield from source.skip_space()
             yield from source.literal(VALUE)
-            value = yield from self._read(VALUE_END)
-            arguments.write(key.strip(), value)
+            arguments.write(key.strip(), (yield from source.text_until(VALUE_END)))
         arguments.end()
-
-    def _read(self, end: str) -> Steps[str]:
-        text: list[str] = []
-        if (yield from self.source.until(end, write=text.append)) is None:
-            raise DamagedError
-        return "".join(text)
 
 
 _ARGUMENTS = ArgumentNotation(

@@ -10,17 +10,13 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.chat.dialects.base import (
-    CombinedDialect,
-    CombinedOptions,
-    Output,
-    ParserOptions,
-)
+from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, Output, ParserOptions
 from ovchat_server.chat.dialects.call_format import (
     CalledTool,
     CallFormat,
     regex_format,
     sequence_format,
+    tag_format,
 )
 from ovchat_server.chat.dialects.json_calls import read_arguments
 from ovchat_server.chat.dialects.markup import MarkupParser
@@ -47,15 +43,16 @@ _BETWEEN_WORDS = re.compile(r"<\|\w+\|>|\s+")
 _WORDS = ("assistant", "analysis", "commentary", "final", "json", "code")
 
 
-class _Messages(MarkupParser):
+class HarmonyParser(MarkupParser):
     """Finds messages, and keeps reasoning apart."""
 
     tags = (START, CHANNEL, RECIPIENT)
 
     def __init__(self, options: CombinedOptions) -> None:
+        """Parse one answer."""
         super().__init__(options.calls or ParserOptions())
         self.reasoning = False
-        self.reasoned: list[str] = []
+        self._reasoned: list[str] = []
         self._finds_calls = options.calls is not None
         self._finds_reasoning = options.reasoning
         # Messages that follow each other are separated by a line break.
@@ -83,8 +80,7 @@ class _Messages(MarkupParser):
             yield from self._read_body(self.add_content)
 
     def _is_tool(self, recipient: str) -> bool:
-        offered = bool(self.tools) and self.offers(recipient)
-        return recipient.startswith(FUNCTIONS) or offered
+        return recipient.startswith(FUNCTIONS) or (bool(self.tools) and self.offers(recipient))
 
     def _read_header(self, opening: str) -> Steps[str | None]:
         """Read the header up to its message; None if the end of the answer cut it off."""
@@ -121,34 +117,14 @@ class _Messages(MarkupParser):
             source.at -= len(tag)
 
     def _think(self, text: str) -> None:
-        self.reasoned += [self._break, text]
+        self._reasoned += [self._break, text]
         self._break, self._thought = "", True
 
-
-class HarmonyParser:
-    """Parses the messages of one answer."""
-
-    def __init__(self, options: CombinedOptions) -> None:
-        """Parse one answer."""
-        self._messages = _Messages(options)
-
-    @property
-    def reasoning(self) -> bool:
-        """Whether the text is inside the reasoning now."""
-        return self._messages.reasoning
-
-    def feed(self, text: str) -> Output:
-        """Add text and return what can be parsed of the text so far."""
-        return self._output(self._messages.feed(text))
-
-    def flush(self) -> Output:
-        """End the answer and return what was held back."""
-        return self._output(self._messages.flush())
-
-    def _output(self, parsed: Output) -> Output:
-        reasoned = "".join(self._messages.reasoned)
-        self._messages.reasoned.clear()
-        return Output(reasoned, parsed.content, parsed.calls)
+    def _take(self) -> Output:
+        output = super()._take()
+        reasoned = "".join(self._reasoned)
+        self._reasoned.clear()
+        return Output(reasoned, output.content, output.calls)
 
 
 def _is_cut(header: str) -> bool:
@@ -164,12 +140,8 @@ def _call(before: str, behind: str, tool: CalledTool) -> JsonObject:
     header = rf"{literal(behind)}(( ?{literal(CONSTRAIN)}| )json)?{literal(MESSAGE)}"
     # As a token that ends answers it is no text to the compiler.
     ending = rf"({literal(CALL)})?"
-    return {
-        "type": "tag",
-        "begin": f"{before}{RECIPIENT}{tool.name}",
-        "content": sequence_format(regex_format(header), tool.arguments, regex_format(ending)),
-        "end": "",
-    }
+    content = sequence_format(regex_format(header), tool.arguments, regex_format(ending))
+    return tag_format(f"{before}{RECIPIENT}{tool.name}", content)
 
 
 ASSISTANT = f"{START}assistant"

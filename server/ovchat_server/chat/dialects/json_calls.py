@@ -121,8 +121,7 @@ def read_list(parser: MarkupParser) -> Steps[None]:
         yield from source.skip_space()
         if (yield from source.first_of(",")) is None:
             break
-    if not (yield from source.close("]")):
-        raise DamagedError
+    yield from source.ending("]")
 
 
 def json_call(

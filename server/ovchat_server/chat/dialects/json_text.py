@@ -49,8 +49,8 @@ def read_value(source: Source) -> Steps[None]:
                 continue
         elif char == '"':
             yield from read_string(source)
-        else:
-            yield from _read_scalar(source)
+        elif not is_scalar((yield from source.run(_IN_SCALAR))):
+            raise DamagedError
         yield from _close(source, closings)
         if not closings:
             return
@@ -128,12 +128,6 @@ def read_text(source: Source) -> Steps[str]:
     yield from source.copied(pieces.append, read_string(source))
     text: str = json.loads("".join(pieces))
     return encodable(text)
-
-
-def _read_scalar(source: Source) -> Steps[None]:
-    word = yield from source.run(_IN_SCALAR)
-    if not is_scalar(word):
-        raise DamagedError
 
 
 def is_scalar(word: str) -> bool:

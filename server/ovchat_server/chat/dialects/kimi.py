@@ -10,10 +10,10 @@ from ovchat_server.chat.dialects.call_format import (
     CallFormat,
     regex_format,
     sequence_format,
+    tag_format,
 )
 from ovchat_server.chat.dialects.json_calls import read_arguments, read_name
 from ovchat_server.chat.dialects.sections import SectionParser
-from ovchat_server.chat.dialects.source import DamagedError
 from ovchat_server.grammar.patterns import literal
 
 if TYPE_CHECKING:
@@ -45,19 +45,15 @@ class KimiParser(SectionParser):
         call = self.begin(name if number.isdecimal() else identifier)
         yield from read_arguments(call, source)
         yield from source.skip_space()
-        if not (yield from source.close(CALL_END)):
-            raise DamagedError
+        yield from source.ending(CALL_END)
         call.end()
 
 
 def _call(tool: CalledTool) -> JsonObject:
     """Return the format of a call of any number: numbers count through the conversation."""
-    return {
-        "type": "tag",
-        "begin": f"{CALL}{FUNCTIONS}{tool.name}:",
-        "content": sequence_format(regex_format("[0-9]{1,4}" + literal(ARGUMENTS)), tool.arguments),
-        "end": CALL_END,
-    }
+    number = regex_format("[0-9]{1,4}" + literal(ARGUMENTS))
+    content = sequence_format(number, tool.arguments)
+    return tag_format(f"{CALL}{FUNCTIONS}{tool.name}:", content, CALL_END)
 
 
 DIALECT = ToolDialect(

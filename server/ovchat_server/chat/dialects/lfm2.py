@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_format import CallFormat
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_tagged_calls
-from ovchat_server.chat.dialects.python_format import ARGUMENTS, PYTHON_CALL
+from ovchat_server.chat.dialects.python_format import python_calls
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -32,12 +31,5 @@ DIALECT = ToolDialect(
     # 2's template only shows where the tools stand.
     recognised=lambda template: OPEN in template or "<|tool_list_start|>" in template,
     special_tokens=(OPEN, CLOSE),
-    format=CallFormat(
-        PYTHON_CALL,
-        opening=f"{OPEN}[",
-        separator=", ",
-        closing=f"]{CLOSE}",
-        trigger=OPEN,
-        arguments=ARGUMENTS.grammar,
-    ),
+    format=python_calls(OPEN, CLOSE, OPEN),
 )

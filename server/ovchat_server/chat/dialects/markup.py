@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ovchat_server.chat.dialects.base import CallPiece, Output
 from ovchat_server.chat.dialects.json_text import encodable, parse
-from ovchat_server.chat.dialects.source import (
-    DamagedError,
-    Source,
-    Steps,
-    tag_pattern,
-    unfinished,
-)
+from ovchat_server.chat.dialects.source import DamagedError, Source, Steps, tag_pattern, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,26 +17,25 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A call that is being read."""
+    """A call that is being read.
+
+    Attributes:
+        trusted: A grammar guarantees that it is well formed.
+    """
 
     def __init__(self, parser: MarkupParser, name: str, *, trusted: bool) -> None:
         """Begin a call; see `MarkupParser.begin`."""
         self._parser = parser
         self._name = name
-        self._trusted = trusted
+        self.trusted = trusted
         self._arguments: list[str] = []
         if trusted:
             parser.hand_out(CallPiece(name, ""))
 
-    @property
-    def trusted(self) -> bool:
-        """Whether a grammar guarantees that it is well formed."""
-        return self._trusted
-
     def write(self, fragment: str) -> None:
         """Append to the JSON of the arguments."""
         self._arguments.append(fragment)
-        if self._trusted:
+        if self.trusted:
             self._parser.hand_out(CallPiece(None, fragment))
 
     def end(self) -> None:
@@ -53,7 +46,7 @@ class Call:
         """
         if not self._arguments:
             self.write("{}")
-        if self._trusted:
+        if self.trusted:
             return
         arguments = "".join(self._arguments).strip()
         if not isinstance(parse(arguments), dict):

@@ -50,20 +50,15 @@ class MiniCpmParser(MarkupParser):
             tag = yield from source.until(LITERAL, PARAMETER_END, write=text.append)
             if tag is None:
                 raise DamagedError
-            texts.append(_ENTITY.sub(_character, "".join(text)))
+            texts.append(_ENTITY.sub(lambda entity: _CHARACTERS[entity[1]], "".join(text)))
             if tag == PARAMETER_END:
                 break
             literals += 1
-            if (yield from source.until(LITERAL_END, write=texts.append)) is None:
-                raise DamagedError
+            texts.append((yield from source.text_until(LITERAL_END)))
         if literals and not texts[0].strip() and not texts[-1].strip():
             # Between tags, white space around a section is layout.
             texts[0] = texts[-1] = ""
         return "".join(texts)
-
-
-def _character(entity: re.Match[str]) -> str:
-    return _CHARACTERS[entity[1]]
 
 
 def _written(text: str) -> str:

@@ -14,13 +14,9 @@ from ovchat_server.chat.dialects.call_format import (
     CallFormat,
     regex_format,
     sequence_format,
+    tag_format,
 )
-from ovchat_server.chat.dialects.json_calls import (
-    json_call,
-    read_arguments,
-    read_list,
-    read_name,
-)
+from ovchat_server.chat.dialects.json_calls import json_call, read_arguments, read_list, read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.source import DamagedError
 from ovchat_server.grammar.patterns import literal
@@ -73,12 +69,7 @@ def _listed_call(tool: CalledTool) -> JsonObject:
 def _named_call(tool: CalledTool) -> JsonObject:
     """Return the format of a call with or without its id."""
     marker = regex_format(rf"({literal(CALL_ID)}[A-Za-z0-9]{{9}})?{literal(ARGUMENTS)}")
-    return {
-        "type": "tag",
-        "begin": TAG + tool.name,
-        "content": sequence_format(marker, tool.arguments),
-        "end": "",
-    }
+    return tag_format(TAG + tool.name, sequence_format(marker, tool.arguments))
 
 
 LISTED = CallFormat(_listed_call, opening=f"{TAG}[", separator=", ", closing="]", trigger=TAG)

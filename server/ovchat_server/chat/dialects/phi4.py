@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.json_calls import list_format, read_list
 from ovchat_server.chat.dialects.markup import MarkupParser
-from ovchat_server.chat.dialects.source import DamagedError
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -30,8 +29,7 @@ class Phi4Parser(MarkupParser):
         yield from read_list(self)
         if opening == TAG:
             yield from source.skip_space()
-            if not (yield from source.close(TAG_END)):
-                raise DamagedError
+            yield from source.ending(TAG_END)
 
 
 DIALECT = ToolDialect(

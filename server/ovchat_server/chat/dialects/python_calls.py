@@ -35,8 +35,7 @@ def read_tagged_calls(parser: MarkupParser, closing: str) -> Steps[None]:
     yield from source.literal("[")
     yield from read_python_calls(parser)
     yield from source.skip_space()
-    if not (yield from source.close(closing)):
-        raise DamagedError
+    yield from source.ending(closing)
 
 
 def read_python_calls(parser: MarkupParser, *, bare: bool = False) -> Steps[None]:

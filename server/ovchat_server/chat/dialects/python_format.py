@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ovchat_server.chat.dialects.call_format import named_call
+from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.grammar.arguments import ArgumentNotation, bare_names
 from ovchat_server.grammar.notation import python_notation
 
@@ -12,4 +12,15 @@ ARGUMENTS = ArgumentNotation(
     after="=",
     comma=", ",
 )
-PYTHON_CALL = named_call("", "(", ")")
+
+
+def python_calls(opening: str = "", closing: str = "", trigger: str = "") -> CallFormat:
+    """Return the format of a list of calls with texts around it."""
+    return CallFormat(
+        named_call("", "(", ")"),
+        opening=f"{opening}[",
+        separator=", ",
+        closing=f"]{closing}",
+        trigger=trigger,
+        arguments=ARGUMENTS.grammar,
+    )

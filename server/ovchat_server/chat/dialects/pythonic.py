@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import ToolDialect
-from ovchat_server.chat.dialects.call_format import CallFormat
 from ovchat_server.chat.dialects.markup import MarkupParser
 from ovchat_server.chat.dialects.python_calls import read_python_calls, read_tagged_calls
-from ovchat_server.chat.dialects.python_format import ARGUMENTS, PYTHON_CALL
+from ovchat_server.chat.dialects.python_format import python_calls
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.source import Steps
@@ -36,7 +35,5 @@ DIALECT = ToolDialect(
     recognised=lambda template: TAG in template or "[func_name1(params_name1=" in template,
     special_tokens=(TAG, TAG_END),
     # Text holds brackets that begin no call.
-    format=CallFormat(
-        PYTHON_CALL, opening="[", separator=", ", closing="]", arguments=ARGUMENTS.grammar
-    ),
+    format=python_calls(),
 )

@@ -9,7 +9,6 @@ from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CallFormat, named_call
 from ovchat_server.chat.dialects.json_calls import read_name
 from ovchat_server.chat.dialects.markup import MarkupParser
-from ovchat_server.chat.dialects.source import DamagedError
 from ovchat_server.chat.dialects.values import Arguments, read_parameters, text_of, typed, types_of
 from ovchat_server.grammar.arguments import ArgumentNotation, bare_names
 from ovchat_server.grammar.notation import PYTHON_WORDS, json_notation
@@ -48,10 +47,7 @@ class Qwen3CoderParser(MarkupParser):
         yield from read_parameters(source, arguments, tags, _KEY, self._read_value)
 
     def _read_value(self) -> Steps[str]:
-        value: list[str] = []
-        if (yield from self.source.until(PARAMETER_END, write=value.append)) is None:
-            raise DamagedError
-        return text_of("".join(value))
+        return text_of((yield from self.source.text_until(PARAMETER_END)))
 
 
 _ARGUMENTS = ArgumentNotation(

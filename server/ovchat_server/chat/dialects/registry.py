@@ -162,9 +162,7 @@ def choose_dialects(template: str, tool_parser: str, reasoning_parser: str) -> D
 
 def _installed(group: str) -> tuple[Dialect, ...]:
     """Load the dialects that other packages install."""
-    return tuple(
-        dialect for entry in sorted(entry_points(group=group)) for dialect in [entry.load()]
-    )
+    return tuple(entry.load() for entry in sorted(entry_points(group=group)))
 
 
 def _chosen(dialects: Sequence[Dialect], name: str, template: str, option: str) -> Dialect | None:

@@ -153,6 +153,26 @@ class Source:
             self.at = len(self.text)
         return cut
 
+    def ending(self, literal: str) -> Steps[None]:
+        """Read `literal`, or the beginning of it that the end of the text cut off.
+
+        Raises:
+            DamagedError: Something else comes next.
+        """
+        if not (yield from self.close(literal)):
+            raise DamagedError
+
+    def text_until(self, tag: str) -> Steps[str]:
+        """Read up to and with `tag`, and return the text before it.
+
+        Raises:
+            DamagedError: The text ends before.
+        """
+        text: list[str] = []
+        if (yield from self.until(tag, write=text.append)) is None:
+            raise DamagedError
+        return "".join(text)
+
     def until(self, *tags: str, write: Callable[[str], object]) -> Steps[str | None]:
         """Pass the text before the first of `tags` to `write`, and read the tag.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import Output, ReasoningDialect
@@ -73,13 +74,15 @@ class ThinkParser:
         if opened or self.reasoning:
             self.reasoning = True
             yield from source.skip_space()
-            closed = yield from source.until(tags.closing, write=self._reason)
+            write = partial(self._hold_space, self._reasoned)
+            closed = yield from source.until(tags.closing, write=write)
             self.reasoning = closed is None
             self._gap.clear()
             yield from source.skip_space()
             if tags.answer and (yield from source.first_of(tags.answer[0])):
                 yield from source.skip_space()
-                if (yield from source.until(tags.answer[1], write=self._answer)) is None:
+                write = partial(self._hold_space, self._answered)
+                if (yield from source.until(tags.answer[1], write=write)) is None:
                     self._answered += self._gap
         else:
             self._answered.append(space)
@@ -92,13 +95,7 @@ class ThinkParser:
         self._answered.append(self._source.text[self._source.at :])
         self._source.at = len(self._source.text)
 
-    def _reason(self, text: str) -> None:
-        self._hold_space(text, self._reasoned)
-
-    def _answer(self, text: str) -> None:
-        self._hold_space(text, self._answered)
-
-    def _hold_space(self, text: str, pieces: list[str]) -> None:
+    def _hold_space(self, pieces: list[str], text: str) -> None:
         """Hold back white space at the end, which may be the last before the closing tag."""
         kept = text.rstrip()
         if kept:

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 # What a schema that refers to itself may cost.
 MOST_SCHEMAS = 100
 STRING = "string"
+KINDS: dict[type, frozenset[str]] = {
+    type(None): frozenset({"null"}),
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"integer", "number"}),
+    str: frozenset({STRING}),
+    list: frozenset({"array"}),
+    dict: frozenset({"object"}),
+}
 
 
 class Arguments:
@@ -108,31 +117,14 @@ def typed(text: str, types: frozenset[str], *, unique: bool = True) -> str:
 
 
 def _python(text: str) -> str:
-    return finished(_whole_python, text)
-
-
-def _whole_python(source: Source) -> Steps[str]:
-    return (yield from read_python(source))
+    return finished(read_python, text)
 
 
 def _kinds(value: JsonValue) -> frozenset[str]:
     """Return the JSON Schema types of a value."""
-    match value:
-        case None:
-            kinds = {"null"}
-        case bool():
-            kinds = {"boolean"}
-        case int():
-            kinds = {"integer", "number"}
-        case float():
-            kinds = {"integer", "number"} if value.is_integer() else {"number"}
-        case str():
-            kinds = {STRING}
-        case list():
-            kinds = {"array"}
-        case dict():
-            kinds = {"object"}
-    return frozenset(kinds)
+    if isinstance(value, float) and not value.is_integer():
+        return frozenset({"number"})
+    return KINDS[type(value)]
 
 
 def types_of(schema: JsonObject, key: str | None) -> frozenset[str]:

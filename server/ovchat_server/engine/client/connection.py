@@ -129,8 +129,10 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self._process.kill()
 
     def send(self, command: Start[RequestT] | Cancel) -> None:
-        """Send a command to the process, unless it is gone."""
-        if not self._gone.done():
+        """Send a command to the process; nothing to one that is gone, or loads its model."""
+        # That one has no requests to cancel yet. What came together with the spec would be lost,
+        # and the process seem to owe an answer from then on.
+        if self._ready.done() and not self._gone.done():
             self._sent += 1
             if self._owes_since is None:
                 self._owes_since = asyncio.get_running_loop().time()

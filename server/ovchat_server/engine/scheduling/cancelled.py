@@ -19,25 +19,33 @@ class CancelledSequences:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._reading: list[tuple[Handle, int]] = []
+        self._reading: list[tuple[Handle, int, bool]] = []
         # Blocks that the next step frees.
         self.freed = 0
 
     @property
     def blocks(self) -> int:
         """KV blocks that are not free yet."""
-        return self.freed + sum(blocks for _, blocks in self._reading)
+        return self.freed + sum(blocks for _, blocks, _ in self._reading)
 
-    def give_up(self, handle: Handle | None, blocks: int, *, read: bool = False) -> None:
+    @property
+    def need_grammar(self) -> bool:
+        """Whether one is still to generate its first token, for which its grammar is looked up."""
+        return any(constrained for _, _, constrained in self._reading)
+
+    def give_up(
+        self, handle: Handle | None, blocks: int, *, read: bool = False, constrained: bool = False
+    ) -> None:
         """Cancel a sequence, now or when its prompt has been read.
 
         Args:
             handle: The sequence, or the slice of its prompt, in the pipeline; None if neither is.
             blocks: Number of KV blocks that it holds.
             read: Its prompt was read, though it generated no token.
+            constrained: `handle` was added with a grammar.
         """
         if handle is not None and not (read or handle.answered):
-            self._reading.append((handle, blocks))
+            self._reading.append((handle, blocks, constrained))
             return
         if handle is not None:
             handle.cancel()
@@ -47,7 +55,7 @@ class CancelledSequences:
         """Note a step of the pipeline, which has freed what was cancelled before."""
         self.freed = 0
         reading, self._reading = self._reading, []
-        for handle, blocks in reading:
+        for handle, blocks, constrained in reading:
             ended = any(output.finish for output in handle.take())
             if not ended and not handle.dropped():
-                self.give_up(handle, blocks)
+                self.give_up(handle, blocks, constrained=constrained)

@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
     from ovchat_server.engine.scheduling.grammar_thread import GrammarThread
     from ovchat_server.engine.scheduling.scheduler import Scheduler
@@ -64,10 +66,11 @@ class Grammars:
 class GrammarGate:
     """Holds sequences back until their grammars are compiled, while others step."""
 
-    def __init__(self, grammars: Grammars, scheduler: Scheduler) -> None:
-        """Pass sequences on to `scheduler`."""
+    def __init__(self, grammars: Grammars, scheduler: Scheduler, wake: Callable[[], None]) -> None:
+        """Pass sequences on to `scheduler`; `wake` has `open` called once more, step or not."""
         self._grammars = grammars
         self._scheduler = scheduler
+        self._wake = wake
         self._waiting: dict[str, list[SequenceRequest]] = {}
 
     def add(self, request: SequenceRequest) -> None:
@@ -89,13 +92,22 @@ class GrammarGate:
 
     def open(self) -> None:
         """Let those pass whose grammars are compiled by now. Call it between two steps."""
+        # Asked first: nothing more is compiled then, and `take` returns all that was.
+        full = self._grammars.full
         compiled = self._grammars.take()
         for grammar in compiled:
             for request in self._waiting.pop(grammar, []):
                 self.add(request)
+        if not full:
+            return
         # A step in which they may begin comes before their grammars are forgotten.
-        if self._grammars.full and not (compiled and self._scheduler.busy):
-            self._grammars.make_room(in_use=self._scheduler.needs_grammar)
+        may_begin = bool(compiled) and self._scheduler.busy
+        in_use = self._scheduler.needs_grammar
+        if not may_begin:
+            self._grammars.make_room(in_use=in_use)
+        if may_begin or in_use:
+            # Not cleared yet. All may end in the next step, after which nobody else would ask.
+            self._wake()
 
 
 def _digest(grammar: str) -> bytes:

@@ -91,8 +91,9 @@ class Scheduler:
 
     @property
     def needs_grammar(self) -> bool:
-        """Whether a running sequence needs its compiled grammar; see ScheduledSequence."""
-        return any(item.needs_grammar for item in self._running)
+        """Whether a sequence in the pipeline, or on its way there, needs its compiled grammar."""
+        running = any(item.needs_grammar for item in self._running)
+        return running or self._cancelled.need_grammar
 
     def add(self, request: SequenceRequest) -> None:
         """Add a sequence; it runs when there is room and it is its turn."""
@@ -219,7 +220,10 @@ class Scheduler:
     def _stop(self, sequence: ScheduledSequence, *, read: bool = False) -> None:
         """Cancel a running sequence; its blocks are free after the next step, or a later one."""
         runs = sequence.handle or self._reader.piece(sequence)
-        self._cancelled.give_up(runs, self._pool.held(sequence), read=read)
+        # The slices of a prompt are read without.
+        constrained = sequence.handle is not None and sequence.needs_grammar
+        held = self._pool.held(sequence)
+        self._cancelled.give_up(runs, held, read=read, constrained=constrained)
         self._leave(sequence)
 
     def _leave(self, sequence: ScheduledSequence) -> None:

@@ -63,7 +63,7 @@ class GenerationWorker:
             isolate=host.isolate,
             compiled=grammars.compiled,
         )
-        self._gate = GrammarGate(grammars, self._scheduler)
+        self._gate = GrammarGate(grammars, self._scheduler, host.wake)
         lengths = [
             min(spec.context_length, self._pool.longest(width))
             for width in range(1, MAX_BEAM_WIDTH + 1)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from ovchat_server.grammar.schema.code_points import ranges
 from ovchat_server.grammar.schema.nodes import Chars, Node, Repeat, Sequence, choice, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DIGIT = Chars(ranges("09"))
 
 
 def integers(low: int, high: int) -> Node:
     """Return the tree of the integers from `low` to `high`, `low` <= `high`."""
-    options: list[Node] = []
-    if low < 0:
-        smallest = max(1, -high)
-        options.append(Sequence((text("-"), _naturals(smallest, -low))))
-    if high >= 0:
-        options.append(_naturals(max(low, 0), high))
-    return choice(options)
+    return _signed(low, high, _naturals)
 
 
 def decimals(low: int, high: int, places: int) -> Node:
@@ -27,13 +27,17 @@ def decimals(low: int, high: int, places: int) -> Node:
         high: The greatest number, likewise.
         places: The number of decimals, at least 1.
     """
+    return _signed(low, high, partial(_positive, places=places))
+
+
+def _signed(low: int, high: int, unsigned: Callable[[int, int], Node]) -> Node:
     options: list[Node] = []
     if low < 0:
         # Without -0, which is 0.
         smallest = max(1, -high)
-        options.append(Sequence((text("-"), _positive(smallest, -low, places))))
+        options.append(Sequence((text("-"), unsigned(smallest, -low))))
     if high >= 0:
-        options.append(_positive(max(low, 0), high, places))
+        options.append(unsigned(max(low, 0), high))
     return choice(options)
 
 
@@ -65,22 +69,9 @@ def _fraction(start: str, end: str) -> Node:
 
 def _decimals(start: str, end: str) -> Node:
     """Return the tree of decimals, at least one, that padded with zeros lie within the range."""
-    rest = len(start) - 1
-    first, last = int(start[0]), int(end[0])
     if start.strip("0") == "" and end.strip("9") == "":
-        return Repeat(DIGIT, 1, rest + 1)
-    if first == last:
-        return Sequence((text(start[0]), _more_decimals(start[1:], end[1:])))
-    options: list[Node] = []
-    if start[1:].strip("0"):
-        options.append(Sequence((text(start[0]), _more_decimals(start[1:], "9" * rest))))
-        first += 1
-    if end[1:].strip("9"):
-        options.append(Sequence((text(end[0]), _more_decimals("0" * rest, end[1:]))))
-        last -= 1
-    if first <= last:
-        options.append(Sequence((_digits(first, last), Repeat(DIGIT, 0, rest))))
-    return choice(options)
+        return Repeat(DIGIT, 1, len(start))
+    return _by_first_digit(start, end, _more_decimals, Repeat(DIGIT, 0, len(start) - 1))
 
 
 def _more_decimals(start: str, end: str) -> Node:
@@ -101,23 +92,35 @@ def _naturals(low: int, high: int) -> Node:
 
 def _same_size(start: str, end: str) -> Node:
     """Return the tree of the numbers from `start` to `end`, which have as many digits."""
-    rest = len(start) - 1
-    if rest < 0:
+    if not start:
         return Sequence(())
+    rest = len(start) - 1
+    return _by_first_digit(start, end, _same_size, Repeat(DIGIT, rest, rest))
+
+
+def _by_first_digit(
+    start: str, end: str, others: Callable[[str, str], Node], anything: Node
+) -> Node:
+    """Return the tree of the digits from `start` to `end`, which are as many.
+
+    Args:
+        start: The least of them.
+        end: The greatest.
+        others: Makes the tree of the digits behind the first, between two bounds.
+        anything: The same where there is no bound.
+    """
+    rest = len(start) - 1
     first, last = int(start[0]), int(end[0])
     if first == last:
-        return Sequence((text(start[0]), _same_size(start[1:], end[1:])))
+        return Sequence((text(start[0]), others(start[1:], end[1:])))
     options: list[Node] = []
     if start[1:].strip("0"):
-        options.append(Sequence((text(start[0]), _same_size(start[1:], "9" * rest))))
+        options.append(Sequence((text(start[0]), others(start[1:], "9" * rest))))
         first += 1
     if end[1:].strip("9"):
-        options.append(Sequence((text(end[0]), _same_size("0" * rest, end[1:]))))
+        options.append(Sequence((text(end[0]), others("0" * rest, end[1:]))))
         last -= 1
     if first <= last:
-        options.append(Sequence((_digits(first, last), Repeat(DIGIT, rest, rest))))
+        digits = Chars(((ord("0") + first, ord("0") + last),))
+        options.append(Sequence((digits, anything)))
     return choice(options)
-
-
-def _digits(first: int, last: int) -> Node:
-    return Chars(((ord("0") + first, ord("0") + last),))

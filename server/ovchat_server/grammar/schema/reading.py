@@ -175,16 +175,13 @@ def _closed(shape: Shape) -> Shape:
 
 def _typed(schema: JsonObject) -> list[Shape]:
     """Return the shapes of the keywords of types."""
-    if "type" not in schema:
-        kinds = [kind for kind in KINDS if kind != "integer"]
-    else:
-        types = schema["type"]
-        kinds = [str(kind) for kind in (types if isinstance(types, list) else [types])]
-        for kind in kinds:
-            if kind not in KINDS:
-                raise SchemaError(f"uses the unknown type {shortened(repr(kind))}")
-        if "number" in kinds:
-            kinds = [kind for kind in kinds if kind != "integer"]
+    types = schema.get("type", [*KINDS])
+    kinds = [str(kind) for kind in (types if isinstance(types, list) else [types])]
+    for kind in kinds:
+        if kind not in KINDS:
+            raise SchemaError(f"uses the unknown type {shortened(repr(kind))}")
+    if "number" in kinds:
+        kinds = [kind for kind in kinds if kind != "integer"]
     return [shape for kind in kinds if (shape := _shape(kind, schema)) is not None]
 
 

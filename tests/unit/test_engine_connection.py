@@ -1,0 +1,49 @@
+"""The server's end of an engine process: what it sends, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+from ovchat_server.api.models import EngineLoad
+from ovchat_server.engine.client.connection import EngineConnection
+from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.contract.frames import FrameReader, encode
+from ovchat_server.engine.contract.generation_messages import (
+    GenerationLimits,
+    SequenceOutput,
+    SequenceRequest,
+    generation_wire,
+)
+from ovchat_server.engine.contract.messages import NO_CAPABILITIES, Cancel, Ready, Start
+
+
+class ExitedProcess:
+    """Ends as soon as somebody waits for it."""
+
+    pid = 0
+
+    async def wait(self) -> int:
+        return 0
+
+
+async def test_a_process_that_loads_is_sent_nothing_that_it_would_owe_an_answer_to() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)  # noqa: FBT003  the standard library's signature
+    process: Any = ExitedProcess()
+    sent: list[Start[SequenceRequest] | Cancel] = []
+    live: LiveRequests[SequenceRequest, SequenceOutput] = LiveRequests(
+        sent.append, 8, 60.0, lambda: None
+    )
+    connection = EngineConnection(process, ours, generation_wire(), live)
+    with theirs:
+        # Of a request that the process before this one worked on.
+        connection.send(Cancel(1))
+        theirs.sendall(encode(Ready(GenerationLimits(8, (8,)), EngineLoad(), NO_CAPABILITIES)))
+        async with asyncio.timeout(5):
+            await connection.ready()
+        connection.send(Cancel(2))
+        frames = FrameReader().feed(theirs.recv(1000))
+        assert frames == FrameReader().feed(encode(Cancel(2)))
+        await connection.close()
