@@ -157,9 +157,10 @@ async def test_a_prompt_given_up_while_it_was_read_is_read_right_the_next_time(
 ) -> None:
     watched, reference = engine
     request = asked(words(400))
-    with watched.engine.generate([asked(words(5), 80)]) as stream:
+    # Both answers are as long as the context lets them be, so that a busy machine sees them run.
+    with watched.engine.generate([asked(words(5), 507)]) as stream:
         await anext(stream)
-        with watched.engine.generate([request]):
+        with watched.engine.generate([asked(request.prompt, 112)]):
             await watched.until_load(lambda load: load.running_requests == 2)
             for _ in range(steps):
                 await anext(stream)
