@@ -44,8 +44,9 @@ tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
 	$(@D)/bin/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
-# Files go to the workers in the order of their names: the last ones, units, take seconds.
-PARALLEL := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Files go to the workers in the order of their names: the last ones, units, take seconds. A worker
+# that dies ends the run with the name of its test: with `loadfile` the rest of its file never runs.
+PARALLEL := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 ifdef PYTEST_ARGS
 test: setup tests/rest/node/node_modules/.installed
