@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import functools
+import inspect
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +16,61 @@ from ovchat_server.settings import ModelSettings, Settings
 from tests import effort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine, Sequence
 
 effort.load_profile()
 
 ROOT = Path(__file__).resolve().parent.parent
 # Batched and alone must give the same: no rounding that depends on the batch.
 EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
+# A grammar that takes longer than its time is dropped where a call is not forced, and the answer
+# looks wrong. On a busy machine none takes as long; tests of the time-out set their own.
+GRAMMAR_TIMEOUT = 60.0
+# What they test is one process: it fails again, or its test is wrong.
+IN_ONE_PROCESS = ROOT / "tests/unit"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """A test that hangs fails by itself, and the run goes on.
+
+    pytest-timeout's signal raises in whatever coroutine runs, which may be one of gRPC's that logs
+    it and goes on; so coroutines are ended by their own event loop, at the same bound. What neither
+    of them ends, such as a test that swallows its cancellation, ends the run with all stacks
+    (`faulthandler_timeout`).
+    """
+    for item in items:
+        if item.path.is_relative_to(IN_ONE_PROCESS):
+            item.add_marker(pytest.mark.flaky(reruns=0))
+        if not isinstance(item, pytest.Function):
+            continue
+        seconds = float(config.getini("timeout"))
+        if hypothesis := getattr(item.obj, "hypothesis", None):
+            holder, name = hypothesis, "inner_test"
+        else:
+            holder, name = item, "obj"
+        if inspect.iscoroutinefunction(test := getattr(holder, name)):
+            setattr(holder, name, bounded(test, seconds))
+            item.add_marker(pytest.mark.timeout(0))
+
+
+def bounded(
+    test: Callable[..., Coroutine[Any, Any, None]], seconds: float
+) -> Callable[..., Coroutine[Any, Any, None]]:
+    """A test that is cancelled, and fails, after so many seconds."""
+
+    @functools.wraps(test)
+    async def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            async with asyncio.timeout(seconds) as bound:
+                await test(*args, **kwargs)
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            # As pytest-timeout says it: such tests are not tried again.
+            pytest.fail(f"Timeout (>{seconds}s) from tests/conftest.py")
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -27,14 +78,20 @@ def root() -> Path:
     return ROOT
 
 
+def model_settings(name: str, **changes: Any) -> ModelSettings:
+    """Those of a model of the repository."""
+    shared = {"properties": EXACT, "grammar_timeout": GRAMMAR_TIMEOUT}
+    return ModelSettings(name=name, path=ROOT / "models" / name, **(shared | changes))
+
+
 @pytest.fixture(scope="session")
 def demo() -> ModelSettings:
-    return ModelSettings(name="demo", path=ROOT / "models/demo", properties=EXACT)
+    return model_settings("demo")
 
 
 @pytest.fixture(scope="session")
 def successor() -> ModelSettings:
-    return ModelSettings(name="successor", path=ROOT / "models/successor", properties=EXACT)
+    return model_settings("successor")
 
 
 def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
@@ -48,7 +105,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         admin_port=0,
         envoy_path=None,
         replicas=1,
-        drain_timeout=5.0,
+        drain_timeout=60.0,
         request_timeout=0,
         idle_timeout=0,
         max_request_bytes=8 << 20,

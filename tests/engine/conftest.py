@@ -13,7 +13,7 @@ from ovchat_server.backoff import Backoff
 from ovchat_server.engine.client.generation_engine import SupervisedGeneration
 from ovchat_server.engine.contract.generation import GenerationRequest, TokenFinish
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
-from tests.conftest import EXACT, ROOT
+from tests.conftest import EXACT, GRAMMAR_TIMEOUT, ROOT
 
 if TYPE_CHECKING:
     import signal
@@ -86,7 +86,12 @@ def spec(path: str = "models/successor", **changes: Any) -> GenerationSpec:
     """Describe an engine; `changes` are GenerationSpec's and GenerationOptions'."""
     own = {"name": "successor", "context_length": 4096, "end_tokens": (258,)}
     own |= {name: changes.pop(name) for name in own.keys() & changes.keys()}
-    options = {"kv_blocks": 64, "max_num_batched_tokens": 256, "properties": EXACT} | changes
+    options = {
+        "kv_blocks": 64,
+        "max_num_batched_tokens": 256,
+        "properties": EXACT,
+        "grammar_timeout": GRAMMAR_TIMEOUT,
+    } | changes
     return GenerationSpec(path=str(ROOT / path), options=GenerationOptions(**options), **own)
 
 

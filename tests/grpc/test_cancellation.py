@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.grpc.conftest import Client
 
 # Within a second nothing may be held any more.
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.speed
 
 # Long enough to be running still whenever a test looks.
 LONG = 4000

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.grpc.conftest import Client
 
 # Within a second nothing may be held any more.
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.speed
 
 # Of the 222 that the small pool holds.
 LONG = 200

@@ -102,7 +102,7 @@ async def test_an_answer_ends_before_a_stop_text(client: Client) -> None:
     assert completion.choices[0].stop_reason == "fgh"
 
 
-@pytest.mark.quiet
+@pytest.mark.speed
 async def test_a_stop_text_frees_the_engine(client: Client) -> None:
     await client.chat.CreateChatCompletion(successor("a", 4000, stop=["f"]))
 

@@ -68,7 +68,7 @@ async def test_a_streamed_choice_is_the_whole_one(client: Client) -> None:
     assert joined(await stream(client, request)) == dict(enumerate(whole))
 
 
-@pytest.mark.quiet
+@pytest.mark.speed
 async def test_a_stop_text_ends_its_own_choice_only(client: Client) -> None:
     request = ask("Tell me something.", temperature=2, top_k=0, seed=7, n=4, max_tokens=30)
     plain = texts(await client.chat.CreateChatCompletion(request))
@@ -138,7 +138,7 @@ async def test_a_stop_token_is_told(client: Client, include: bool, text: str) ->
     assert not choice.HasField("stop_reason")
 
 
-@pytest.mark.quiet
+@pytest.mark.speed
 async def test_a_stop_token_ends_what_ignores_the_end(client: Client) -> None:
     request = successor("a", 4000, stop_token_ids=[ord("e")], ignore_eos=True)
     completion = await client.chat.CreateChatCompletion(request)

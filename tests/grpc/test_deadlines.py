@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ovchat_server.settings import ModelSettings, Settings
 
 # Within a second nothing may be held any more.
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.speed
 
 LONG = 4000
 INITIAL_WINDOW_SIZE = 4

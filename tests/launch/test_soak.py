@@ -25,7 +25,7 @@ ENGINE_SHARE = 0.2
 
 
 @pytest.mark.slow
-@pytest.mark.quiet
+@pytest.mark.speed
 @pytest.mark.timeout(MINUTES * 60 + 120)
 async def test_no_process_takes_more_and_more_under_a_mixed_load(tmp_path: Path) -> None:
     async with running(tmp_path, *DEMO) as stack:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ovchat_server.settings import ModelSettings
 
 # Within a second nothing may be held any more.
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.speed
 
 CHAT = "/v3/chat/completions"
 LONG: dict[str, Any] = {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.rest.conftest import Stack
 
 # Within a second nothing may be held any more.
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.speed
 
 LONG = {"model": "successor", "messages": [{"role": "user", "content": "a"}], "max_tokens": 4000}
 

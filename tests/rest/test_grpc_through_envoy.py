@@ -74,7 +74,7 @@ async def test_an_error_keeps_its_details(port: int) -> None:
     assert info.reason == "UNSUPPORTED_PARAMETER"
 
 
-@pytest.mark.quiet
+@pytest.mark.speed
 async def test_a_deadline_reaches_the_engine(port: int, http: httpx.AsyncClient) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = chat_service_pb2_grpc.ChatServiceStub(channel)

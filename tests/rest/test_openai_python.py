@@ -130,7 +130,7 @@ def test_raw_responses_carry_our_headers(sdk: openai.OpenAI) -> None:
     assert answer.choices[0].message.content == "bc"
 
 
-@pytest.mark.quiet
+@pytest.mark.speed
 async def test_closing_a_stream_frees_the_engine(
     async_sdk: openai.AsyncOpenAI, http: httpx.AsyncClient
 ) -> None:
@@ -144,7 +144,7 @@ async def test_closing_a_stream_frees_the_engine(
     await until_idle(http, "successor")
 
 
-@pytest.mark.quiet
+@pytest.mark.speed
 async def test_a_clients_timeout_frees_the_engine(
     async_sdk: openai.AsyncOpenAI, http: httpx.AsyncClient
 ) -> None:
