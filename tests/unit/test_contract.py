@@ -82,6 +82,7 @@ def generate(copy: Path, task: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", HARMLESS)
 def test_what_callers_do_not_notice_passes(contract: Path, change: str) -> None:
     edit(contract, *HARMLESS[change])
@@ -89,6 +90,7 @@ def test_what_callers_do_not_notice_passes(contract: Path, change: str) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", BREAKING)
 def test_what_breaks_callers_is_refused(contract: Path, change: str) -> None:
     edit(contract, *BREAKING[change])
