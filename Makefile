@@ -49,8 +49,8 @@ tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
 PARALLEL := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 # What talks to processes is tried again up to twice (not units: see tests/conftest.py); the last
-# lines name what needed it, which is a defect of that test.
-SECOND_TRY := --reruns 2
+# lines name what needed it and why, which is a defect of that test.
+SECOND_TRY := --reruns 2 --rerun-show-tracebacks
 
 ifdef PYTEST_ARGS
 test: setup tests/rest/node/node_modules/.installed
