@@ -60,13 +60,14 @@ test: setup ## Run the gate, in minutes; [PYTEST_ARGS=...] runs the tests that i
 	OVCHAT_TEST_EFFORT=$(TEST_EFFORT) $(PYTEST) $(PARALLEL) $(SECOND_TRY) -m "not slow and not speed"
 endif
 
-# What CI does not run: with coverage.py it says which branches of server/ all tests take.
-test-all: setup $(CLIENTS) ## Run all tests, with more examples, and the coverage: an hour or two.
+# What fails in one part does not keep the others from running.
+test-all: setup $(CLIENTS) ## Run all tests, with more examples, and tell the coverage: an hour or so.
 	rm -rf .cache/coverage
-	$(COVERAGE) -m speed
-	$(COVERAGE) $(PARALLEL) -m "not speed"
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report
+	@failed=0; set -x; \
+	$(COVERAGE) -v -m speed || failed=1; \
+	$(COVERAGE) $(PARALLEL) -m "not speed" || failed=1; \
+	$(BIN)/coverage combine --quiet && $(BIN)/coverage report || failed=1; \
+	exit $$failed
 
 .venv/.benchmarks: .venv/.installed
 	$(BIN)/python $(PIP_INSTALL) --editable '.[dev,benchmarks]'
