@@ -65,7 +65,7 @@ async def test_a_second_signal_gives_calls_under_way_a_clear_end(
         rest = [asyncio.create_task(event_stream(stack, event)) for event in begun[:STREAMS]]
         typed = [asyncio.create_task(grpc_stream(stack, event)) for event in begun[STREAMS:]]
         await asyncio.gather(*(event.wait() for event in begun))
-        # Nobody comes to its own end.
+        # None comes to its own end before.
         engines = stack.processes("engine")
         for engine in engines:
             send(engine, signal.SIGSTOP)
@@ -73,6 +73,9 @@ async def test_a_second_signal_gives_calls_under_way_a_clear_end(
         stack.process.send_signal(signal.SIGTERM)
         await stack.says("stopping", replicas)
         stack.process.send_signal(signal.SIGTERM)
+        await stack.says("stopping at once", replicas)
+        for engine in engines:
+            send(engine, signal.SIGCONT)
 
         events = await asyncio.gather(*rest)
         assert {done for _, done in events} == {"data: [DONE]"}
@@ -84,7 +87,5 @@ async def test_a_second_signal_gives_calls_under_way_a_clear_end(
         # And not gRPC's own word for a connection that broke.
         assert all("Try again shortly" in str(status.details()) for status in statuses)
         assert (len(cut), len(statuses)) == (STREAMS, STREAMS)
-        for engine in engines:
-            send(engine, signal.SIGCONT)
         assert await stack.ends() == 0
         assert "Traceback" not in stack.log.read_text()
