@@ -85,7 +85,7 @@ async def test_a_whole_answer_is_no_other_where_the_engine_died(
     stack: Stack, http: httpx.AsyncClient
 ) -> None:
     # So many that the engine is at it for seconds: one could be done before it is killed.
-    posts = [http.post("/v3/chat/completions", json=LONG) for _ in range(6)]
+    posts = [http.post("/v3/chat/completions", json=LONG) for _ in range(4)]
     answering = asyncio.gather(*posts)
     await until_some(http, "successor")
     [engine] = engines_of(stack, "successor")
