@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import select
 import socket
 import sys
 from dataclasses import dataclass, field
@@ -16,8 +15,7 @@ import httpx
 import openai
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
-from ovchat_server.settings import ModelSettings
-from tests.conftest import ROOT, model_table
+from tests.conftest import model_settings, model_table
 from tests.ports import unused_port
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ class Stack:
     async def answers(self) -> None:
         """Wait until a chat is answered."""
         body = {"model": "successor", "messages": [{"role": "user", "content": "a"}]}
-        async with httpx.AsyncClient(base_url=self.url, timeout=30) as http:
+        async with httpx.AsyncClient(base_url=self.url, timeout=None) as http:
             while True:
                 with contextlib.suppress(httpx.TransportError):
                     answer = await http.post("/v3/chat/completions", json={**body, "max_tokens": 3})
@@ -118,15 +116,18 @@ def send(pid: int, number: signal.Signals) -> None:
 
 async def gone(*pids: int) -> None:
     """Wait until none of the processes is left."""
+    loop = asyncio.get_running_loop()
     for pid in pids:
         try:
             descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
             continue
+        ended = asyncio.Event()
+        loop.add_reader(descriptor, ended.set)
         try:
-            ready, _, _ = await asyncio.to_thread(select.select, [descriptor], [], [], 10)
-            assert ready, f"process {pid} is still there"
+            await ended.wait()
         finally:
+            loop.remove_reader(descriptor)
             os.close(descriptor)
 
 
@@ -138,8 +139,7 @@ async def started(
     log, config = directory / "log", directory / "ovchat.toml"
     # Exact numbers: in bfloat16 OpenVINO 2026.4.1 dies of so small a model where the processor
     # has AMX.
-    model = ModelSettings(name="successor", path=ROOT / "models/successor", kv_blocks=kv_blocks)
-    config.write_text(model_table(model))
+    config.write_text(model_table(model_settings("successor", kv_blocks=kv_blocks)))
     rest_port, grpc_port, admin_port = unused_port(), unused_port(), unused_port()
     with log.open("w") as errors:
         process = await asyncio.create_subprocess_exec(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 
     from tests.launch.stack import Stack
 
-pytestmark = pytest.mark.timeout(180)
-
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
-every_signal = pytest.mark.parametrize(
-    "number", [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.slow) for one in SIGNALS[1:])]
-)
+every_signal = pytest.mark.parametrize("number", SIGNALS)
 # Ctrl-C in a terminal, and a service manager, reach these too: their server ends them.
 DEAF = {(kind, number) for kind in ("engine", "sandbox") for number in SIGNALS[:2]}
+
+
+def others_slow(name: str, first: Any, *others: Any) -> pytest.MarkDecorator:
+    """Values of a parameter, of which the first is enough for most runs."""
+    slow = [pytest.param(value, marks=pytest.mark.slow) for value in others]
+    return pytest.mark.parametrize(name, [first, *slow])
+
+
+idle_or_busy = others_slow("what", "idle", "under load")
 
 
 @contextlib.asynccontextmanager
@@ -38,8 +43,8 @@ async def doing(stack: Stack, what: str) -> AsyncIterator[None]:
         yield
 
 
-@pytest.mark.parametrize("what", [pytest.param("idle", marks=pytest.mark.slow), "under load"])
-@every_signal
+@idle_or_busy
+@others_slow("number", signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 async def test_service_comes_back_whichever_child_is_signalled(
     tmp_path: Path, number: signal.Signals, what: str
 ) -> None:
@@ -58,14 +63,15 @@ async def test_service_comes_back_whichever_child_is_signalled(
         assert await stack.ends() == 0
 
 
-@pytest.mark.parametrize("what", [pytest.param("idle", marks=pytest.mark.slow), "under load"])
-@every_signal
+@idle_or_busy
+@others_slow("number", signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 async def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals, what: str) -> None:
     async with running(tmp_path, "--drain-timeout", "1") as stack, doing(stack, what):
         stack.process.send_signal(number)
         assert await stack.ends() == (-signal.SIGKILL if number == signal.SIGKILL else 0)
 
 
+@pytest.mark.slow
 @every_signal
 async def test_service_comes_whichever_child_is_signalled_as_it_starts(
     tmp_path: Path, number: signal.Signals
@@ -78,8 +84,8 @@ async def test_service_comes_whichever_child_is_signalled_as_it_starts(
         assert await stack.ends() == 0
 
 
-@pytest.mark.parametrize("kind", ["up", "envoy", "server", "engine"])
-@every_signal
+@others_slow("kind", "engine", "up", "envoy", "server")
+@others_slow("number", *SIGNALS)
 async def test_a_signal_at_the_start_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, kind: str
 ) -> None:

@@ -14,7 +14,7 @@ from tests.launch.stack import running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.slow
 
 
 def processors(pid: int) -> Iterator[frozenset[int]]:

@@ -11,16 +11,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ovchat.v1 import chat_service_pb2_grpc
 from tests.grpc.requests import successor, text_of
-from tests.launch.load import load
+from tests.launch.load import CALLERS, load
 from tests.launch.stack import running, send
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
 async def test_a_rolling_restart_under_load_fails_no_request(tmp_path: Path) -> None:
     async with running(tmp_path, "--replicas", "2") as stack:
         servers = stack.processes("server")
@@ -36,7 +35,6 @@ async def test_a_rolling_restart_under_load_fails_no_request(tmp_path: Path) -> 
         assert await stack.ends() == 0
 
 
-@pytest.mark.slow
 async def test_killing_one_of_two_servers_fails_no_request_that_had_not_begun_its_answer(
     tmp_path: Path,
 ) -> None:
@@ -48,7 +46,7 @@ async def test_killing_one_of_two_servers_fails_no_request_that_had_not_begun_it
                 await state.more(8)
         assert state.failed == []
         # What the dead one was in the midst of is lost, and its reader knows.
-        assert len(state.cut) <= 2 * 8
+        assert len(state.cut) <= 2 * CALLERS
         stack.process.send_signal(signal.SIGINT)
         assert await stack.ends() == 0
 

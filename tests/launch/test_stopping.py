@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture
 def hung_envoy() -> Iterator[Any]:

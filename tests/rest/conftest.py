@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -19,7 +21,6 @@ from tests.ports import unused_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
-    from pathlib import Path
 
     from ovchat_server.settings import ModelSettings
 
@@ -29,6 +30,8 @@ rest_port = {rest_port}
 grpc_port = {grpc_port}
 admin_port = {admin_port}
 """
+# Between two questions that only another process's work changes the answer to.
+POLL = 0.02
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ def running_stack(
         yield Stack(process, rest_port, grpc_port)
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0, log.read_text()[-3000:]
+        # Longer than it may take to end its calls and engines.
+        assert process.wait(120) == 0, log.read_text()[-3000:]
 
 
 def wait_for_banner(process: subprocess.Popen[str], log: Path) -> None:
@@ -92,7 +96,7 @@ def wait_for_banner(process: subprocess.Popen[str], log: Path) -> None:
 
 @pytest.fixture(scope="session")
 async def http(stack: Stack) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=stack.url, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=stack.url, timeout=None) as client:
         yield client
 
 
@@ -141,10 +145,73 @@ def untraced(only_local: None) -> Iterator[None]:  # noqa: ARG001 - checks at th
         wait_for_all_tracers()
 
 
+def descendants(ancestor: int) -> list[int]:
+    """A process, its children, and theirs."""
+    children: dict[int, list[int]] = {}
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdigit():
+            try:
+                parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                # It ended while we looked.
+                continue
+            children.setdefault(parent, []).append(int(directory.name))
+    found = [ancestor]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def engines_of(stack: Stack, model: str) -> list[int]:
+    """The processes that run, or load, a model."""
+    title = f"ovchat engine {model}".encode()
+    found = []
+    for pid in descendants(stack.process.pid):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0") == title:
+                found.append(pid)
+    return found
+
+
+@contextlib.contextmanager
+def held(stack: Stack, model: str) -> Iterator[None]:
+    """The engine of a model does nothing meanwhile."""
+    [engine] = engines_of(stack, model)
+    os.kill(engine, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(engine, signal.SIGCONT)
+
+
+async def load_of(http: httpx.AsyncClient, model: str) -> dict[str, int]:
+    """How full the engine of a model is; nothing is said of one that is not ready."""
+    load = (await http.get(f"/ovchat/v1/models/{model}")).json()["model"].get("load", {})
+    return {name: int(value) for name, value in load.items()}
+
+
+async def until_some(http: httpx.AsyncClient, model: str, kind: str = "running_requests") -> None:
+    """Until the engine of a model has some of a kind."""
+    while True:
+        if (await load_of(http, model)).get(kind):
+            return
+        await asyncio.sleep(POLL)
+
+
 async def until_idle(http: httpx.AsyncClient, model: str) -> None:
-    """Until no request of a model holds anything; a second at most, as promised."""
-    async with asyncio.timeout(1):
-        while True:
-            load = (await http.get(f"/ovchat/v1/models/{model}")).json()["model"]["load"]
-            if load["running_requests"] == load["waiting_requests"] == load["used_kv_blocks"] == 0:
-                return
+    """Until no request of a model holds anything."""
+    while True:
+        load = await load_of(http, model)
+        if load["running_requests"] == load["waiting_requests"] == load["used_kv_blocks"] == 0:
+            return
+        await asyncio.sleep(POLL)
+
+
+@contextlib.asynccontextmanager
+async def given_up(http: httpx.AsyncClient, model: str, tokens: int) -> AsyncIterator[None]:
+    """What is asked inside is given up, and holds nothing, long before all `tokens` are there."""
+    await until_idle(http, model)
+    before = (await load_of(http, model))["generated_tokens"]
+    yield
+    await until_idle(http, model)
+    assert (await load_of(http, model))["generated_tokens"] - before < tokens

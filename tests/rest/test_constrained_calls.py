@@ -71,7 +71,9 @@ def test_arguments_follow_the_schema_once_a_call_is_opened(sdk: openai.OpenAI) -
     validate(arguments, FORECAST["function"]["parameters"])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))]
+)
 def test_arguments_follow_the_schema_at_any_temperature(sdk: openai.OpenAI, seed: int) -> None:
     choice = choices(
         sdk, messages=TWO_CITIES, tools=[FORECAST], temperature=2, seed=seed, top_p=0.9
@@ -82,6 +84,7 @@ def test_arguments_follow_the_schema_at_any_temperature(sdk: openai.OpenAI, seed
         validate(arguments, FORECAST["function"]["parameters"])
 
 
+@pytest.mark.slow
 def test_text_without_calls_is_what_it_is_without_tools_held_to(
     sdk: openai.OpenAI, unconstrained: openai.OpenAI
 ) -> None:
@@ -92,6 +95,7 @@ def test_text_without_calls_is_what_it_is_without_tools_held_to(
         assert getattr(held, "reasoning_content", "") == getattr(free, "reasoning_content", "")
 
 
+@pytest.mark.slow
 def test_a_model_may_be_left_to_itself(unconstrained: openai.OpenAI) -> None:
     [(_, arguments)] = called(choices(unconstrained, messages=PARIS, tools=[FORECAST]))
 
@@ -260,6 +264,7 @@ def test_a_format_beside_tools_makes_no_more_calls(sdk: openai.OpenAI, city: str
     assert beside == alone == [("get_weather", {"city": city})]
 
 
+@pytest.mark.slow
 def test_strict_tools_are_held_to_even_where_others_are_not(unconstrained: openai.OpenAI) -> None:
     strict = {"type": "function", "function": FORECAST["function"] | {"strict": True}}
     [(_, arguments)] = called(choices(unconstrained, messages=PARIS, tools=[strict]))

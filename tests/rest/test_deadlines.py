@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
     from ovchat_server.settings import ModelSettings
 
-# Within a second nothing may be held any more.
-pytestmark = pytest.mark.speed
-
 CHAT = "/v3/chat/completions"
 LONG: dict[str, Any] = {
     "model": "successor",
     "messages": [{"role": "user", "content": "a"}],
     "max_tokens": 4000,
+    # Together, more than the engine generates in a minute.
+    "n": 64,
 }
 
 
@@ -36,7 +35,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory, successor: ModelSettings) ->
 
 @pytest.fixture
 async def http(hasty: Stack) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=hasty.url, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=hasty.url, timeout=None) as client:
         yield client
 
 
@@ -55,6 +54,7 @@ async def test_an_answer_that_takes_too_long_is_a_timeout(
     await until_idle(http, "successor")
 
 
+@pytest.mark.speed  # it begins within half a second, or is a timeout as a whole
 async def test_a_stream_that_takes_too_long_ends_with_an_error_and_done(
     http: httpx.AsyncClient,
 ) -> None:
@@ -62,12 +62,12 @@ async def test_a_stream_that_takes_too_long_ends_with_an_error_and_done(
 
     assert answer.status_code == 200
     events = answer.text.strip().split("\n\n")
-    assert len(events) > 10
     assert events[-1] == "data: [DONE]"
     assert json.loads(events[-2].removeprefix("data: "))["error"]["code"] == "timeout"
     await until_idle(http, "successor")
 
 
+@pytest.mark.speed
 async def test_the_sdk_raises_in_the_middle_of_such_a_stream(hasty: Stack) -> None:
     async with openai.AsyncOpenAI(base_url=f"{hasty.url}/v1", api_key="x", max_retries=0) as sdk:
         stream = await sdk.chat.completions.create(**LONG, stream=True)

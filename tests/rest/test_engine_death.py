@@ -6,11 +6,11 @@ import asyncio
 import json
 import os
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.rest.conftest import POLL, engines_of, until_some
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -28,32 +28,6 @@ LONG = {
 }
 
 
-def descendants(ancestor: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdigit():
-            try:
-                parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                # It ended while we looked.
-                continue
-            children.setdefault(parent, []).append(int(directory.name))
-    found = [ancestor]
-    for pid in found:
-        found += children.get(pid, [])
-    return found
-
-
-def engine_of(stack: Stack, model: str) -> int:
-    title = f"ovchat engine {model}"
-    [pid] = [
-        pid
-        for pid in descendants(stack.process.pid)
-        if Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode() == title
-    ]
-    return pid
-
-
 @pytest.fixture(autouse=True)
 async def whole_again(http: httpx.AsyncClient) -> AsyncIterator[None]:
     """What fails here leaves no dead engine to the tests that come after."""
@@ -61,17 +35,22 @@ async def whole_again(http: httpx.AsyncClient) -> AsyncIterator[None]:
     await until_ready(http)
 
 
-async def until_running(http: httpx.AsyncClient) -> None:
-    """Until the engine has a request: what comes before finds no work to interrupt."""
-    running = 0
-    while not running:
-        answer = await http.get("/ovchat/v1/models/successor")
-        running = answer.json()["model"]["load"]["running_requests"]
-
-
 async def until_ready(http: httpx.AsyncClient) -> None:
-    while (await http.get("/v2/health/ready")).status_code != 200:
-        pass
+    while True:
+        if (await http.get("/v2/health/ready")).status_code == 200:
+            return
+        await asyncio.sleep(POLL)
+
+
+async def killed(stack: Stack) -> int:
+    """Kill the engine; the one that takes its place, held while it loads the model."""
+    [engine] = engines_of(stack, "successor")
+    os.kill(engine, signal.SIGKILL)
+    while True:
+        if found := [pid for pid in engines_of(stack, "successor") if pid != engine]:
+            os.kill(found[0], signal.SIGSTOP)
+            return found[0]
+        await asyncio.sleep(POLL)
 
 
 async def test_a_stream_goes_on_where_the_engine_died(
@@ -82,17 +61,18 @@ async def test_a_stream_goes_on_where_the_engine_died(
         lines = response.aiter_lines()
         said = [await anext(lines)]
 
-        os.kill(engine_of(stack, "successor"), signal.SIGKILL)
-
-        # What is asked while it is away: told so, with a hint when to come back.
-        while (unready := await http.get("/health")).status_code == 200:
-            pass
-        refused = await http.post("/v3/chat/completions", json=LONG)
-        assert (refused.status_code, unready.status_code) == (503, 503)
-        assert refused.headers["retry-after"]
-        assert refused.json()["error"]["type"] == "server_error"
-        assert "successor" in unready.json()["error"]["message"]
-        assert (await http.get("/v2/health/live")).status_code == 200
+        successor = await killed(stack)
+        try:
+            # What is asked while it is away: told so, with a hint when to come back.
+            unready = await http.get("/health")
+            refused = await http.post("/v3/chat/completions", json=LONG)
+            assert (refused.status_code, unready.status_code) == (503, 503)
+            assert refused.headers["retry-after"]
+            assert refused.json()["error"]["type"] == "server_error"
+            assert "successor" in unready.json()["error"]["message"]
+            assert (await http.get("/v2/health/live")).status_code == 200
+        finally:
+            os.kill(successor, signal.SIGCONT)
 
         *rest, done = [line async for line in lines if line]
     chunks = [json.loads(line.removeprefix("data: ")) for line in [*said, *rest] if line]
@@ -105,11 +85,12 @@ async def test_a_whole_answer_is_no_other_where_the_engine_died(
     stack: Stack, http: httpx.AsyncClient
 ) -> None:
     # So many that the engine is at it for seconds: one could be done before it is killed.
-    posts = [http.post("/v3/chat/completions", json=LONG) for _ in range(6)]
+    posts = [http.post("/v3/chat/completions", json=LONG) for _ in range(4)]
     answering = asyncio.gather(*posts)
-    await until_running(http)
+    await until_some(http, "successor")
+    [engine] = engines_of(stack, "successor")
 
-    os.kill(engine_of(stack, "successor"), signal.SIGKILL)
+    os.kill(engine, signal.SIGKILL)
     responses = await answering
 
     # Those that came when the server knew of its death were refused.

@@ -30,7 +30,6 @@ def seen(stack: Stack) -> Any:
         capture_output=True,
         check=False,
         text=True,
-        timeout=60,
     )
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)

@@ -24,7 +24,7 @@ async def door(
 ) -> AsyncIterator[RestDoor]:
     directory = tmp_path_factory.mktemp("library")
     with running_stack(directory, make_library(directory)) as stack:
-        async with httpx.AsyncClient(base_url=stack.url, timeout=60) as library:
+        async with httpx.AsyncClient(base_url=stack.url, timeout=None) as library:
             yield RestDoor(http, library)
 
 

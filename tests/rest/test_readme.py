@@ -68,7 +68,6 @@ def test_an_example_works_as_typed(stack: Stack, tmp_path: Path, number: int) ->
         capture_output=True,
         check=False,
         text=True,
-        timeout=60,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )
 

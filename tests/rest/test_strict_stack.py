@@ -38,7 +38,7 @@ def strict(
 
 @pytest.fixture
 async def client(strict: Stack) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=strict.url, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=strict.url, timeout=None) as client:
         yield client
 
 

@@ -64,7 +64,9 @@ def test_a_function_by_name_is_the_one_that_is_called(sdk: openai.OpenAI) -> Non
     validate(arguments, TIME["function"]["parameters"])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))]
+)
 def test_the_arguments_follow_the_schema_at_any_temperature(sdk: openai.OpenAI, seed: int) -> None:
     [(_, arguments)] = calls(
         sdk, messages=HELLO, tools=[TIME], tool_choice=NAMED, temperature=2, seed=seed

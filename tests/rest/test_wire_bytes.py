@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.rest.conftest import until_idle
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -203,6 +204,7 @@ async def test_the_typed_stream_sends_a_proto_json_message_an_event(
 
 
 async def test_the_typed_models_path_tells_how_the_engine_is_doing(http: httpx.AsyncClient) -> None:
+    await until_idle(http, "successor")
     body = (await http.get("/ovchat/v1/models/successor")).json()
 
     assert body["model"]["state"] == "MODEL_STATE_READY"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +109,7 @@ async def edge(
     try:
         async with (
             await Child.spawn("Envoy", program) as envoy,
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{rest_port}", timeout=30) as http,
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{rest_port}", timeout=None) as http,
             grpc.aio.insecure_channel(f"127.0.0.1:{rest_port}") as channel,
         ):
             await listening(admin_port, envoy)
@@ -165,11 +164,9 @@ def chat_request(script: dict[str, Any]) -> chat_pb2.CreateChatCompletionRequest
 
 async def logged(gate: Edge, request_id: str) -> dict[str, Any]:
     """The log line of a request; Envoy writes it soon after the answer."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    while True:
         for line in gate.access_log.read_text().splitlines():
             entry: dict[str, Any] = json.loads(line)
             if entry["request_id"] == request_id:
                 return entry
         await asyncio.sleep(0.01)
-    pytest.fail(f"{request_id} was not logged")

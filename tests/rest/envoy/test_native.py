@@ -100,7 +100,7 @@ async def test_a_deadline_cancels_what_the_server_began(gate: Edge) -> None:
     assert first.data == b"data: 0\n\n"
     cancelled = gate.seen.calls["deadline"].cancelled
     assert not cancelled.is_set()
-    await asyncio.wait_for(cancelled.wait(), 10)
+    await cancelled.wait()
 
 
 async def test_health_and_reflection_pass(gate: Edge) -> None:

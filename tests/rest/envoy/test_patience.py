@@ -53,9 +53,8 @@ async def impostor(answer: bytes) -> AsyncIterator[int]:
     ],
     ids=["dies", "speaks something else"],
 )
-@pytest.mark.parametrize("path", DOORS)
 async def test_a_server_that_gives_no_answer(
-    tmp_path: Path, path: str, answer: bytes, status: int, code: str
+    tmp_path: Path, answer: bytes, status: int, code: str
 ) -> None:
     async with impostor(answer) as port:
 
@@ -65,9 +64,10 @@ async def test_a_server_that_gives_no_answer(
             endpoint["address"]["socket_address"]["port_value"] = port
 
         async with edge(tmp_path, elsewhere) as gate:
-            got = await gate.post({}, path)
-    assert_error(got, status, code)
-    assert got.headers.get("retry-after") == ("1" if status == 503 else None)
+            for path in DOORS:
+                got = await gate.post({}, path)
+                assert_error(got, status, code)
+                assert got.headers.get("retry-after") == ("1" if status == 503 else None)
 
 
 async def test_an_answer_that_takes_too_long_is_a_timeout(tmp_path: Path) -> None:
@@ -105,16 +105,20 @@ async def test_a_body_that_stops_arriving_times_out(tmp_path: Path) -> None:
         )
         assert answer.startswith(b"HTTP/1.1 408 "), answer
         assert body_of(answer)["code"] == "timeout"
-        # The limit is the request's, not the answer's: this one takes longer.
-        script = {"stream": True, "stepwise": True}
-        headers = {"x-request-id": "slow"}
-        async with gate.http.stream("POST", CHAT, json=script, headers=headers) as stream:
-            count = 0
-            async for _ in stream.aiter_text():
-                count += 1
-                await asyncio.sleep(0.2)
-                gate.seen.calls["slow"].go_on.set()
-            assert count == 4
+        # The limit is the request's, which comes at once here, and not the answer's.
+        body = b'{"stream": true, "stepwise": true, "events": 1}'
+        answering = asyncio.create_task(
+            gate.raw(
+                b"POST /v3/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: slow\r\n"
+                b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+            )
+        )
+        call = gate.seen.calls["slow"]
+        await call.reached.wait()
+        # Twice the limit.
+        await asyncio.sleep(0.6)
+        call.go_on.set()
+        assert b"data: [DONE]" in await answering
 
 
 async def test_headers_that_stop_arriving_time_out(tmp_path: Path) -> None:
@@ -129,13 +133,14 @@ async def test_headers_that_stop_arriving_time_out(tmp_path: Path) -> None:
 
 async def test_a_server_silent_for_too_long_times_out(tmp_path: Path) -> None:
     def impatient(config: dict[str, Any]) -> None:
-        manager(config)["stream_idle_timeout"] = "0.3s"
+        # Longer than the first event may take.
+        manager(config)["stream_idle_timeout"] = "2s"
 
     async with edge(tmp_path, impatient) as gate:
         script = {"stream": True, "stepwise": True, "events": 1}
         with pytest.raises(httpx.RemoteProtocolError):
             await gate.post(script, headers={"x-request-id": "silent"})
-        await asyncio.wait_for(gate.seen.calls["silent"].cancelled.wait(), 5)
+        await gate.seen.calls["silent"].cancelled.wait()
 
 
 async def test_a_rest_callers_deadline_is_a_timeout(gate: Edge) -> None:
