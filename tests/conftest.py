@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.
             item.add_marker(pytest.mark.flaky(reruns=0))
         if not isinstance(item, pytest.Function):
             continue
-        seconds = float(config.getini("timeout"))
+        own = item.get_closest_marker("timeout")
+        seconds = float(own.args[0] if own else config.getini("timeout"))
         if hypothesis := getattr(item.obj, "hypothesis", None):
             holder, name = hypothesis, "inner_test"
         else:
