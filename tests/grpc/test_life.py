@@ -1,4 +1,4 @@
-"""How a server starts, survives a dead engine, and ends."""
+"""How a server starts, and survives a dead engine; how it ends: test_drain.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ovchat_server.engine.client.connection import EngineConnection
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from tests.grpc.conftest import Client
-from tests.grpc.engines import engine_of, held, until, until_under_way
+from tests.grpc.engines import engine_of, until
 from tests.grpc.requests import successor as ask_successor
 from tests.grpc.requests import text_of
 from tests.successor import successor_text
@@ -95,49 +95,6 @@ async def test_a_dead_engine_is_not_serving_and_what_it_said_is_gone_on_with(
     assert text == successor_text("a", 500)
 
 
-async def test_a_stopping_server_finishes_what_runs_and_takes_nothing_new(
-    make_settings: Callable[..., Settings], successor: ModelSettings
-) -> None:
-    stack = contextlib.AsyncExitStack()
-    server = Server(make_settings(successor, drain_timeout=300))
-    await stack.enter_async_context(server.running())
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
-        running = aiter(client.chat.StreamChatCompletion(ask_successor("a", 200)))
-        chunks = [await anext(running)]
-        watch = client.health.Watch(health_pb2.HealthCheckRequest())
-        await watch.read()
-
-        with held(client, "successor"):
-            stopping = asyncio.ensure_future(stack.aclose())
-
-            assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
-            watch.cancel()
-        chunks += [chunk async for chunk in running]
-        await stopping
-    text = "".join(choice.delta.content for chunk in chunks for choice in chunk.choices)
-    assert text == successor_text("a", 200)
-
-
-async def test_what_outlives_the_drain_timeout_is_ended(
-    make_settings: Callable[..., Settings], successor: ModelSettings
-) -> None:
-    stack = contextlib.AsyncExitStack()
-    server = Server(make_settings(successor, drain_timeout=0.1))
-    await stack.enter_async_context(server.running())
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
-        running = client.chat.CreateChatCompletion(ask_successor("a", 4090))
-        await until_under_way(client, "successor", 1)
-
-        await stack.aclose()
-
-        with pytest.raises(grpc.aio.AioRpcError):
-            await running
-
-
 async def test_a_port_that_is_taken_is_named(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
@@ -178,7 +135,14 @@ async def test_a_missing_model_is_named(
         Server(settings)
 
 
-@pytest.mark.parametrize("timeout", [2_147_483.0, pytest.param(1e9, marks=pytest.mark.slow), 1e307])
+@pytest.mark.parametrize(
+    "timeout",
+    [
+        pytest.param(2_147_483.0, marks=pytest.mark.slow),
+        pytest.param(1e9, marks=pytest.mark.slow),
+        1e307,
+    ],
+)
 async def test_a_request_may_be_given_more_time_than_grpc_can_count(
     make_settings: Callable[..., Settings], successor: ModelSettings, timeout: float
 ) -> None:
