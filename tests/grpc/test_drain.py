@@ -111,10 +111,9 @@ async def test_while_it_drains_new_calls_are_refused_and_running_ones_finish(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
     async with ending(make_settings(successor, drain_timeout=300)) as (client, end):
-        running = aiter(client.chat.StreamChatCompletion(ask_successor("a", SHORT)))
-        chunks = [await anext(running)]
-
         with held(client, "successor"):
+            running = client.chat.StreamChatCompletion(ask_successor("a", SHORT))
+            await until_under_way(client, "successor", 1)
             stopped = end()
             await until_health_is_gone(client)
 
@@ -137,7 +136,7 @@ async def test_while_it_drains_new_calls_are_refused_and_running_ones_finish(
             assert b"ok" in (await rest_stub(client).GetLiveness(alive)).data
             assert not stopped.done()
 
-        chunks += [chunk async for chunk in running]
+        chunks = [chunk async for chunk in running]
         assert joined(chunks) == successor_text("a", SHORT)
         await stopped
 
