@@ -1,12 +1,12 @@
 """Thousands of requests of mixed length in a cache far too small: is any of them lost or wrong?
 
     .venv/bin/python -m benchmarks.storm [--requests 10000] [--at-once 32] [--blocks 40]
-                                         [--kill-every SECONDS]
+                                         [--kill-every TOKENS]
 
 Starts a server of its own with the successor model, whose next token is the previous one plus 1,
 so that every token of every answer is checked. A fifth of the requests is cancelled half way; with
---kill-every the engine is killed again and again. Exits with 1 where a request was lost, a token
-was wrong, or a block was still held at the end.
+--kill-every each engine is killed once it has generated so many. Exits with 1 where a request was
+lost, a token was wrong, or a block was still held at the end.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import math
 import sys
 import time
 from pathlib import Path
@@ -40,10 +41,8 @@ async def storm(options: argparse.Namespace) -> bool:
         storm = Storm(channel, context_length)
         start = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
-            deaths: list[float] = []
-            if options.kill_every:
-                dying = dying_engines(server, "successor", options.kill_every)
-                deaths = await stack.enter_async_context(dying)
+            dying = dying_engines(server, "successor", options.kill_every or math.inf)
+            deaths = stack.enter_context(dying)
 
             def state() -> str:
                 ended = storm.outcomes.total() - storm.outcomes["again"]
@@ -89,7 +88,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--at-once", type=int, default=32)
     parser.add_argument("--blocks", type=int, default=40)
-    parser.add_argument("--kill-every", type=float, default=0)
+    parser.add_argument("--kill-every", type=int, default=0)
     return 0 if asyncio.run(storm(parser.parse_args())) else 1
 
 

@@ -35,6 +35,8 @@ RESOURCES = ("memory", "descriptors", "threads")
 INTERVAL = 2.0
 # Where a call is given up: with nothing of it seen, or with some of it.
 SOON = 0.05
+# Seconds after which an answer does not come any more, however busy the machine is.
+PATIENCE = 240
 FIELDS = ("city", "unit", "street", "name", "age", "mail", "phone", "tag")
 
 
@@ -92,7 +94,7 @@ class Soak:
         end = time.monotonic() + seconds
         async with contextlib.AsyncExitStack() as stack:
             self._sdk = await stack.enter_async_context(self.stack.sdk())
-            http = httpx.AsyncClient(base_url=self.stack.url, timeout=60)
+            http = httpx.AsyncClient(base_url=self.stack.url, timeout=PATIENCE)
             self._http = await stack.enter_async_context(http)
             channel = grpc.aio.insecure_channel(f"127.0.0.1:{self.stack.grpc_port}")
             self._channel = await stack.enter_async_context(channel)
@@ -171,7 +173,7 @@ class Soak:
 
     async def _anew(self, rng: random.Random) -> None:
         request, expected = _question(rng)
-        async with httpx.AsyncClient(base_url=self.stack.url, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=self.stack.url, timeout=PATIENCE) as client:
             answer = await client.post("/v3/chat/completions", json=request)
         assert answer.json()["choices"][0]["message"]["content"] == expected
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,9 +23,12 @@ from tests.grpc.requests import user
 from tests.successor import FIRST, LAST, successor_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, Iterator
 
+    from ovchat_server.api.models import EngineLoad
     from ovchat_server.app import Server
+    from ovchat_server.engine.contract.generation_messages import SequenceOutput
+    from ovchat_server.engine.contract.messages import Report
 
 LONGEST_PROMPT, LONGEST_ANSWER, MOST_CHOICES = 200, 150, 3
 # All characters that the model knows, less the one that a prompt ends with.
@@ -174,21 +178,32 @@ class Storm:
             call.cancel()
 
 
-@contextlib.asynccontextmanager
-async def dying_engines(server: Server, model: str, seconds: float) -> AsyncIterator[list[float]]:
-    """Kill the engine of a model every few seconds; yields the list of deaths' times."""
-    deaths: list[float] = []
+@contextlib.contextmanager
+def dying_engines(
+    server: Server, model: str, tokens: float, times: float = math.inf
+) -> Iterator[list[EngineLoad]]:
+    """Kill the engine of a model whenever it has generated so many tokens, and so many times.
 
-    async def kill() -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            client = server._engines[model].supervisor._connection
-            if client is not None:
-                client.kill()
-                deaths.append(asyncio.get_running_loop().time())
+    However long one takes to load, and however slow it is: each brings requests nearer to their
+    ends. Yields what each of the dead had reported last.
+    """
+    supervisor = server._engines[model].supervisor
+    live = supervisor.live
+    deliver, deaths, dead = live.deliver, [], []
 
-    task = asyncio.create_task(kill())
+    def count(report: Report[SequenceOutput]) -> None:
+        deliver(report)
+        connection = supervisor._connection
+        # What comes from it is on its way still.
+        if connection is None or connection in dead or len(deaths) >= times:
+            return
+        if report.load.generated_tokens >= tokens:
+            connection.kill()
+            dead.append(connection)
+            deaths.append(report.load)
+
+    live.deliver = count
     try:
         yield deaths
     finally:
-        task.cancel()
+        live.deliver = deliver

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 # So that even 128 answers as long as the context come soon.
 KV_BLOCKS = 8
+# Seconds between two looks at what is held still.
+PAUSE = 0.05
+# For what hangs: nothing takes as long on the slowest machine.
+TIMEOUT = 240
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,6 @@ class Target:
         """It runs, holds nothing, and answers as ever."""
         assert self.stack.process.poll() is None
         models = model_service_pb2_grpc.ModelServiceStub(self.channel)
-        deadline = time.monotonic() + 60
         while True:
             found = models.ListModels(model_service_pb2.ListModelsRequest()).models
             assert {model.state for model in found} == {model_service_pb2.MODEL_STATE_READY}
@@ -50,9 +53,9 @@ class Target:
                 for load in loads
             ):
                 break
-            assert time.monotonic() < deadline, loads
+            time.sleep(PAUSE)
         chat = chat_service_pb2_grpc.ChatServiceStub(self.channel)
-        completion = chat.CreateChatCompletion(ask_successor("abc", 20), timeout=60)
+        completion = chat.CreateChatCompletion(ask_successor("abc", 20))
         assert text_of(completion) == successor_text("abc", 20)
         assert self.http.get("/v2/health/ready").status_code == 200
 
@@ -64,7 +67,7 @@ def shared_target(
     models = [msgspec.structs.replace(model, kv_blocks=KV_BLOCKS) for model in (demo, successor)]
     with (
         running_stack(tmp_path_factory.mktemp("fuzz"), *models) as stack,
-        httpx.Client(base_url=stack.url, timeout=60) as http,
+        httpx.Client(base_url=stack.url, timeout=TIMEOUT) as http,
         grpc.insecure_channel(f"127.0.0.1:{stack.grpc_port}") as channel,
     ):
         yield Target(stack, http, channel)

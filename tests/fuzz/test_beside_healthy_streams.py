@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Connection = EngineConnection[Any, Any, Any]
 
+pytestmark = pytest.mark.slow
+
 STREAMS, TOKENS = 16, 300
 VOCABULARY = 259
 PROMPTS = [chr(ord("A") + number) for number in range(STREAMS)]

@@ -23,12 +23,15 @@ from ovchat.v1 import (
 )
 from tests.effort import examples
 from tests.fuzz.bodies import bodies
+from tests.fuzz.conftest import TIMEOUT
 from tests.fuzz.messages import fill, messages, spoiled
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import MethodDescriptor
 
     from tests.fuzz.conftest import Target
+
+pytestmark = pytest.mark.slow
 
 SERVICES = [
     service
@@ -66,7 +69,6 @@ FAULTS = {
     grpc.StatusCode.DATA_LOSS,
     grpc.StatusCode.DEADLINE_EXCEEDED,
 }
-TIMEOUT = 60
 
 
 @pytest.mark.parametrize("path", METHODS)

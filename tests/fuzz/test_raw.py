@@ -31,6 +31,8 @@ from tests.http2 import (
 if TYPE_CHECKING:
     from tests.fuzz.conftest import Target
 
+pytestmark = pytest.mark.slow
+
 CHAT = b'{"model":"successor","messages":[{"role":"user","content":"abc"}],"max_tokens":3}'
 # Enough for what a server says at once, and to see that it goes on.
 PATIENCE = 0.1

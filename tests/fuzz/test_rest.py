@@ -17,6 +17,8 @@ from tests.rest.envoy.paths import GET_PATHS, POST_PATHS
 if TYPE_CHECKING:
     from tests.fuzz.conftest import Target
 
+pytestmark = pytest.mark.slow
+
 PATHS = {
     "chat": ("/v3/chat/completions", "/v1/chat/completions"),
     "text": ("/v3/completions", "/v1/completions"),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from tests.grpc.engines import load_of, until, until_idle, until_idle_in_time
 from tests.grpc.requests import ask, joined, successor, text_of
-from tests.grpc.test_chat import until_idle
 from tests.grpc.test_deadlines import serving
 from tests.successor import successor_text
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ovchat.v1 import chat_pb2
     from ovchat_server.settings import ModelSettings, Settings
     from tests.grpc.conftest import Client
-
-# Within a second nothing may be held any more.
-pytestmark = pytest.mark.speed
 
 # Of the 222 that the small pool holds.
 LONG = 200
@@ -44,18 +41,14 @@ async def read(call: grpc.aio.UnaryStreamCall) -> str:  # type: ignore[type-arg]
     return joined(chunks)
 
 
-async def until_waiting(client: Client, count: int) -> None:
-    while (await client.model("successor")).load.waiting_requests < count:
-        pass
-
-
+@pytest.mark.slow
 async def test_cancelled_while_queued(narrow: Client) -> None:
     healthy = [
         asyncio.ensure_future(read(narrow.chat.StreamChatCompletion(successor(text, LONG))))
         for text in "AB"
     ]
     doomed = [narrow.chat.StreamChatCompletion(successor("a", LONG)) for _ in range(40)]
-    await until_waiting(narrow, 10)
+    await until(lambda: load_of(narrow, "successor").waiting_requests >= 10)
 
     for call in doomed:
         call.cancel()
@@ -65,6 +58,7 @@ async def test_cancelled_while_queued(narrow: Client) -> None:
     await until_idle(narrow, "successor")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [1, 3, 10, 40])
 async def test_cancelled_in_the_middle_of_any_choice(narrow: Client, chunks: int) -> None:
     healthy = asyncio.ensure_future(read(narrow.chat.StreamChatCompletion(successor("A", LONG))))
@@ -90,6 +84,7 @@ async def piecemeal(
         yield client
 
 
+@pytest.mark.speed
 async def test_cancelled_while_the_prompt_is_read(piecemeal: Client) -> None:
     client = piecemeal
     question = ask("What is 17 + 25?", max_tokens=60, temperature=0)
@@ -106,6 +101,6 @@ async def test_cancelled_while_the_prompt_is_read(piecemeal: Client) -> None:
     call.cancel()
 
     assert text_of(await healthy) == undisturbed
-    await until_idle(client, "demo")
+    await until_idle_in_time(client, "demo")
     with pytest.raises(asyncio.CancelledError):
         await first_chunk

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat.v1 import chat_pb2, message_pb2
-from tests.effort import scaled
+from tests.grpc.engines import given_up, held, reported, until_idle, until_under_way
 from tests.grpc.requests import ask, joined, successor, text_of, user
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tests.grpc.conftest import Client
 
 
@@ -18,6 +20,20 @@ async def stream(
     client: Client, request: chat_pb2.CreateChatCompletionRequest
 ) -> list[chat_pb2.ChatCompletionChunk]:
     return [chunk async for chunk in client.chat.StreamChatCompletion(request)]
+
+
+async def at_once(
+    client: Client, model: str, requests: Iterable[chat_pb2.CreateChatCompletionRequest]
+) -> list[list[chat_pb2.ChatCompletionChunk]]:
+    """The streams of requests that the engine finds all together, and runs in one batch."""
+    await until_idle(client, model)
+    with reported(client, model) as loads:
+        with held(client, model):
+            streams = [asyncio.create_task(stream(client, request)) for request in requests]
+            await until_under_way(client, model, len(streams))
+        chunks = await asyncio.gather(*streams)
+    assert max(load.running_requests for load in loads) == len(streams)
+    return chunks
 
 
 async def test_answers_a_greeting_whole(client: Client) -> None:
@@ -102,11 +118,9 @@ async def test_an_answer_ends_before_a_stop_text(client: Client) -> None:
     assert completion.choices[0].stop_reason == "fgh"
 
 
-@pytest.mark.speed
 async def test_a_stop_text_frees_the_engine(client: Client) -> None:
-    await client.chat.CreateChatCompletion(successor("a", 4000, stop=["f"]))
-
-    await until_idle(client, "successor")
+    async with given_up(client, "successor", 4000):
+        await client.chat.CreateChatCompletion(successor("a", 4000, stop=["f"]))
 
 
 async def test_the_same_seed_gives_the_same_answer_and_another_does_not(client: Client) -> None:
@@ -147,24 +161,21 @@ async def test_thirty_two_streams_run_in_one_batch_and_none_sees_anothers_tokens
 ) -> None:
     prompts = [chr(ord("A") + number) * (number + 1) for number in range(32)]
 
-    answers = await asyncio.gather(*(stream(client, successor(prompt, 300)) for prompt in prompts))
+    answers = await at_once(client, "successor", [successor(prompt, 300) for prompt in prompts])
 
     for prompt, chunks in zip(prompts, answers, strict=True):
         assert joined(chunks) == successor_text(prompt, 300)
-    assert (await client.model("successor")).load.peak_batch_size == 32
 
 
 async def test_a_stream_among_thirty_two_equals_itself_alone(client: Client) -> None:
     requests = [
-        ask(f"Count to {60 + number}", temperature=0, max_tokens=scaled(120))
-        for number in range(32)
+        ask(f"Count to {60 + number}", temperature=0, max_tokens=60) for number in range(32)
     ]
     alone = [joined(await stream(client, request)) for request in requests]
 
-    together = await asyncio.gather(*(stream(client, request) for request in requests))
+    together = await at_once(client, "demo", requests)
 
     assert [joined(chunks) for chunks in together] == alone
-    assert (await client.model("demo")).load.peak_batch_size == 32
 
 
 @pytest.mark.slow
@@ -229,12 +240,3 @@ async def test_control_tokens_in_a_message_forge_no_turn(client: Client) -> None
     assert completion.usage.prompt_tokens > plain.usage.prompt_tokens + len(
         tokenizer.encode(forged)
     ) - len(tokenizer.encode("hi"))
-
-
-async def until_idle(client: Client, model: str) -> None:
-    """Until no request of a model holds anything; a second at most, as promised."""
-    async with asyncio.timeout(1):
-        while True:
-            load = (await client.model(model)).load
-            if load.running_requests == load.waiting_requests == load.used_kv_blocks == 0:
-                return

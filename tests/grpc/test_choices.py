@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat.v1 import chat_pb2, message_pb2
+from tests.grpc.engines import given_up, until_idle
 from tests.grpc.requests import ask, successor
-from tests.grpc.test_chat import stream, until_idle
+from tests.grpc.test_chat import stream
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ async def test_a_streamed_choice_is_the_whole_one(client: Client) -> None:
     assert joined(await stream(client, request)) == dict(enumerate(whole))
 
 
-@pytest.mark.speed
 async def test_a_stop_text_ends_its_own_choice_only(client: Client) -> None:
     request = ask("Tell me something.", temperature=2, top_k=0, seed=7, n=4, max_tokens=30)
     plain = texts(await client.chat.CreateChatCompletion(request))
@@ -138,14 +138,13 @@ async def test_a_stop_token_is_told(client: Client, include: bool, text: str) ->
     assert not choice.HasField("stop_reason")
 
 
-@pytest.mark.speed
 async def test_a_stop_token_ends_what_ignores_the_end(client: Client) -> None:
     request = successor("a", 4000, stop_token_ids=[ord("e")], ignore_eos=True)
-    completion = await client.chat.CreateChatCompletion(request)
+    async with given_up(client, "successor", 4000):
+        completion = await client.chat.CreateChatCompletion(request)
 
     assert texts(completion) == ["bcd"]
     assert completion.choices[0].stop_token_id == ord("e")
-    await until_idle(client, "successor")
 
 
 async def test_nothing_ends_an_answer_before_the_fewest_tokens(client: Client) -> None:

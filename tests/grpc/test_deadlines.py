@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import msgspec
 import pytest
-from grpc_health.v1 import health_pb2
 
+from ovchat_server.api.models import ModelState
 from ovchat_server.app import Server
 from ovchat_server.rpc import server as rpc_server
 from tests.grpc.conftest import Client
+from tests.grpc.engines import PAUSE, given_up, until, until_idle, until_idle_in_time
 from tests.grpc.requests import go_on, successor
-from tests.grpc.test_chat import until_idle
 from tests.grpc.test_errors import details
 from tests.http2 import PREFACE, SETTINGS, call, frame, message
 
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.settings import ModelSettings, Settings
 
-# Within a second nothing may be held any more.
-pytestmark = pytest.mark.speed
-
+# More than any machine says in half a second; and if it were not given up, the engine would go on.
 LONG = 4000
 INITIAL_WINDOW_SIZE = 4
 
@@ -42,9 +40,8 @@ async def serving(settings: Settings) -> AsyncIterator[Client]:
     ):
         client = Client(server, channel)
         # Not by watching its health: connections do not live long here.
-        asked = health_pb2.HealthCheckRequest()
-        while (await client.health.Check(asked)).status != health_pb2.HealthCheckResponse.SERVING:
-            pass
+        engines = server._engines.values()
+        await until(lambda: all(engine.status.state is ModelState.READY for engine in engines))
         yield client
 
 
@@ -76,19 +73,20 @@ def assert_late(error: grpc.aio.AioRpcError) -> None:
 
 
 async def test_an_answer_that_takes_too_long_is_given_up(hasty: Client) -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await hasty.chat.CreateChatCompletion(successor("a", LONG))
+    async with given_up(hasty, "successor", LONG):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await hasty.chat.CreateChatCompletion(successor("a", LONG))
 
     assert_late(caught.value)
-    await until_idle(hasty, "successor")
 
 
+@pytest.mark.speed
 async def test_a_stream_that_takes_too_long_ends_with_what_it_has(hasty: Client) -> None:
     count, error = await ended(hasty.texts.StreamCompletion(go_on("a", n=3, max_tokens=LONG)))
 
     assert count > 10
     assert_late(error)
-    await until_idle(hasty, "successor")
+    await until_idle_in_time(hasty, "successor")
 
 
 async def test_the_time_spent_waiting_for_a_place_counts(hasty: Client) -> None:
@@ -101,19 +99,21 @@ async def test_the_time_spent_waiting_for_a_place_counts(hasty: Client) -> None:
     await until_idle(hasty, "successor")
 
 
+@pytest.mark.speed
 async def test_what_is_done_in_time_is_answered(hasty: Client) -> None:
     completion = await hasty.chat.CreateChatCompletion(successor("a", 20))
 
     assert completion.usage.completion_tokens == 20
 
 
+@pytest.mark.speed
 async def test_the_callers_own_deadline_may_be_shorter(hasty: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await hasty.chat.CreateChatCompletion(successor("a", LONG), timeout=0.1)
 
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert "0.5 seconds" not in str(caught.value.details())
-    await until_idle(hasty, "successor")
+    await until_idle_in_time(hasty, "successor")
 
 
 @contextlib.asynccontextmanager
@@ -133,9 +133,10 @@ async def until_logged(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
         for record in caplog.records:
             if "StreamCompletion" in str(vars(record)):
                 return vars(record)
-        await asyncio.sleep(0)
+        await asyncio.sleep(PAUSE)
 
 
+@pytest.mark.speed
 async def test_a_reader_that_stops_reading_is_given_up(
     make_settings: Callable[..., Settings],
     successor: ModelSettings,
@@ -148,9 +149,10 @@ async def test_a_reader_that_stops_reading_is_given_up(
 
         assert line["status"] == "CANCELLED"
         assert 300 <= line["duration_ms"] < 3000
-        await until_idle(client, "successor")
+        await until_idle_in_time(client, "successor")
 
 
+@pytest.mark.speed
 async def test_a_stopped_readers_connection_is_closed_some_day(
     make_settings: Callable[..., Settings],
     successor: ModelSettings,
@@ -164,6 +166,7 @@ async def test_a_stopped_readers_connection_is_closed_some_day(
             assert len(await reader.read()) < 3000
 
 
+@pytest.mark.speed
 async def test_a_slow_reader_is_not_a_stopped_one(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:

@@ -15,8 +15,10 @@ from grpc_health.v1 import health_pb2
 from grpc_status import rpc_status
 
 from ovchat.v1 import rest_service_pb2, rest_service_pb2_grpc, tokenizer_service_pb2
+from ovchat_server import app
 from ovchat_server.app import Server
 from tests.grpc.conftest import Client
+from tests.grpc.engines import held, until_under_way
 from tests.grpc.requests import joined
 from tests.grpc.requests import successor as ask_successor
 from tests.successor import successor_text
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
 
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 LONG = 4000
+SHORT = 200
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls have time enough to say how they ended, however busy the machine is."""
+    monkeypatch.setattr(app, "END_TIMEOUT", 120)
+    monkeypatch.setattr(app, "FLUSH_TIMEOUT", 120)
 
 
 @contextlib.asynccontextmanager
@@ -83,6 +93,10 @@ async def to_the_end(stream: Any) -> None:
         pass
 
 
+async def all_of(events: Any) -> bytes:
+    return b"".join([body.data async for body in events])
+
+
 def assert_unavailable(error: grpc.aio.AioRpcError) -> None:
     """A status that says when to come back."""
     assert error.code() is grpc.StatusCode.UNAVAILABLE
@@ -96,55 +110,59 @@ def assert_unavailable(error: grpc.aio.AioRpcError) -> None:
 async def test_while_it_drains_new_calls_are_refused_and_running_ones_finish(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
-    async with ending(make_settings(successor, drain_timeout=60)) as (client, end):
-        running = aiter(client.chat.StreamChatCompletion(ask_successor("a", LONG)))
-        chunks = [await anext(running)]
+    async with ending(make_settings(successor, drain_timeout=300)) as (client, end):
+        with held(client, "successor"):
+            running = client.chat.StreamChatCompletion(ask_successor("a", SHORT))
+            await until_under_way(client, "successor", 1)
+            stopped = end()
+            await until_health_is_gone(client)
 
-        stopped = end()
-        await until_health_is_gone(client)
+            check = await client.health.Check(health_pb2.HealthCheckRequest())
+            assert check.status == NOT_SERVING
+            calls = [
+                client.chat.CreateChatCompletion(ask_successor("a", 5)),
+                client.chat.StreamChatCompletion(ask_successor("a", 5)).read(),
+                client.tokenizer.Tokenize(
+                    tokenizer_service_pb2.TokenizeRequest(model="successor", prompt="a")
+                ),
+                client.model("successor"),
+                rest_stub(client).GetReadiness(rest_service_pb2.RestServiceGetReadinessRequest()),
+            ]
+            for call in calls:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await call
+                assert_unavailable(caught.value)
+            alive = rest_service_pb2.RestServiceGetLivenessRequest()
+            assert b"ok" in (await rest_stub(client).GetLiveness(alive)).data
+            assert not stopped.done()
 
-        check = await client.health.Check(health_pb2.HealthCheckRequest())
-        assert check.status == NOT_SERVING
-        calls = [
-            client.chat.CreateChatCompletion(ask_successor("a", 5)),
-            client.chat.StreamChatCompletion(ask_successor("a", 5)).read(),
-            client.tokenizer.Tokenize(
-                tokenizer_service_pb2.TokenizeRequest(model="successor", prompt="a")
-            ),
-            client.model("successor"),
-            rest_stub(client).GetReadiness(rest_service_pb2.RestServiceGetReadinessRequest()),
-        ]
-        for call in calls:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await call
-            assert_unavailable(caught.value)
-        alive = rest_service_pb2.RestServiceGetLivenessRequest()
-        assert b"ok" in (await rest_stub(client).GetLiveness(alive)).data
-
-        assert not stopped.done()
-        chunks += [chunk async for chunk in running]
-        assert joined(chunks) == successor_text("a", LONG)
+        chunks = [chunk async for chunk in running]
+        assert joined(chunks) == successor_text("a", SHORT)
         await stopped
 
 
+@pytest.mark.usefixtures("patient")
 async def test_what_outlives_the_drain_timeout_gets_a_clear_end(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
     async with ending(make_settings(successor, drain_timeout=0.1)) as (client, end):
-        typed = await begun(client)
-        events = rest_stub(client).CreateChatCompletion(rest_body(stream=True))
+        # It has begun: from then on it ends in its own way.
+        events = aiter(rest_stub(client).CreateChatCompletion(rest_body(stream=True)))
+        first = await anext(events)
+        typed = client.chat.StreamChatCompletion(ask_successor("a", LONG))
         unary = client.chat.CreateChatCompletion(ask_successor("a", LONG))
         whole = rest_stub(client).CreateChatCompletion(rest_body())
-        while (await client.model("successor")).load.running_requests < 4:
-            pass
+        reading = [asyncio.create_task(to_the_end(call)) for call in (typed, whole)]
+        reading.append(asyncio.ensure_future(unary))
+        read = asyncio.create_task(all_of(events))
+        await until_under_way(client, "successor", 4)
 
         await end()
 
-        text = b"".join([body.data async for body in events])
-        *_, error, done, rest = text.decode().split("\n\n")
+        *_, error, done, rest = (first.data + await read).decode().split("\n\n")
         assert (done, rest) == ("data: [DONE]", "")
         assert json.loads(error.removeprefix("data: "))["error"]["code"] == "service_unavailable"
-        for call in (to_the_end(typed), unary, to_the_end(whole)):
+        for call in reading:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call
             assert_unavailable(caught.value)
@@ -177,6 +195,7 @@ async def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(
             stream.cancel()
 
 
+@pytest.mark.usefixtures("patient")
 async def test_told_twice_it_ends_at_once(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:

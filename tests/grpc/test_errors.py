@@ -225,6 +225,7 @@ async def test_more_tokens_than_the_context_has_left_are_refused(
     assert details(caught.value) == ("CONTEXT_LENGTH_EXCEEDED", [field])
 
 
+@pytest.mark.slow
 async def test_prompt_and_answer_may_fill_the_context_to_the_last_token(client: Client) -> None:
     completion = await client.chat.CreateChatCompletion(
         ask("x" * 96, "successor", max_tokens=4000, temperature=0)

@@ -13,9 +13,12 @@ from google.api import httpbody_pb2
 
 from ovchat.v1 import model_service_pb2, rest_service_pb2_grpc, tool_pb2
 from ovchat_server.grammar.cache import GrammarCache
-from tests.grpc.requests import WEATHER, ask
+from ovchat_server.serving.codec_workers import MAX_BYTES_IN_PLACE, CodecWorkers
+from tests.grpc.requests import WEATHER, ask, successor, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ovchat_server.api.json_value import JsonValue
     from tests.grpc.conftest import Client
 
@@ -48,8 +51,53 @@ async def over_rest(client: Client) -> None:
     await rest_service_pb2_grpc.RestServiceStub(client.channel).CreateChatCompletion(body).read()
 
 
-@pytest.mark.parametrize("large", [over_grpc, over_rest])
+@pytest.mark.parametrize("door", ["grpc", "rest"])
 async def test_others_are_answered_while_a_large_request_is_read(
+    client: Client, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    go_on, begun, read = threading.Event(), asyncio.Event(), CodecWorkers.read
+    loop, its_thread, threads = asyncio.get_running_loop(), threading.get_ident(), set()
+
+    async def slow(self: CodecWorkers, read_request: Callable[[], Any], size: int) -> Any:
+        def reading() -> Any:
+            if size > MAX_BYTES_IN_PLACE:
+                threads.add(threading.get_ident())
+                loop.call_soon_threadsafe(begun.set)
+                if its_thread not in threads:
+                    go_on.wait()
+            return read_request()
+
+        return await read(self, reading, size)
+
+    monkeypatch.setattr(CodecWorkers, "read", slow)
+    long = "a" * 3000
+    if door == "grpc":
+        call = asyncio.ensure_future(client.chat.CreateChatCompletion(successor(long, 1)))
+    else:
+        body = {
+            "model": "successor",
+            "messages": [{"role": "user", "content": long}],
+            "max_tokens": 1,
+        }
+        data = httpbody_pb2.HttpBody(data=json.dumps(body).encode())
+        stub = rest_service_pb2_grpc.RestServiceStub(client.channel)
+        call = asyncio.ensure_future(stub.CreateChatCompletion(data).read())
+    try:
+        await begun.wait()
+        assert its_thread not in threads
+        listed = await client.models.ListModels(model_service_pb2.ListModelsRequest())
+        answer = await client.chat.CreateChatCompletion(successor("a", 3))
+        assert not call.done()
+    finally:
+        go_on.set()
+    assert len(listed.models) == 2
+    assert text_of(answer) == "bcd"
+    await call
+
+
+@pytest.mark.speed
+@pytest.mark.parametrize("large", [over_grpc, over_rest])
+async def test_others_are_answered_soon_while_a_large_request_is_read(
     client: Client, large: Any
 ) -> None:
     async def begin() -> grpc.StatusCode:

@@ -44,11 +44,15 @@ def sayable(endpoint: str, request: Iterable[str]) -> bool:
     return {*request} <= contract_names(endpoint) | {"stream"}
 
 
+def fields_of(bound: Bound) -> set[str]:
+    return {*bound.base, bound.name}
+
+
 EFFECTS = [
     effect for effect in checks.EFFECTS if sayable(effect.endpoint, effect.base | effect.given)
 ]
 INSIDE, OUTSIDE = (
-    [(bound, value) for bound, value in cases if sayable(bound.endpoint, {*bound.base, bound.name})]
+    [case for case in cases if sayable(case.values[0].endpoint, fields_of(case.values[0]))]
     for cases in (checks.INSIDE, checks.OUTSIDE)
 )
 

@@ -13,7 +13,7 @@ import pytest
 
 from ovchat_server.app import Server
 from tests.grpc.conftest import Client
-from tests.grpc.test_chat import until_idle
+from tests.grpc.engines import until_idle
 from tests.storm import Storm, dying_engines
 
 if TYPE_CHECKING:
@@ -56,14 +56,19 @@ async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client, request
     assert storm.outcomes["whole"] + storm.outcomes["cancelled"] == requests
 
 
-@pytest.mark.slow
-async def test_a_storm_in_which_the_engine_dies_again_and_again(crowded: Client) -> None:
+@pytest.mark.parametrize(
+    ("requests", "tokens", "times"),
+    [(30, 500, 2), pytest.param(200, 2000, 8, marks=pytest.mark.slow)],
+)
+async def test_a_storm_in_which_the_engine_dies_again_and_again(
+    crowded: Client, requests: int, tokens: int, times: int
+) -> None:
     storm = await storm_of(crowded)
-    async with dying_engines(crowded.server, "successor", 2) as deaths:
-        while len(deaths) < 3:
-            await storm.run(60, AT_ONCE, seed=1000 * len(deaths))
-    await crowded.wait_for_health("SERVING")
+    with dying_engines(crowded.server, "successor", tokens, times) as deaths:
+        await storm.run(requests, AT_ONCE, seed=1000)
     await until_idle(crowded, "successor")
 
+    assert len(deaths) == times
     assert storm.wrong == []
     assert not storm.lost
+    assert storm.outcomes["whole"] + storm.outcomes["cancelled"] == requests

@@ -185,6 +185,7 @@ async def test_what_cannot_be_enforced_is_refused_by_name(
     assert part in message
 
 
+@pytest.mark.slow
 async def test_random_schemas_hold_or_are_refused(client: Client) -> None:
     at_once = asyncio.Semaphore(16)
 

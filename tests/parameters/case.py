@@ -52,13 +52,18 @@ class Effect:
 
 @dataclass(frozen=True)
 class Bound:
-    """Values of a parameter at its bounds, and just outside; `base` has no other fault."""
+    """Values of a parameter at its bounds, and just outside; `base` has no other fault.
+
+    Attributes:
+        heavy: They are megabytes, or hundreds of answers.
+    """
 
     endpoint: str
     name: str
     accepted: tuple[Any, ...]
     refused: tuple[Any, ...]
     base: Fields
+    heavy: bool = False
 
     def __str__(self) -> str:
         return f"{self.endpoint} {self.name}"

@@ -14,7 +14,7 @@ from tests.parameters import endpoints, form, generation, length, logits, prompt
 from tests.parameters.doors import RefusedError
 
 if TYPE_CHECKING:
-    from tests.parameters.case import Effect, Fields
+    from tests.parameters.case import Bound, Effect, Fields
     from tests.parameters.doors import Door
 
 EFFECTS: list[Effect] = [
@@ -59,8 +59,14 @@ UNKNOWN: list[Named] = [
 ]
 
 BOUNDS = [*values.BOUNDS, *values.TOGETHER]
-INSIDE = [(bound, value) for bound in BOUNDS for value in bound.accepted]
-OUTSIDE = [(bound, value) for bound in BOUNDS for value in bound.refused]
+
+
+def _case(bound: Bound, value: Any) -> Any:
+    return pytest.param(bound, value, marks=[pytest.mark.slow] if bound.heavy else [])
+
+
+INSIDE = [_case(bound, value) for bound in BOUNDS for value in bound.accepted]
+OUTSIDE = [_case(bound, value) for bound in BOUNDS for value in bound.refused]
 
 
 def shown(item: Any) -> str:

@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from ovchat_server.settings import ModelSettings
-from tests.conftest import EXACT, ROOT
+from tests.conftest import EXACT, GRAMMAR_TIMEOUT, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,4 +33,6 @@ def make_library(directory: Path) -> ModelSettings:
         "special_tokens": {"<|im_start|>": BEGINNING},
     }
     file.write_text(json.dumps(tokenizer))
-    return ModelSettings(name="library", path=path, properties=EXACT)
+    return ModelSettings(
+        name="library", path=path, properties=EXACT, grammar_timeout=GRAMMAR_TIMEOUT
+    )

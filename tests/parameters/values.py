@@ -165,9 +165,17 @@ BOUNDS: list[Bound] = [
     Bound(
         "detokenize",
         "tokens",
-        ([], [0, 258], [0] * 2**20),
-        ([259], [0] * (2**20 + 1)),
+        ([], [0, 258]),
+        ([259],),
         SHORT["detokenize"],
+    ),
+    Bound(
+        "detokenize",
+        "tokens",
+        ([0] * 2**20,),
+        ([0] * (2**20 + 1),),
+        SHORT["detokenize"],
+        heavy=True,
     ),
     *form.BOUNDS,
 ]
@@ -205,13 +213,22 @@ TOGETHER: list[Bound] = [
     # One of the 4,096 tokens is for what the engine has to say before it tells of a prompt.
     Bound("text", "prompt", ("a" * 4095,), ("a" * 4096,), {**SHORT["text"], **SCORED}),
     # All prompts together make 100,000 log probabilities.
-    Bound("text", "logprobs", (20,), (), {**SHORT["text"], **SCORED, "prompt": "a" * 4095}),
     Bound(
-        "text", "logprobs", (15,), (16,), {**SHORT["text"], **SCORED, "prompt": ["a" * 2000] * 3}
+        "text", "logprobs", (20,), (), {**SHORT["text"], **SCORED, "prompt": "a" * 4095}, heavy=True
     ),
+    Bound(
+        "text",
+        "logprobs",
+        (15,),
+        (),
+        {**SHORT["text"], **SCORED, "prompt": ["a" * 2000] * 3},
+        heavy=True,
+    ),
+    Bound("text", "logprobs", (), (16,), {**SHORT["text"], **SCORED, "prompt": ["a" * 2000] * 3}),
     Bound("text", "max_tokens", (0,), (), {**SHORT["text"], "echo": True}),
     # All prompts together make 1,024 choices.
-    Bound("text", "n", (8,), (9,), {**SHORT["text"], "prompt": PAIRS, "max_tokens": 1}),
+    Bound("text", "n", (8,), (), {**SHORT["text"], "prompt": PAIRS, "max_tokens": 1}, heavy=True),
+    Bound("text", "n", (), (9,), {**SHORT["text"], "prompt": PAIRS, "max_tokens": 1}),
     # Bound to a form, the answer has it or calls.
     Bound(
         "chat",
