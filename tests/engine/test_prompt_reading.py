@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
-import string
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +13,7 @@ from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from tests.engine.conftest import Watched, collect, collect_all, request, spec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from ovchat_server.engine.contract.generation import Generation
 
@@ -60,36 +58,6 @@ async def test_an_answer_does_not_depend_on_how_its_prompt_was_read() -> None:
     assert {len(found.tokens) for [found] in whole} == {12}
 
 
-async def held_while_reading(
-    watched: Watched, ask: Callable[[str], list[GenerationRequest]]
-) -> list[Generation]:
-    """Ask, and stop the engine while it reads all of the prompts.
-
-    A busy machine may have us look when all is said: then others are asked, which begin with a
-    text that the prefix cache does not have.
-    """
-    for beginning in string.punctuation:
-        said = watched.load.generated_tokens
-        requests = ask(beginning)
-        asked = [watched.engine.generate([item]) for item in requests]
-        await watched.until_load(
-            lambda load: (
-                load.running_requests == len(requests) or load.generated_tokens > said  # noqa: B023
-            )
-        )
-        watched.send(signal.SIGSTOP)
-        for _ in range(100):
-            # What it had reported by then arrives.
-            await asyncio.sleep(0)
-        if (watched.load.running_requests, watched.load.generated_tokens) == (len(requests), said):
-            return asked
-        watched.send(signal.SIGCONT)
-        for generation in asked:
-            await collect(generation)
-        await watched.idle()
-    pytest.fail("it was never seen reading")
-
-
 async def test_a_short_prompt_is_answered_while_a_long_one_is_read(hasty: Watched) -> None:
     order: list[str] = []
 
@@ -97,22 +65,18 @@ async def test_a_short_prompt_is_answered_while_a_long_one_is_read(hasty: Watche
         await collect(generation)
         order.append(name)
 
-    [long] = await held_while_reading(
-        hasty, lambda beginning: [request(beginning + "b" * LONG_PROMPT, 1)]
-    )
-    short = [hasty.engine.generate([request("b" * length, 1)]) for length in (10, 20, 30)]
-    hasty.send(signal.SIGCONT)
-    await asyncio.gather(*(read("short", one) for one in short), read("long", long))
+    with hasty.held():
+        long = hasty.engine.generate([request("a" + "b" * LONG_PROMPT, 1)])
+        short = [hasty.engine.generate([request("b" * length, 1)]) for length in (10, 20, 30)]
+    await asyncio.gather(read("long", long), *(read("short", one) for one in short))
     assert order == ["short"] * 3 + ["long"]
     await hasty.idle()
 
 
 async def test_who_gives_up_while_its_prompt_is_read_frees_its_blocks(hasty: Watched) -> None:
-    [given_up] = await held_while_reading(
-        hasty, lambda beginning: [request(beginning + "b" * LONG_PROMPT, 5)]
-    )
-    with given_up:
-        hasty.send(signal.SIGCONT)
+    # On a busy machine it may be answered, but not to its end.
+    with hasty.engine.generate([request("a" + "b" * LONG_PROMPT, 900)]):
+        await hasty.until_load(lambda load: load.running_requests == 1)
     await hasty.idle()
     assert await collect(hasty.engine.generate([request("c" * LONG_PROMPT, 3)])) == (
         "def",
@@ -120,10 +84,11 @@ async def test_who_gives_up_while_its_prompt_is_read_frees_its_blocks(hasty: Wat
     )
 
 
+@pytest.mark.slow
 async def test_who_dies_while_prompts_are_read_costs_nobody_an_answer(hasty: Watched) -> None:
-    asked = await held_while_reading(
-        hasty, lambda beginning: [request(beginning + letter * 600, 3) for letter in "bcd"]
-    )
+    with hasty.held():
+        asked = [hasty.engine.generate([request(letter * 600, 3)]) for letter in "bcd"]
     answers = asyncio.gather(*map(collect, asked))
+    await hasty.until_load(lambda load: load.running_requests == 3)
     hasty.kill()
     assert [text for text, _ in await answers] == ["cde", "def", "efg"]

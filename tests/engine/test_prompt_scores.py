@@ -29,7 +29,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"demo": ROOT / "models/demo", "random": random_model}
 
 
-@pytest.fixture(scope="module", params=["demo", "random"])
+@pytest.fixture(scope="module", params=["random", pytest.param("demo", marks=pytest.mark.slow)])
 async def subject(
     request: pytest.FixtureRequest, folders: dict[str, Path]
 ) -> AsyncIterator[Subject]:
@@ -94,6 +94,7 @@ async def test_a_prompt_that_takes_many_steps_has_all_of_its_scores(subject: Sub
     close(item.prompt[::40], subject.reference.scores(prompt, 3, step=40))
 
 
+@pytest.mark.slow
 async def test_prompts_whose_beginnings_are_evicted_have_all_of_their_scores() -> None:
     # While one is read piece by piece, nothing holds its blocks but the prefix cache.
     path = ROOT / "models/demo"

@@ -11,6 +11,7 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
+from tests.effort import scaled
 from tests.engine.conftest import Watched, spec
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ async def answers(watched: Watched, seed: int) -> list[tuple[int, ...]]:
 async def test_the_choices_of_a_request_are_the_same_again(default: Watched) -> None:
     # What the first finds is cached for the others.
     await answers(default, 0)
-    for seed in range(8):
+    for seed in range(scaled(8)):
         first = await answers(default, seed)
         assert len(set(first)) > 1
         for _ in range(4):
