@@ -43,7 +43,7 @@ Look = Callable[[], Coroutine[None, None, bool]]
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Later:
+async def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     """Put the event loop's clock forward, for all that wait: less than a test may take."""
     loop = asyncio.get_running_loop()
     time, passed = loop.time, 0.0
@@ -88,8 +88,8 @@ async def engine(**changes: object) -> AsyncIterator[Watched]:
 async def test_requests_go_on_where_their_engine_died() -> None:
     starts = "abcdefgh"
     # There is room for all of them at once, however far they have come.
-    async with engine(kv_blocks=256) as watched:
-        streams = [watched.engine.generate([request(start, 600)]) for start in starts]
+    async with engine(kv_blocks=128) as watched:
+        streams = [watched.engine.generate([request(start, 400)]) for start in starts]
         answers = [asyncio.create_task(collect(stream)) for stream in streams]
         for _ in range(2):
             await watched.until_load(lambda load: load.running_requests == len(starts))
@@ -103,7 +103,7 @@ async def test_requests_go_on_where_their_engine_died() -> None:
             await watched.until(ModelState.READY)
 
         assert await asyncio.gather(*answers) == [
-            (successor_text(start, 600), TokenFinish.LENGTH) for start in starts
+            (successor_text(start, 400), TokenFinish.LENGTH) for start in starts
         ]
         await watched.idle()
 
