@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 
-ANY_LETTERS = '{"type":"structural_tag","format":{"type":"regex","pattern":"[a-z]{200}"}}'
+ANY_LETTERS = '{"type":"structural_tag","format":{"type":"regex","pattern":"[a-z]{100}"}}'
 
 # Seconds that no step and no start takes: the clock is put forward.
 TIMEOUT = 60.0
@@ -211,7 +211,7 @@ async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_
 
 
 async def test_what_waits_in_vain_is_not_counted_any_more(watched: Watched) -> None:
-    grammar = ANY_LETTERS.replace("200", "199")
+    grammar = ANY_LETTERS.replace("100", "99")
     for _ in range(2):
         with watched.engine.generate([request("a", 800, grammar=grammar)] * 20):
             await watched.until_load(lambda load: load.running_requests > 0)
@@ -288,6 +288,7 @@ async def test_requests_whose_engine_never_comes_back_are_told(
             await collect(stream)
 
 
+@pytest.mark.slow
 async def test_requests_outlive_several_starts_that_come_to_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +313,7 @@ async def test_requests_outlive_several_starts_that_come_to_nothing(
         assert finish is TokenFinish.LENGTH
 
 
+@pytest.mark.slow
 async def test_what_was_cancelled_while_the_engine_was_away_does_not_come_back(
     watched: Watched,
 ) -> None:
@@ -347,6 +349,7 @@ async def test_a_queue_that_is_full_refuses_at_once_and_says_when_to_come_back()
         assert await collect(watched.engine.generate([large("d")]))
 
 
+@pytest.mark.slow
 async def test_who_waits_too_long_is_told() -> None:
     async with engine(kv_blocks=8) as watched:
         with watched.engine.generate([large("a")]) as running:

@@ -9,10 +9,9 @@ import pytest
 
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
-from ovchat_server.tokenizer.huggingface import Tokenizer
-from tests.conftest import ROOT
 from tests.effort import scaled
 from tests.engine.conftest import Watched, spec
+from tests.engine.subject import END, TOKENIZER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,8 +21,7 @@ PROMPT = "<|im_start|>user\nRepeat: red 🎉 grün<|im_end|>\n<|im_start|>assist
 
 @pytest.fixture
 async def default() -> AsyncIterator[Watched]:
-    end = Tokenizer.load(ROOT / "models/demo").token("<|im_end|>")
-    watched = Watched(spec("models/demo", properties={}, end_tokens=(end,)))
+    watched = Watched(spec("models/demo", properties={}, end_tokens=(END,)))
     watched.engine.start()
     await watched.until(ModelState.READY)
     yield watched
@@ -31,7 +29,7 @@ async def default() -> AsyncIterator[Watched]:
 
 
 async def answers(watched: Watched, seed: int) -> list[tuple[int, ...]]:
-    prompt = tuple(Tokenizer.load(ROOT / "models/demo").encode(PROMPT))
+    prompt = tuple(TOKENIZER.encode(PROMPT))
     requests = [
         GenerationRequest(
             prompt,

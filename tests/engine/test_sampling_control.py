@@ -119,7 +119,13 @@ SAMPLINGS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", SAMPLINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("allowed", "bias") else name
+        for name in SAMPLINGS
+    ],
+)
 async def test_the_likeliest_tokens_are_those_of_the_rules(subject: Ruled, name: str) -> None:
     samplings = [SAMPLINGS[name](subject.free(prompt)) for prompt in PROMPTS]
 
