@@ -15,7 +15,8 @@ from tests.engine.conftest import Watched, collect, collect_all, request, spec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat_server.engine.contract.generation import Generation
+    from ovchat_server.engine.contract.generation_messages import SequenceOutput
+    from ovchat_server.engine.contract.messages import Report
 
 # So little that a step never reads more than the least.
 SHORT = 1e-6
@@ -58,18 +59,27 @@ async def test_an_answer_does_not_depend_on_how_its_prompt_was_read() -> None:
     assert {len(found.tokens) for [found] in whole} == {12}
 
 
-async def test_a_short_prompt_is_answered_while_a_long_one_is_read(hasty: Watched) -> None:
-    order: list[str] = []
+async def test_a_short_prompt_is_answered_while_a_long_one_is_read(
+    hasty: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, ended = hasty.engine.supervisor.live, []
+    deliver = live.deliver
 
-    async def read(name: str, generation: Generation) -> None:
-        await collect(generation)
-        order.append(name)
+    def noted(report: Report[SequenceOutput]) -> None:
+        ended.append({output.id for output in report.outputs if output.finish})
+        deliver(report)
 
+    monkeypatch.setattr(live, "deliver", noted)
     with hasty.held():
-        long = hasty.engine.generate([request("a" + "b" * LONG_PROMPT, 1)])
-        short = [hasty.engine.generate([request("b" * length, 1)]) for length in (10, 20, 30)]
-    await asyncio.gather(read("long", long), *(read("short", one) for one in short))
-    assert order == ["short"] * 3 + ["long"]
+        asked = [
+            hasty.engine.generate([request(text, 1)])
+            for text in ("a" + "b" * LONG_PROMPT, "b" * 10, "b" * 20, "b" * 30)
+        ]
+    await asyncio.gather(*map(collect, asked))
+
+    *short, long = filter(None, ended)
+    assert long == {1}
+    assert set().union(*short) == {2, 3, 4}
     await hasty.idle()
 
 
