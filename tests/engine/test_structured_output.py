@@ -344,6 +344,7 @@ async def test_close_leaves_no_process_whatever_it_does() -> None:
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
+@pytest.mark.slow
 async def test_a_grammar_is_not_blamed_for_the_death_before_it() -> None:
     sandbox = GrammarSandbox(demo_spec())
     try:
