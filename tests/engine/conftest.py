@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -16,12 +18,15 @@ from ovchat_server.engine.contract.generation_spec import GenerationOptions, Gen
 from tests.conftest import EXACT, GRAMMAR_TIMEOUT, ROOT
 
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from ovchat_server.api.models import EngineLoad
     from ovchat_server.engine.client.connection import EngineConnection
     from ovchat_server.engine.contract.generation import Generation, PromptScore
+    from ovchat_server.engine.contract.generation_messages import SequenceOutput
+    from ovchat_server.engine.contract.messages import Report
+
+T = TypeVar("T")
 
 
 async def at_once(_: float) -> None:
@@ -31,23 +36,69 @@ async def at_once(_: float) -> None:
 
 @dataclass
 class Watched:
-    """An engine whose changes a test can wait for."""
+    """An engine whose changes and reports a test can wait for."""
 
     spec: GenerationSpec
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.engine = SupervisedGeneration(self.spec, self.changed.set, Backoff(at_once))
+        self.engine = SupervisedGeneration(self.spec, self._changed, Backoff(at_once))
+        self._awaited: list[tuple[Callable[[EngineLoad], bool], asyncio.Future[None]]] = []
+        live = self.engine.supervisor.live
+        self._deliver, live.deliver = live.deliver, self._reported  # type: ignore[method-assign]
+
+    def _reported(self, report: Report[SequenceOutput]) -> None:
+        self._deliver(report)
+        self._look_at(report.load)
+
+    def _changed(self) -> None:
+        if load := self.engine.status.load:
+            self._look_at(load)
+        self.changed.set()
+
+    def _look_at(self, load: EngineLoad) -> None:
+        for wanted, seen in self._awaited:
+            if not seen.done() and wanted(load):
+                seen.set_result(None)
 
     async def idle(self) -> None:
-        """Until nothing holds a block; a test's own timeout is the limit."""
+        """Until nothing holds a block."""
         await self.until_load(
             lambda load: not (load.running_requests or load.waiting_requests or load.used_kv_blocks)
         )
 
     async def until_load(self, wanted: Callable[[EngineLoad], bool]) -> None:
-        while (load := self.engine.status.load) is None or not wanted(load):  # noqa: ASYNC110  the loop's next turn is the event
+        """Until a report tells of such a load: on a busy machine others may have come with it."""
+        if (load := self.engine.status.load) and wanted(load):
+            return
+        waiter = (wanted, asyncio.get_running_loop().create_future())
+        self._awaited.append(waiter)
+        try:
+            await waiter[1]
+        finally:
+            self._awaited.remove(waiter)
+
+    def stop(self) -> None:
+        """Have the engine stand still, as one that hangs does."""
+        self.send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the engine meanwhile."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.send(signal.SIGCONT)
+
+    async def together(self, *asked: Coroutine[Any, Any, T]) -> list[T]:
+        """What comes of requests that the engine is told of at once."""
+        with self.held():
+            answers = [asyncio.create_task(one) for one in asked]
+            # Each of them asks in its first turn.
             await asyncio.sleep(0)
+        return await asyncio.gather(*answers)
 
     async def until(self, state: ModelState) -> None:
         while self.engine.status.state is not state:
@@ -89,6 +140,8 @@ def spec(path: str = "models/successor", **changes: Any) -> GenerationSpec:
     options = {
         "kv_blocks": 64,
         "max_num_batched_tokens": 256,
+        # However slow the machine is that those before them run on.
+        "max_queue_wait": 300.0,
         "properties": EXACT,
         "grammar_timeout": GRAMMAR_TIMEOUT,
     } | changes

@@ -102,8 +102,7 @@ TREE = {
 
 @pytest.fixture(scope="module")
 async def demo() -> AsyncIterator[Watched]:
-    # However busy the machine is, no grammar of these takes too long.
-    watched = Watched(demo_spec(kv_blocks=256, grammar_timeout=60))
+    watched = Watched(demo_spec(kv_blocks=256))
     watched.engine.start()
     await watched.until(ModelState.READY)
     yield watched
@@ -182,8 +181,16 @@ async def called(watched: Watched, dialect: Dialect, schema: dict[str, Any], cou
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 
 
-@every_dialect
-@pytest.mark.parametrize("name", SCHEMAS)
+# Every dialect and every kind of schema once; the others together take long.
+PAIRS = [
+    pytest.param(dialect, name, id=f"{dialect.name}-{name}", marks=marks)
+    for row, dialect in enumerate(DIALECTS.values())
+    for column, name in enumerate(SCHEMAS)
+    for marks in ([] if row % len(SCHEMAS) == column else [pytest.mark.slow],)
+]
+
+
+@pytest.mark.parametrize(("dialect", "name"), PAIRS)
 async def test_arguments_follow_the_schema(demo: Watched, dialect: Dialect, name: str) -> None:
     schema = schema_of(SCHEMAS[name])
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,19 @@ from ovchat_server.api.models import ModelState
 from ovchat_server.engine.contract.generation import TokenFinish
 from tests.engine.conftest import Watched, collect, request, spec
 from tests.successor import successor_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@pytest.fixture(scope="module")
+async def watched() -> AsyncIterator[Watched]:
+    """One for all that leave it as it was."""
+    watched = Watched(spec())
+    watched.engine.start()
+    await watched.until(ModelState.READY)
+    yield watched
+    await watched.engine.close()
 
 
 def descriptors() -> int:
@@ -52,9 +66,9 @@ async def test_a_pool_far_too_small_mixes_nothing_up(watched: Watched) -> None:
     # 24 sequences that want 16 blocks each, of 64.
     prompts = [chr(ord("A") + number) for number in range(24)]
 
-    answers = await asyncio.gather(
-        *(collect(watched.engine.generate([request(prompt, 500)])) for prompt in prompts)
-    )
+    with watched.held():
+        asked = [watched.engine.generate([request(prompt, 500)]) for prompt in prompts]
+    answers = await asyncio.gather(*map(collect, asked))
 
     for prompt, (text, finish) in zip(prompts, answers, strict=True):
         assert text == successor_text(prompt, 500)
@@ -112,7 +126,9 @@ async def test_close_leaves_no_process_and_no_descriptor() -> None:
     assert descriptors() == before
 
 
-@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize(
+    "turns", [0, *(pytest.param(turns, marks=pytest.mark.slow) for turns in range(1, 6))]
+)
 async def test_a_close_that_meets_a_death_restarts_nothing(turns: int) -> None:
     watched = Watched(spec())
     watched.engine.start()
@@ -152,7 +168,9 @@ async def test_close_during_loading_leaves_no_process() -> None:
         os.kill(pid, 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 async def test_only_the_server_ends_an_engine(watched: Watched, number: signal.Signals) -> None:
     pid = watched.pid
     running = watched.engine.generate([request("a", 500)])

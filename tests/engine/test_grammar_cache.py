@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
 from ovchat_server.engine.genai.grammar_compiler import load_compiler
@@ -22,6 +24,7 @@ MIB = 1 << 20
 COMPILING = 4 * MIB
 
 
+@pytest.mark.slow
 def test_grammars_are_forgotten_before_they_hold_more_than_they_may() -> None:
     compiler = load_compiler(str(ROOT / DEMO), max_bytes=4 * MIB)
     heap = NativeHeap()

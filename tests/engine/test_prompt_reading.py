@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
-import string
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +13,10 @@ from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from tests.engine.conftest import Watched, collect, collect_all, request, spec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from ovchat_server.engine.contract.generation import Generation
+    from ovchat_server.engine.contract.generation_messages import SequenceOutput
+    from ovchat_server.engine.contract.messages import Report
 
 # So little that a step never reads more than the least.
 SHORT = 1e-6
@@ -60,59 +59,34 @@ async def test_an_answer_does_not_depend_on_how_its_prompt_was_read() -> None:
     assert {len(found.tokens) for [found] in whole} == {12}
 
 
-async def held_while_reading(
-    watched: Watched, ask: Callable[[str], list[GenerationRequest]]
-) -> list[Generation]:
-    """Ask, and stop the engine while it reads all of the prompts.
+async def test_a_short_prompt_is_answered_while_a_long_one_is_read(
+    hasty: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, ended = hasty.engine.supervisor.live, []
+    deliver = live.deliver
 
-    A busy machine may have us look when all is said: then others are asked, which begin with a
-    text that the prefix cache does not have.
-    """
-    for beginning in string.punctuation:
-        said = watched.load.generated_tokens
-        requests = ask(beginning)
-        asked = [watched.engine.generate([item]) for item in requests]
-        await watched.until_load(
-            lambda load: (
-                load.running_requests == len(requests) or load.generated_tokens > said  # noqa: B023
-            )
-        )
-        watched.send(signal.SIGSTOP)
-        for _ in range(100):
-            # What it had reported by then arrives.
-            await asyncio.sleep(0)
-        if (watched.load.running_requests, watched.load.generated_tokens) == (len(requests), said):
-            return asked
-        watched.send(signal.SIGCONT)
-        for generation in asked:
-            await collect(generation)
-        await watched.idle()
-    pytest.fail("it was never seen reading")
+    def noted(report: Report[SequenceOutput]) -> None:
+        ended.append({output.id for output in report.outputs if output.finish})
+        deliver(report)
 
+    monkeypatch.setattr(live, "deliver", noted)
+    with hasty.held():
+        asked = [
+            hasty.engine.generate([request(text, 1)])
+            for text in ("a" + "b" * LONG_PROMPT, "b" * 10, "b" * 20, "b" * 30)
+        ]
+    await asyncio.gather(*map(collect, asked))
 
-async def test_a_short_prompt_is_answered_while_a_long_one_is_read(hasty: Watched) -> None:
-    order: list[str] = []
-
-    async def read(name: str, generation: Generation) -> None:
-        await collect(generation)
-        order.append(name)
-
-    [long] = await held_while_reading(
-        hasty, lambda beginning: [request(beginning + "b" * LONG_PROMPT, 1)]
-    )
-    short = [hasty.engine.generate([request("b" * length, 1)]) for length in (10, 20, 30)]
-    hasty.send(signal.SIGCONT)
-    await asyncio.gather(*(read("short", one) for one in short), read("long", long))
-    assert order == ["short"] * 3 + ["long"]
+    *short, long = filter(None, ended)
+    assert long == {1}
+    assert set().union(*short) == {2, 3, 4}
     await hasty.idle()
 
 
 async def test_who_gives_up_while_its_prompt_is_read_frees_its_blocks(hasty: Watched) -> None:
-    [given_up] = await held_while_reading(
-        hasty, lambda beginning: [request(beginning + "b" * LONG_PROMPT, 5)]
-    )
-    with given_up:
-        hasty.send(signal.SIGCONT)
+    # On a busy machine it may be answered, but not to its end.
+    with hasty.engine.generate([request("a" + "b" * LONG_PROMPT, 900)]):
+        await hasty.until_load(lambda load: load.running_requests == 1)
     await hasty.idle()
     assert await collect(hasty.engine.generate([request("c" * LONG_PROMPT, 3)])) == (
         "def",
@@ -120,10 +94,11 @@ async def test_who_gives_up_while_its_prompt_is_read_frees_its_blocks(hasty: Wat
     )
 
 
+@pytest.mark.slow
 async def test_who_dies_while_prompts_are_read_costs_nobody_an_answer(hasty: Watched) -> None:
-    asked = await held_while_reading(
-        hasty, lambda beginning: [request(beginning + letter * 600, 3) for letter in "bcd"]
-    )
+    with hasty.held():
+        asked = [hasty.engine.generate([request(letter * 600, 3)]) for letter in "bcd"]
     answers = asyncio.gather(*map(collect, asked))
+    await hasty.until_load(lambda load: load.running_requests == 3)
     hasty.kill()
     assert [text for text, _ in await answers] == ["cde", "def", "efg"]

@@ -29,7 +29,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"demo": ROOT / "models/demo", "random": random_model}
 
 
-@pytest.fixture(scope="module", params=["demo", "random"])
+@pytest.fixture(scope="module", params=["random", pytest.param("demo", marks=pytest.mark.slow)])
 async def subject(
     request: pytest.FixtureRequest, folders: dict[str, Path]
 ) -> AsyncIterator[Subject]:
@@ -91,9 +91,10 @@ async def test_a_prompt_that_takes_many_steps_has_all_of_its_scores(subject: Sub
 
     assert len(item.prompt) == len(prompt) - 1
     # Each takes the reference a run.
-    close(item.prompt[::40], subject.reference.scores(prompt, 3, step=40))
+    close(item.prompt[::100], subject.reference.scores(prompt, 3, step=100))
 
 
+@pytest.mark.slow
 async def test_prompts_whose_beginnings_are_evicted_have_all_of_their_scores() -> None:
     # While one is read piece by piece, nothing holds its blocks but the prefix cache.
     path = ROOT / "models/demo"
@@ -134,6 +135,7 @@ async def test_the_answer_and_what_is_told_of_it_are_the_same(
             assert len(item.alternatives) == (LENGTH if top else 0)
 
 
+@pytest.mark.slow
 async def test_an_engine_that_dies_meanwhile_changes_nothing(subject: Subject) -> None:
     prompt = tuple(range(900, 990))
     expected = subject.reference.answer(prompt, Sampling(), 40)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
-import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.client import supervisor
+from ovchat_server.engine.client.connection import EngineConnection
 from ovchat_server.engine.client.live_requests import MAX_DEATHS
 from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.engine.contract.generation import (
@@ -34,7 +34,44 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 
-ANY_LETTERS = '{"type":"structural_tag","format":{"type":"regex","pattern":"[a-z]{400}"}}'
+ANY_LETTERS = '{"type":"structural_tag","format":{"type":"regex","pattern":"[a-z]{100}"}}'
+
+# Seconds that no step and no start takes: the clock is put forward.
+TIMEOUT = 60.0
+Later = Callable[[float], None]
+Look = Callable[[], Coroutine[None, None, bool]]
+
+
+@pytest.fixture
+async def later(monkeypatch: pytest.MonkeyPatch) -> Later:
+    """Put the event loop's clock forward, for all that wait: less than a test may take."""
+    loop = asyncio.get_running_loop()
+    time, passed = loop.time, 0.0
+
+    def put_forward(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    monkeypatch.setattr(loop, "time", lambda: time() + passed)
+    return put_forward
+
+
+@pytest.fixture
+def look(later: Later, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """Let a quarter of the time pass in which a step must end; whether the engine hangs then."""
+    found: asyncio.Queue[bool] = asyncio.Queue()
+    hangs = EngineConnection.hangs
+
+    def noted(connection: EngineConnection[Any, Any, Any], seconds: float) -> bool:
+        found.put_nowait(hanging := hangs(connection, seconds))
+        return hanging
+
+    async def passed() -> bool:
+        later(TIMEOUT / 4)
+        return await found.get()
+
+    monkeypatch.setattr(EngineConnection, "hangs", noted)
+    return passed
 
 
 @contextlib.asynccontextmanager
@@ -48,26 +85,27 @@ async def engine(**changes: object) -> AsyncIterator[Watched]:
         await watched.engine.close()
 
 
-async def test_requests_go_on_where_their_engine_died(watched: Watched) -> None:
+async def test_requests_go_on_where_their_engine_died() -> None:
     starts = "abcdefgh"
-    streams = [watched.engine.generate([request(start, 600)]) for start in starts]
-    answers = [asyncio.create_task(collect(stream)) for stream in streams]
-    for count in (1, 2):
-        await watched.until_load(lambda load: load.running_requests == len(starts))
-        watched.kill()
-        await watched.until(ModelState.UNAVAILABLE)
-        await watched.until_reason("signal 9")
-        assert watched.engine.status.load is None
-        with pytest.raises(UnavailableError) as caught:
-            watched.engine.generate([request("a", 5)])
-        assert caught.value.retry_after == 1
-        await watched.until(ModelState.READY)
-        assert count
+    # There is room for all of them at once, however far they have come.
+    async with engine(kv_blocks=128) as watched:
+        streams = [watched.engine.generate([request(start, 400)]) for start in starts]
+        answers = [asyncio.create_task(collect(stream)) for stream in streams]
+        for _ in range(2):
+            await watched.until_load(lambda load: load.running_requests == len(starts))
+            watched.kill()
+            await watched.until(ModelState.UNAVAILABLE)
+            await watched.until_reason("signal 9")
+            assert watched.engine.status.load is None
+            with pytest.raises(UnavailableError) as caught:
+                watched.engine.generate([request("a", 5)])
+            assert caught.value.retry_after == 1
+            await watched.until(ModelState.READY)
 
-    assert await asyncio.gather(*answers) == [
-        (successor_text(start, 600), TokenFinish.LENGTH) for start in starts
-    ]
-    await watched.idle()
+        assert await asyncio.gather(*answers) == [
+            (successor_text(start, 400), TokenFinish.LENGTH) for start in starts
+        ]
+        await watched.idle()
 
 
 async def test_choices_searches_and_texts_that_were_read_go_on(watched: Watched) -> None:
@@ -99,6 +137,7 @@ async def test_a_grammar_is_followed_to_its_end_where_its_engine_died() -> None:
         assert [*first.tokens, *await tokens(disturbed)] == undisturbed
 
 
+@pytest.mark.slow
 async def test_two_that_follow_grammars_go_on_where_their_engine_died() -> None:
     async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
         sampled = [Sampling(temperature=1, seed=seed) for seed in (3, 4)]
@@ -116,73 +155,79 @@ async def test_two_that_follow_grammars_go_on_where_their_engine_died() -> None:
             assert await tokens(stream)
 
 
-async def test_an_engine_that_hangs_is_ended_and_its_requests_go_on() -> None:
-    async with engine(step_timeout=0.5) as watched:
+async def test_an_engine_that_hangs_is_ended_and_its_requests_go_on(look: Look) -> None:
+    async with engine(step_timeout=TIMEOUT) as watched:
         stream = watched.engine.generate([request("a", 300)])
         first = await anext(stream)
+        watched.stop()
+        # It owes an answer to this, whatever it had said of the other one.
+        asked = watched.engine.generate([request("b", 3)])
 
-        os.kill(watched.pid, signal.SIGSTOP)
+        while not await look():
+            pass
 
         rest, _ = await collect(stream)
         assert bytes(first.tokens).decode() + rest == successor_text("a", 300)
+        assert await collect(asked) == ("cde", TokenFinish.LENGTH)
 
 
-async def test_an_engine_that_hangs_is_found_however_many_ask_and_leave() -> None:
-    async with engine(step_timeout=1.0) as watched:
-        await anext(watched.engine.generate([request("a", 900)]))
-        os.kill(watched.pid, signal.SIGSTOP)
+async def test_an_engine_that_hangs_is_found_however_many_ask_and_leave(look: Look) -> None:
+    async with engine(step_timeout=TIMEOUT) as watched:
+        pid = watched.pid
+        watched.stop()
+        found = False
+        while not found:
+            with watched.engine.generate([request("b", 3)]):
+                found = await look()
 
-        while watched.engine.status.state is ModelState.READY:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0.1):
-                    await collect(watched.engine.generate([request("b", 3)]))
-
+        await watched.until(ModelState.UNAVAILABLE)
         await watched.until(ModelState.READY)
+        assert watched.pid != pid
         assert await collect(watched.engine.generate([request("c", 3)])) == (
             "def",
             TokenFinish.LENGTH,
         )
 
 
-async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_on() -> None:
-    async with engine() as watched:
+async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_on(
+    later: Later,
+) -> None:
+    async with engine(load_timeout=TIMEOUT) as watched:
         stream = watched.engine.generate([request("a", 900)])
         first = await anext(stream)
-        # For the start that hangs alone: others may take as long as a busy machine needs.
         supervisor = watched.engine.supervisor
-        patient, supervisor._spec = supervisor._spec, spec(load_timeout=0.5)
         watched.kill()
         await watched.until(ModelState.UNAVAILABLE)
         await watched.until(ModelState.LOADING)
         while not supervisor._connection:  # noqa: ASYNC110  it has no event
             await asyncio.sleep(0)
-        hanging = watched.pid
-        os.kill(hanging, signal.SIGSTOP)
+        watched.stop()
 
-        await watched.until_reason("not loaded in 0.5 seconds")
-        supervisor._spec = patient
+        later(TIMEOUT + 1)
+        await watched.until_reason(f"not loaded in {TIMEOUT:g} seconds")
 
         rest, _ = await collect(stream)
         assert rest == successor_text("a", 900)[len(first.tokens) :]
 
 
 async def test_what_waits_in_vain_is_not_counted_any_more(watched: Watched) -> None:
-    grammar = ANY_LETTERS.replace("400", "399")
+    grammar = ANY_LETTERS.replace("100", "99")
     for _ in range(2):
         with watched.engine.generate([request("a", 800, grammar=grammar)] * 20):
             await watched.until_load(lambda load: load.running_requests > 0)
     await watched.idle()
 
 
-async def test_an_engine_that_is_not_asked_anything_does_not_hang() -> None:
-    async with engine(step_timeout=0.05) as watched:
+async def test_an_engine_that_is_not_asked_anything_does_not_hang(look: Look) -> None:
+    async with engine(step_timeout=TIMEOUT) as watched:
         pid = watched.pid
-        client = watched.engine.supervisor._connection
-        assert client is not None
-        for _ in range(8):
-            assert not await client.disconnected(0.05)
-        assert watched.pid == pid
+        await collect(watched.engine.generate([request("a", 3)]))
+        await watched.idle()
+
+        assert not any([await look() for _ in range(8)])
+
         assert await collect(watched.engine.generate([request("a", 3)]))
+        assert watched.pid == pid
 
 
 async def test_who_makes_engines_die_fails_alone(
@@ -227,7 +272,8 @@ async def test_who_makes_engines_die_fails_alone(
 async def test_requests_whose_engine_never_comes_back_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "RESTART_TIMEOUT", 0.5)
+    monkeypatch.setattr(supervisor, "MAX_FAILED_STARTS", 2)
+    monkeypatch.setattr(supervisor, "RESTART_TIMEOUT", 0)
     model = tmp_path / "model"
     shutil.copytree(ROOT / "models/successor", model)
     async with engine(path=str(model)) as watched:
@@ -242,7 +288,13 @@ async def test_requests_whose_engine_never_comes_back_are_told(
             await collect(stream)
 
 
-async def test_requests_outlive_several_starts_that_come_to_nothing(tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_requests_outlive_several_starts_that_come_to_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "MAX_FAILED_STARTS", 2)
+    # However long a busy machine takes for them.
+    monkeypatch.setattr(supervisor, "RESTART_TIMEOUT", 1000)
     model, away = tmp_path / "model", tmp_path / "away"
     shutil.copytree(ROOT / "models/successor", model)
     async with engine(path=str(model)) as watched:
@@ -261,6 +313,7 @@ async def test_requests_outlive_several_starts_that_come_to_nothing(tmp_path: Pa
         assert finish is TokenFinish.LENGTH
 
 
+@pytest.mark.slow
 async def test_what_was_cancelled_while_the_engine_was_away_does_not_come_back(
     watched: Watched,
 ) -> None:
@@ -283,10 +336,10 @@ async def test_a_queue_that_is_full_refuses_at_once_and_says_when_to_come_back()
     async with engine(kv_blocks=8, max_queue=2) as watched:
         running = watched.engine.generate([large("a")])
         await anext(running)
-        waiting = [watched.engine.generate([large(start)]) for start in "bc"]
-
-        with pytest.raises(OverloadedError) as caught:
-            watched.engine.generate([large("d")])
+        with watched.held():
+            waiting = [watched.engine.generate([large(start)]) for start in "bc"]
+            with pytest.raises(OverloadedError) as caught:
+                watched.engine.generate([large("d")])
 
         assert caught.value.retry_after is not None
         assert 1 <= caught.value.retry_after <= 60
@@ -296,16 +349,16 @@ async def test_a_queue_that_is_full_refuses_at_once_and_says_when_to_come_back()
         assert await collect(watched.engine.generate([large("d")]))
 
 
+@pytest.mark.slow
 async def test_who_waits_too_long_is_told() -> None:
     async with engine(kv_blocks=8) as watched:
         with watched.engine.generate([large("a")]) as running:
             await anext(running)
-            os.kill(watched.pid, signal.SIGSTOP)
-            # From now on: on a busy machine the first one may have waited longer.
-            watched.engine.supervisor.live._queue._timeout = 0.3
-            with pytest.raises(OverloadedError, match=r"no place in 0\.3 s"):
-                await collect(watched.engine.generate([large("b")]))
-            os.kill(watched.pid, signal.SIGCONT)
+            with watched.held():
+                # From now on: on a busy machine the first one may have waited longer.
+                watched.engine.supervisor.live._queue._timeout = 0.3
+                with pytest.raises(OverloadedError, match=r"no place in 0\.3 s"):
+                    await collect(watched.engine.generate([large("b")]))
         await watched.idle()
 
 
@@ -317,14 +370,12 @@ async def test_clients_take_turns() -> None:
             await collect(generation)
             done.append(client)
 
-        # So that it sees all of them at once.
-        os.kill(watched.pid, signal.SIGSTOP)
         clients = ["greedy"] * 6 + ["modest"] * 2
-        asked = [
-            read(client, watched.engine.generate([large(start)], Caller(client)))
-            for client, start in zip(clients, "abcdefgh", strict=True)
-        ]
-        os.kill(watched.pid, signal.SIGCONT)
+        with watched.held():
+            asked = [
+                read(client, watched.engine.generate([large(start)], Caller(client)))
+                for client, start in zip(clients, "abcdefgh", strict=True)
+            ]
         await asyncio.gather(*asked)
 
     assert done[:4] == ["greedy", "modest", "greedy", "modest"]

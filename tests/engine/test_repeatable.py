@@ -9,9 +9,9 @@ import pytest
 
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
-from ovchat_server.tokenizer.huggingface import Tokenizer
-from tests.conftest import ROOT
+from tests.effort import scaled
 from tests.engine.conftest import Watched, spec
+from tests.engine.subject import END, TOKENIZER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,8 +21,7 @@ PROMPT = "<|im_start|>user\nRepeat: red 🎉 grün<|im_end|>\n<|im_start|>assist
 
 @pytest.fixture
 async def default() -> AsyncIterator[Watched]:
-    end = Tokenizer.load(ROOT / "models/demo").token("<|im_end|>")
-    watched = Watched(spec("models/demo", properties={}, end_tokens=(end,)))
+    watched = Watched(spec("models/demo", properties={}, end_tokens=(END,)))
     watched.engine.start()
     await watched.until(ModelState.READY)
     yield watched
@@ -30,7 +29,7 @@ async def default() -> AsyncIterator[Watched]:
 
 
 async def answers(watched: Watched, seed: int) -> list[tuple[int, ...]]:
-    prompt = tuple(Tokenizer.load(ROOT / "models/demo").encode(PROMPT))
+    prompt = tuple(TOKENIZER.encode(PROMPT))
     requests = [
         GenerationRequest(
             prompt,
@@ -50,7 +49,7 @@ async def answers(watched: Watched, seed: int) -> list[tuple[int, ...]]:
 async def test_the_choices_of_a_request_are_the_same_again(default: Watched) -> None:
     # What the first finds is cached for the others.
     await answers(default, 0)
-    for seed in range(8):
+    for seed in range(scaled(8)):
         first = await answers(default, seed)
         assert len(set(first)) > 1
         for _ in range(4):

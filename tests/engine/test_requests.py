@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -215,7 +214,7 @@ async def test_a_cancelled_search_frees_its_blocks(ending: Watched) -> None:
 
 
 async def test_one_sequence_of_several_can_be_given_up(ending: Watched) -> None:
-    requests = [request(prompt, 1500, ignore_eos=True) for prompt in "gms"]
+    requests = [request(prompt, 600, ignore_eos=True) for prompt in "gms"]
     texts = {0: "", 2: ""}
     with ending.engine.generate(requests) as generation:
         first = await anext(generation)
@@ -225,7 +224,7 @@ async def test_one_sequence_of_several_can_be_given_up(ending: Watched) -> None:
 
     for piece in pieces:
         texts[piece.index] += bytes(piece.tokens).decode()
-    assert texts == {0: successor_text("g", 1500), 2: successor_text("s", 1500)}
+    assert texts == {0: successor_text("g", 600), 2: successor_text("s", 600)}
     await ending.idle()
 
 
@@ -242,7 +241,7 @@ async def test_searches_and_samples_in_a_pool_far_too_small_all_end_right(
     ]
     mixed = [item for pair in zip(searches, samples, strict=True) for item in pair]
 
-    answers = await asyncio.gather(*(answer(watched, item) for item in mixed))
+    answers = await watched.together(*(answer(watched, item) for item in mixed))
 
     for item, sequences in zip(mixed, answers, strict=True):
         prompt = bytes(item.prompt).decode()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import re
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from ovchat_server.api.chat import Message, PromptEnding, Role, Tool
 from ovchat_server.api.models import ModelState
@@ -52,6 +53,7 @@ async def test_a_crowd_in_a_small_cache_says_what_each_says_alone() -> None:
     assert calls_in(alone[0]) == 1
 
 
+@pytest.mark.slow
 async def test_calls_follow_their_schema_wherever_their_sequence_loses_its_place() -> None:
     asked = [request(1.2, seed) for seed in range(CROWD)]
     async with small_cache(asked[0]) as watched:
@@ -100,7 +102,7 @@ async def crowded(
         prompt = one.prompt[: BLOCK - 4 * turn - 3]
         other = GenerationRequest(prompt, BLOCK, ignore_eos=True)
         together = [*[other] * OTHERS, one]
-        *_, last = await asyncio.gather(*(answer(watched, each) for each in together))
+        *_, last = await watched.together(*(answer(watched, each) for each in together))
         said.append(last)
     load = watched.engine.status.load
     assert load is not None

@@ -79,7 +79,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.fixture(scope="module", params=["demo", "random"])
+@pytest.fixture(scope="module", params=["random", pytest.param("demo", marks=pytest.mark.slow)])
 async def subject(request: pytest.FixtureRequest, folders: dict[str, Path]) -> AsyncIterator[Ruled]:
     watched = await started(folders[request.param])
     yield Ruled(watched, ReferenceModel(folders[request.param]))
@@ -119,14 +119,22 @@ SAMPLINGS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", SAMPLINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("allowed", "bias") else name
+        for name in SAMPLINGS
+    ],
+)
 async def test_the_likeliest_tokens_are_those_of_the_rules(subject: Ruled, name: str) -> None:
     samplings = [SAMPLINGS[name](subject.free(prompt)) for prompt in PROMPTS]
 
     await subject.check(samplings)
 
 
-@pytest.mark.parametrize("top", [0, 1, 5, 20])
+@pytest.mark.parametrize(
+    "top", [5, *(pytest.param(top, marks=pytest.mark.slow) for top in (0, 1, 20))]
+)
 @pytest.mark.parametrize("name", ["nothing", "bias", "all"])
 async def test_what_is_told_is_the_models_own_distribution(
     subject: Ruled, name: str, top: int
@@ -201,7 +209,7 @@ async def test_what_is_sampled_has_the_distribution_of_the_rules(subject: Ruled)
     assert ((counts - expected) ** 2 / expected).sum() < CRITICAL
 
 
-@pytest.mark.parametrize("name", ["negative", "positive"])
+@pytest.mark.parametrize("name", ["negative", pytest.param("positive", marks=pytest.mark.slow)])
 async def test_penalties_lower_what_was_said_whatever_the_sign(
     folders: dict[str, Path], name: str
 ) -> None:

@@ -25,7 +25,7 @@ BLOCK = 32
 
 
 # Tokens of a step: a prompt may take several.
-@pytest.fixture(scope="module", params=[256, 64])
+@pytest.fixture(scope="module", params=[64, pytest.param(256, marks=pytest.mark.slow)])
 async def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[Watched, ReferenceModel]]:
@@ -157,13 +157,13 @@ async def test_a_prompt_given_up_while_it_was_read_is_read_right_the_next_time(
 ) -> None:
     watched, reference = engine
     request = asked(words(400))
-    # Both answers are as long as the context lets them be, so that a busy machine sees them run.
+    # On a busy machine both may have come further: they are as long as the context lets them be.
     with watched.engine.generate([asked(words(5), 507)]) as stream:
         await anext(stream)
         with watched.engine.generate([asked(request.prompt, 112)]):
             await watched.until_load(lambda load: load.running_requests == 2)
             for _ in range(steps):
-                await anext(stream)
+                await anext(stream, None)
         [answer] = await collect_all(watched.engine.generate([request]))
 
     check(reference, request, answer)

@@ -17,7 +17,6 @@ def ends() -> tuple[socket.socket, Channel]:
     return ours, Channel(theirs)
 
 
-@pytest.mark.timeout(10)
 def test_waking_a_process_that_never_waits_does_not_hold_anybody_up(
     ends: tuple[socket.socket, Channel],
 ) -> None:
@@ -27,7 +26,6 @@ def test_waking_a_process_that_never_waits_does_not_hold_anybody_up(
     assert channel.receive(wait=True) == []
 
 
-@pytest.mark.timeout(10)
 def test_a_frame_ends_the_wait(ends: tuple[socket.socket, Channel]) -> None:
     ours, channel = ends
     frame = encode(sequence(1, 2, 3))

@@ -174,9 +174,8 @@ async def test_long_texts_take_no_thread_from_chats() -> None:
     assert isinstance(tokenizer, SlowTokenizer)
     running = [asyncio.create_task(slow.tokenize(request)) for _ in range(100)]
     try:
-        async with asyncio.timeout(10):
-            await asyncio.to_thread(tokenizer.began.wait)
-            await asyncio.to_thread(str)
+        await asyncio.to_thread(tokenizer.began.wait)
+        await asyncio.to_thread(str)
     finally:
         tokenizer.go_on.set()
     assert all(tokenized.count == 3 for tokenized in await asyncio.gather(*running))

@@ -122,7 +122,7 @@ def test_a_wrong_name_in_the_settings_ends_the_start_with_words_that_help(tmp_pa
     config = tmp_path / "ovchat.toml"
     config.write_text(f'[[models]]\nname = "demo"\npath = "{model}"\ntool_parser = "hermez"\n')
     command = [sys.executable, "-m", "ovchat_server", "serve", "--config", str(config)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     complaint = "Error: the model 'demo': there is no tool_parser 'hermez'; there are: auto, none, "
     assert complaint in ended.stderr
