@@ -73,11 +73,11 @@ RANDOM_TOOLS = 12
 FORMS = [(dialect, dialect.format) for dialect in TOOL_DIALECTS if dialect.format]
 
 # Calls in JSON and in channels: those in tags are tested by their arguments, all by unit tests.
-IN_GATE = ("hermes", "gpt_oss")
+IN_GATE = ("hermes", "hermes-0", "gpt_oss", "gpt_oss-0")
 
 
 def row(dialect: ToolDialect | CombinedDialect, form: CallFormat, name: str) -> Any:
-    marks = [] if name.partition("-")[0] in IN_GATE else [pytest.mark.slow]
+    marks = [] if name in IN_GATE else [pytest.mark.slow]
     return pytest.param(dialect, form, id=name, marks=marks)
 
 

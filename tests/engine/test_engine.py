@@ -42,6 +42,7 @@ async def test_tells_what_the_pool_allows_once_it_is_ready(watched: Watched) -> 
     assert status.load.used_kv_blocks == 0
 
 
+@pytest.mark.slow
 async def test_measures_a_pool_given_in_gibibytes() -> None:
     watched = Watched(spec(kv_blocks=None, kv_cache_gb=1))
     watched.engine.start()

@@ -36,6 +36,7 @@ def words(seed: int, length: int) -> tuple[int, ...]:
     return tuple(random.Random(seed).choices(range(300, 2000), k=length))
 
 
+@pytest.mark.slow
 async def test_an_answer_does_not_depend_on_how_its_prompt_was_read() -> None:
     prompts = [words(seed, length) for seed, length in enumerate((64, 65, 200, 333, 640, 700))]
     requests = [GenerationRequest(prompt, 12, ignore_eos=True) for prompt in prompts]

@@ -171,6 +171,7 @@ async def test_an_engine_that_hangs_is_ended_and_its_requests_go_on(look: Look) 
         assert await collect(asked) == ("cde", TokenFinish.LENGTH)
 
 
+@pytest.mark.slow
 async def test_an_engine_that_hangs_is_found_however_many_ask_and_leave(look: Look) -> None:
     async with engine(step_timeout=TIMEOUT) as watched:
         pid = watched.pid
@@ -189,6 +190,7 @@ async def test_an_engine_that_hangs_is_found_however_many_ask_and_leave(look: Lo
         )
 
 
+@pytest.mark.slow
 async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_on(
     later: Later,
 ) -> None:

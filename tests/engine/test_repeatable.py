@@ -46,6 +46,7 @@ async def answers(watched: Watched, seed: int) -> list[tuple[int, ...]]:
     return [tuple(tokens[index]) for index in range(3)]
 
 
+@pytest.mark.slow
 async def test_the_choices_of_a_request_are_the_same_again(default: Watched) -> None:
     # What the first finds is cached for the others.
     await answers(default, 0)

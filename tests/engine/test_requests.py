@@ -228,6 +228,7 @@ async def test_one_sequence_of_several_can_be_given_up(ending: Watched) -> None:
     await ending.idle()
 
 
+@pytest.mark.slow
 async def test_searches_and_samples_in_a_pool_far_too_small_all_end_right(
     watched: Watched,
 ) -> None:

@@ -42,6 +42,7 @@ BLOCK = 32
 ANSWER = 80
 
 
+@pytest.mark.slow
 async def test_a_crowd_in_a_small_cache_says_what_each_says_alone() -> None:
     asked = [request(0, 0)] * CROWD
     async with small_cache(asked[0]) as watched:

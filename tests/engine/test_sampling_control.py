@@ -209,7 +209,8 @@ async def test_what_is_sampled_has_the_distribution_of_the_rules(subject: Ruled)
     assert ((counts - expected) ** 2 / expected).sum() < CRITICAL
 
 
-@pytest.mark.parametrize("name", ["negative", pytest.param("positive", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["negative", "positive"])
 async def test_penalties_lower_what_was_said_whatever_the_sign(
     folders: dict[str, Path], name: str
 ) -> None:

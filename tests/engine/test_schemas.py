@@ -198,6 +198,7 @@ def checked(schema: Any) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema, format_checker=checker)
 
 
+@pytest.mark.slow
 def test_whatever_stands_together_holds_or_is_refused() -> None:
     compiler = load_compiler(str(ROOT / DEMO))
     outcomes = []

@@ -169,6 +169,7 @@ async def test_a_prompt_given_up_while_it_was_read_is_read_right_the_next_time(
     check(reference, request, answer)
 
 
+@pytest.mark.slow
 async def test_conversations_that_part_anywhere_at_once(
     engine: tuple[Watched, ReferenceModel],
 ) -> None:

@@ -235,6 +235,7 @@ async def test_verdicts_are_kept_good_and_bad() -> None:
     assert sandbox._starting is None
 
 
+@pytest.mark.slow
 async def test_those_who_wait_are_checked_when_a_bomb_killed_the_process() -> None:
     sandbox = GrammarSandbox(demo_spec())
     texts = [bomb("nested parentheses"), *(grammar("regex", f"a{n}") for n in range(4))]

@@ -168,6 +168,7 @@ async def test_what_outlives_the_drain_timeout_gets_a_clear_end(
             assert_unavailable(caught.value)
 
 
+@pytest.mark.slow
 async def test_a_watcher_of_health_does_not_hold_the_end_up(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
@@ -183,6 +184,7 @@ async def test_a_watcher_of_health_does_not_hold_the_end_up(
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
+@pytest.mark.slow
 async def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
@@ -195,6 +197,7 @@ async def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(
             stream.cancel()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patient")
 async def test_told_twice_it_ends_at_once(
     make_settings: Callable[..., Settings], successor: ModelSettings

@@ -128,6 +128,7 @@ async def test_a_chats_stream_joins_to_the_whole_answer(
     assert not last.choices
 
 
+@pytest.mark.slow
 @given(data=st.data())
 async def test_a_text_completions_stream_joins_to_the_whole_answer(
     client: Client, data: st.DataObject

@@ -191,6 +191,7 @@ async def test_a_bound_lets_pass_what_is_within_and_names_what_is_not(
     assert field in str(caught.value.details())
 
 
+@pytest.mark.slow
 async def test_more_calls_than_a_connection_may_have_wait_for_their_turn(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:

@@ -56,6 +56,7 @@ async def test_another_kind_is_served_beside_text_generation(
     assert "'echo', which is for echo, not for text-generation" in details
 
 
+@pytest.mark.slow
 async def test_models_come_and_go_while_the_server_serves(
     make_settings: Callable[..., Settings], echo: ModelSettings, successor: ModelSettings
 ) -> None:
@@ -84,6 +85,7 @@ async def test_models_come_and_go_while_the_server_serves(
         await built.engine.close()
 
 
+@pytest.mark.slow
 async def test_the_health_of_a_removed_model_is_unknown(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:

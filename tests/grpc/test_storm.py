@@ -56,10 +56,8 @@ async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client, request
     assert storm.outcomes["whole"] + storm.outcomes["cancelled"] == requests
 
 
-@pytest.mark.parametrize(
-    ("requests", "tokens", "times"),
-    [(30, 500, 2), pytest.param(200, 2000, 8, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("requests", "tokens", "times"), [(30, 500, 2), (200, 2000, 8)])
 async def test_a_storm_in_which_the_engine_dies_again_and_again(
     crowded: Client, requests: int, tokens: int, times: int
 ) -> None:

@@ -84,8 +84,9 @@ async def test_service_comes_whichever_child_is_signalled_as_it_starts(
         assert await stack.ends() == 0
 
 
-@others_slow("kind", "engine", "up", "envoy", "server")
-@others_slow("number", *SIGNALS)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["engine", "up", "envoy", "server"])
+@every_signal
 async def test_a_signal_at_the_start_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, kind: str
 ) -> None:
@@ -101,6 +102,7 @@ async def test_a_signal_at_the_start_leaves_nothing_behind(
             assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)
 
 
+@pytest.mark.slow
 async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nobody_else(
     tmp_path: Path,
 ) -> None:

@@ -216,6 +216,7 @@ async def test_both_doors_are_open_when_the_banner_comes(launch: Launcher) -> No
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["loads for rest", pytest.param("loads", marks=pytest.mark.slow)])
 async def test_the_banner_waits_for_the_model(launch: Launcher, mode: str) -> None:
     up = await launch(mode)
@@ -277,6 +278,7 @@ async def test_an_answer_under_way_is_finished_and_no_new_one_begun(launch: Laun
     assert code == 0
 
 
+@pytest.mark.slow
 async def test_a_kept_connection_is_closed_after_its_next_answer(launch: Launcher) -> None:
     up = await launch("stubborn")
     await up.ready()
@@ -326,6 +328,7 @@ async def test_children_share_the_parents_session_which_is_what_the_kernel_sched
     assert {os.getsid(pid) for pid in up.children().values()} == {os.getsid(up.process.pid)}
 
 
+@pytest.mark.slow
 async def test_a_second_signal_ends_at_once(launch: Launcher) -> None:
     up = await launch("stubborn parent", drain_timeout=300.0)
     await up.ready()
@@ -341,6 +344,7 @@ async def test_a_second_signal_ends_at_once(launch: Launcher) -> None:
     await gone(*children.values(), *grandchildren)
 
 
+@pytest.mark.slow
 async def test_a_server_that_does_not_end_is_killed_after_the_drain_timeout(
     launch: Launcher,
 ) -> None:
@@ -383,6 +387,7 @@ async def test_a_server_that_cannot_start_ends_everything_without_a_banner(
             await asyncio.open_connection(up.host, port)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dead", "name"), [("server", "the server"), ("envoy", "Envoy")])
 async def test_what_dies_is_started_again_on_the_same_ports(
     launch: Launcher, dead: str, name: str
@@ -404,6 +409,7 @@ async def test_what_dies_is_started_again_on_the_same_ports(
     await gone(*before.values(), *after.values())
 
 
+@pytest.mark.slow
 async def test_a_server_asked_to_end_is_started_again(launch: Launcher) -> None:
     up = await launch()
     await up.ready()

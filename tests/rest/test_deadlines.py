@@ -39,6 +39,7 @@ async def http(hasty: Stack) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [CHAT, "/v1/chat/completions", "/ovchat/v1/chat:create"])
 async def test_an_answer_that_takes_too_long_is_a_timeout(
     http: httpx.AsyncClient, path: str

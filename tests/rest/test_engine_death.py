@@ -81,6 +81,7 @@ async def test_a_stream_goes_on_where_the_engine_died(
     assert done == "data: [DONE]"
 
 
+@pytest.mark.slow
 async def test_a_whole_answer_is_no_other_where_the_engine_died(
     stack: Stack, http: httpx.AsyncClient
 ) -> None:

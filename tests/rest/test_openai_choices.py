@@ -50,6 +50,7 @@ def test_every_choice_is_another_and_a_seed_gives_them_again(sdk: openai.OpenAI)
     assert first.usage == again.usage
 
 
+@pytest.mark.slow
 def test_the_stream_helper_accumulates_every_choice(sdk: openai.OpenAI) -> None:
     whole = sdk.chat.completions.create(**SAMPLED)
 

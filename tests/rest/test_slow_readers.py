@@ -9,6 +9,8 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.rest.conftest import until_idle
 from tests.successor import successor_text
 
@@ -70,6 +72,7 @@ def resident(stack: Stack) -> int:
     return total
 
 
+@pytest.mark.slow
 async def test_slow_readers_beside_fast_ones(stack: Stack, http: httpx.AsyncClient) -> None:
     before = resident(stack)
     async with slow_readers(stack.rest_port) as readers:

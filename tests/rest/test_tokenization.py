@@ -124,6 +124,7 @@ async def test_a_model_is_required_and_must_be_served(http: httpx.AsyncClient, p
     assert (unknown.status_code, error_of(unknown)["code"]) == (404, "model_not_found")
 
 
+@pytest.mark.slow
 async def test_an_answer_of_many_megabytes_arrives_whole(http: httpx.AsyncClient) -> None:
     # Envoy takes a single message of the 8 MiB for too large.
     body = await tokenize(http, model="successor", prompt="x" * (4 << 20), return_token_strs=True)

@@ -40,6 +40,7 @@ WAYS: dict[str, Callable[[Clients], Conversation]] = {
     "grpc": lambda clients: Grpc(clients.stub, stream=False),
     "grpc, streamed": lambda clients: Grpc(clients.stub, stream=True),
 }
+IN_GATE = ("openai", "openai, streamed", "grpc, streamed")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,9 @@ def on_node(stack: Stack) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [way if way in IN_GATE else pytest.param(way, marks=pytest.mark.slow) for way in WAYS]
+)
 async def test_an_agent_comes_to_its_answer(clients: Clients, way: str, case: Case) -> None:
     case.check(await converse(WAYS[way](clients), case))
 

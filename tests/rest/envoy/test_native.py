@@ -92,6 +92,7 @@ async def test_a_deadline_ends_the_call_as_one(gate: Edge) -> None:
     assert set(codes) == {grpc.StatusCode.DEADLINE_EXCEEDED}
 
 
+@pytest.mark.slow
 async def test_a_deadline_cancels_what_the_server_began(gate: Edge) -> None:
     stub = rest_service_pb2_grpc.RestServiceStub(gate.channel)
     metadata = (("x-request-id", "deadline"),)
