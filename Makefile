@@ -27,7 +27,7 @@ run: setup ## Serve the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C en
 	@exec $(BIN)/ovchat up --model demo=models/demo --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
 
 # Of the random examples that test-all tries: see tests/effort.py.
-TEST_EFFORT := 0.3
+TEST_EFFORT := 0.1
 PYTEST := $(BIN)/python -m pytest
 COVERAGE := $(BIN)/coverage run -m pytest
 CLIENTS := tests/rest/node/node_modules/.installed tests/rest/instructor/.venv/.installed

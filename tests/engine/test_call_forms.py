@@ -73,7 +73,7 @@ RANDOM_TOOLS = 12
 FORMS = [(dialect, dialect.format) for dialect in TOOL_DIALECTS if dialect.format]
 
 # Calls in JSON and in channels: those in tags are tested by their arguments, all by unit tests.
-IN_GATE = ("hermes", "hermes-0", "gpt_oss", "gpt_oss-0")
+IN_GATE = ("hermes", "hermes-0", "gpt_oss-0")
 
 
 def row(dialect: ToolDialect | CombinedDialect, form: CallFormat, name: str) -> Any:

@@ -63,6 +63,7 @@ async def test_generates_until_the_most_tokens(watched: Watched) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_a_pool_far_too_small_mixes_nothing_up(watched: Watched) -> None:
     # 24 sequences that want 16 blocks each, of 64.
     prompts = [chr(ord("A") + number) for number in range(24)]

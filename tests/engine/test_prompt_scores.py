@@ -60,7 +60,9 @@ def close(told: Sequence[PromptScore], expected: Sequence[PromptScore]) -> None:
         same_alternatives(one.alternatives, other.alternatives)
 
 
-@pytest.mark.parametrize("top", [0, 1, 20])
+@pytest.mark.parametrize(
+    "top", [1, *(pytest.param(top, marks=pytest.mark.slow) for top in (0, 20))]
+)
 async def test_each_token_of_a_prompt_has_the_models_own_score(subject: Subject, top: int) -> None:
     said = await subject.ask(*(scored(prompt, top) for prompt in PROMPTS))
 

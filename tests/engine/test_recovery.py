@@ -108,6 +108,7 @@ async def test_requests_go_on_where_their_engine_died() -> None:
         await watched.idle()
 
 
+@pytest.mark.slow
 async def test_choices_searches_and_texts_that_were_read_go_on(watched: Watched) -> None:
     choices = [request("a", 300, sampling=Sampling(seed=seed)) for seed in range(3)]
     several = watched.engine.generate(choices)
@@ -122,6 +123,7 @@ async def test_choices_searches_and_texts_that_were_read_go_on(watched: Watched)
     assert found[0].text == successor_text("b", 300)
 
 
+@pytest.mark.slow
 async def test_a_grammar_is_followed_to_its_end_where_its_engine_died() -> None:
     async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
         asked = request("", 700, grammar=ANY_LETTERS, sampling=Sampling(temperature=1, seed=3))
@@ -212,6 +214,7 @@ async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_
         assert rest == successor_text("a", 900)[len(first.tokens) :]
 
 
+@pytest.mark.slow
 async def test_what_waits_in_vain_is_not_counted_any_more(watched: Watched) -> None:
     grammar = ANY_LETTERS.replace("100", "99")
     for _ in range(2):
@@ -271,6 +274,7 @@ async def test_who_makes_engines_die_fails_alone(
     await watched.idle()
 
 
+@pytest.mark.slow
 async def test_requests_whose_engine_never_comes_back_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -216,6 +216,7 @@ async def test_a_bomb_is_refused_while_a_stream_flows(
     assert await demo.engine.check_grammar(grammar("regex", f"after {name}")) == ""
 
 
+@pytest.mark.slow
 async def test_verdicts_are_kept_good_and_bad() -> None:
     sandbox = GrammarSandbox(demo_spec())
     good, bad = grammar("regex", "a"), grammar("regex", "(")
@@ -276,6 +277,7 @@ async def test_that_a_compile_takes_too_long_is_believed_for_a_minute_only() -> 
         await sandbox.close()
 
 
+@pytest.mark.slow
 async def test_a_grammar_that_nobody_waits_for_any_more_is_not_checked() -> None:
     sandbox = GrammarSandbox(demo_spec())
     asked, shared, after = (grammar("regex", text) for text in ("asked", "shared", "after"))

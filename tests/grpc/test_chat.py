@@ -169,7 +169,7 @@ async def test_thirty_two_streams_run_in_one_batch_and_none_sees_anothers_tokens
 
 async def test_a_stream_among_thirty_two_equals_itself_alone(client: Client) -> None:
     requests = [
-        ask(f"Count to {60 + number}", temperature=0, max_tokens=60) for number in range(32)
+        ask(f"Count to {60 + number}", temperature=0, max_tokens=40) for number in range(32)
     ]
     alone = [joined(await stream(client, request)) for request in requests]
 

@@ -41,7 +41,7 @@ async def storm_of(client: Client) -> Storm:
     return Storm(client.channel, (await client.model("successor")).context_length)
 
 
-@pytest.mark.parametrize("requests", [60, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("requests", [40, pytest.param(200, marks=pytest.mark.slow)])
 async def test_a_storm_in_a_cache_that_is_far_too_small(crowded: Client, requests: int) -> None:
     storm = await storm_of(crowded)
 

@@ -58,6 +58,7 @@ async def test_what_a_full_queue_refuses_may_come_back(
         assert 1 <= int(error.response.headers["retry-after"]) <= 60
 
 
+@pytest.mark.slow
 async def test_the_sdk_comes_back_by_itself(narrow: Stack) -> None:
     async with openai.AsyncOpenAI(
         base_url=f"{narrow.url}/v1", api_key="unused", max_retries=20

@@ -40,7 +40,7 @@ WAYS: dict[str, Callable[[Clients], Conversation]] = {
     "grpc": lambda clients: Grpc(clients.stub, stream=False),
     "grpc, streamed": lambda clients: Grpc(clients.stub, stream=True),
 }
-IN_GATE = ("openai", "openai, streamed", "grpc, streamed")
+IN_GATE = ("openai, streamed", "grpc, streamed")
 
 
 @pytest.fixture(scope="module")

@@ -131,6 +131,7 @@ async def test_headers_that_stop_arriving_time_out(tmp_path: Path) -> None:
         assert body_of(answer)["code"] == "timeout"
 
 
+@pytest.mark.slow
 async def test_a_server_silent_for_too_long_times_out(tmp_path: Path) -> None:
     def impatient(config: dict[str, Any]) -> None:
         # Longer than the first event may take.
