@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from tests.rest.conftest import Stack
 
+TOKENS = 2000
 LONG = {
     "model": "successor",
     "messages": [{"role": "user", "content": "a"}],
-    "max_tokens": 2000,
+    "max_tokens": TOKENS,
     "temperature": 0,
 }
 
@@ -77,9 +78,7 @@ async def test_a_stream_goes_on_where_the_engine_died(
         *rest, done = [line async for line in lines if line]
     chunks = [json.loads(line.removeprefix("data: ")) for line in [*said, *rest] if line]
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
-    assert "".join(delta.get("content") or "" for delta in deltas) == successor_text(
-        "a", LONG["max_tokens"]
-    )
+    assert "".join(delta.get("content") or "" for delta in deltas) == successor_text("a", TOKENS)
     assert done == "data: [DONE]"
 
 
@@ -100,4 +99,4 @@ async def test_a_whole_answer_is_no_other_where_the_engine_died(
     answered = [response.json() for response in responses if response.status_code == 200]
     assert {response.status_code for response in responses} <= {200, 503}
     texts = {answer["choices"][0]["message"]["content"] for answer in answered}
-    assert texts == {successor_text("a", LONG["max_tokens"])}
+    assert texts == {successor_text("a", TOKENS)}
