@@ -61,7 +61,7 @@ test: setup ## Run the gate, in minutes; [PYTEST_ARGS=...] runs the tests that i
 endif
 
 # What fails in one part does not keep the others from running.
-test-all: setup $(CLIENTS) ## Run all tests, with more examples, and tell the coverage: an hour or so.
+test-all: setup $(CLIENTS) ## Run all tests, with more examples, and tell the coverage: half an hour or more.
 	rm -rf .cache/coverage
 	@failed=0; set -x; \
 	$(COVERAGE) -v -m speed || failed=1; \

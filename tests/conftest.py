@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.
             holder, name = item, "obj"
         if inspect.iscoroutinefunction(test := getattr(holder, name)):
             setattr(holder, name, bounded(test, seconds))
-            item.add_marker(pytest.mark.timeout(0))
+            item.add_marker(pytest.mark.timeout(0), append=False)
 
 
 def bounded(

@@ -189,10 +189,18 @@ async def collect(generation: Generation) -> tuple[str, TokenFinish | None]:
     return sequence.text, sequence.finish
 
 
+@contextlib.asynccontextmanager
+async def engine(**changes: object) -> AsyncIterator[Watched]:
+    watched = Watched(spec(**changes))  # type: ignore[arg-type]
+    watched.engine.start()
+    try:
+        await watched.until(ModelState.READY)
+        yield watched
+    finally:
+        await watched.engine.close()
+
+
 @pytest.fixture
 async def watched() -> AsyncIterator[Watched]:
-    watched = Watched(spec())
-    watched.engine.start()
-    await watched.until(ModelState.READY)
-    yield watched
-    await watched.engine.close()
+    async with engine() as watched:
+        yield watched

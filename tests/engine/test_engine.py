@@ -11,7 +11,7 @@ import pytest
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.contract.generation import TokenFinish
-from tests.engine.conftest import Watched, collect, request, spec
+from tests.engine.conftest import Watched, collect, engine, request, spec
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 async def watched() -> AsyncIterator[Watched]:
     """One for all that leave it as it was."""
-    watched = Watched(spec())
-    watched.engine.start()
-    await watched.until(ModelState.READY)
-    yield watched
-    await watched.engine.close()
+    async with engine() as watched:
+        yield watched
 
 
 def descriptors() -> int:

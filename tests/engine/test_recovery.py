@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
@@ -23,11 +22,10 @@ from ovchat_server.engine.contract.generation import (
     TokenFinish,
 )
 from tests.conftest import ROOT
-from tests.engine.conftest import Watched, collect, collect_all, request, spec
+from tests.engine.conftest import Watched, collect, collect_all, engine, request
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from ovchat_server.engine.contract.generation import Generation
@@ -72,17 +70,6 @@ def look(later: Later, monkeypatch: pytest.MonkeyPatch) -> Look:
 
     monkeypatch.setattr(EngineConnection, "hangs", noted)
     return passed
-
-
-@contextlib.asynccontextmanager
-async def engine(**changes: object) -> AsyncIterator[Watched]:
-    watched = Watched(spec(**changes))  # type: ignore[arg-type]
-    watched.engine.start()
-    try:
-        await watched.until(ModelState.READY)
-        yield watched
-    finally:
-        await watched.engine.close()
 
 
 async def test_requests_go_on_where_their_engine_died() -> None:
