@@ -126,6 +126,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         limits=DEFAULT_LIMITS,
         strict_parameters=False,
         api_keys=(),
+        cache_dir=ROOT / ".cache/tests",
         log_level="info",
     )
     return dataclasses.replace(settings, **changes)
