@@ -25,7 +25,7 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
             file.
         weights: What the weights of a GGUF file are kept in; None: "int8".
         tool_parser: How the model writes tool calls: a parser's name, "none", or "auto", which
-            sees it in the chat template.
+            sees it in the chat template, and describes tools to a model whose template knows none.
         reasoning_parser: How it writes reasoning: the same.
         constrain_tool_calls: Hold the calls that it makes of its own accord to the tools'
             schemas. Those that the caller forces are held to them anyway.
