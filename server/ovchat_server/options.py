@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -214,7 +215,13 @@ def cache_option() -> Callable[[F], F]:
 
 def _cache_dir() -> Path:
     """Return where programs of this user keep what can be made again (XDG)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ovchat"
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "ovchat"
+    try:
+        return Path.home() / ".cache/ovchat"
+    except RuntimeError:
+        # A container may run as a user that nobody knows.
+        return Path(tempfile.gettempdir()) / "ovchat"
 
 
 def _option(flag: str, **attributes: Any) -> Callable[[F], F]:  # noqa: ANN401  click's own
