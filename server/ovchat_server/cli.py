@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from setproctitle import setproctitle
 
-from ovchat_server.options import arguments_of, settings_from, with_options
+from ovchat_server.conversion.errors import ConversionError
+from ovchat_server.conversion.weight_form import WeightForm
+from ovchat_server.gguf_models import with_folders
+from ovchat_server.launch.child import Program
+from ovchat_server.options import arguments_of, cache_option, settings_from, with_options
 from ovchat_server.telemetry.logs import configure_logs
+
+if TYPE_CHECKING:
+    from ovchat_server.settings import Settings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -28,6 +37,7 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     _end_on_ctrl_c()
     configure_logs(settings.log_level)
     setproctitle("ovchat up")
+    settings = _with_folders(settings)
     # Only what a command needs is loaded: an engine's libraries take a while.
     from ovchat_server.launch.up import run_up  # noqa: PLC0415
 
@@ -43,12 +53,57 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     _end_on_ctrl_c()
     configure_logs(settings.log_level)
     setproctitle("ovchat server")
+    settings = _with_folders(settings)
     from ovchat_server.app import StartError, serve  # noqa: PLC0415
     from ovchat_server.serving.model_folder import ModelFilesError  # noqa: PLC0415
 
     try:
         asyncio.run(serve(settings))
     except (StartError, ModelFilesError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--weights",
+    type=click.Choice(list(WeightForm), case_sensitive=False),
+    default=WeightForm.INT8,
+    show_default=True,
+    help="What to keep the weights in: 8 bits, or the file's own form.",
+)
+@cache_option()
+def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:
+    """Convert a GGUF file, as the other commands do, and print the folder that it became."""
+    _end_on_ctrl_c()
+    setproctitle("ovchat convert")
+    from ovchat_server.conversion.command import convert_file  # noqa: PLC0415
+
+    try:
+        click.echo(convert_file(file, weights, cache_dir))
+    except ConversionError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _with_folders(settings: Settings) -> Settings:
+    """Return settings without GGUF files, which are converted where they are not yet.
+
+    In a process of its own: it takes the memory of all weights, and the engine's libraries.
+    """
+
+    def converted(file: Path, form: WeightForm) -> Path:
+        command = [sys.executable, "-m", "ovchat_server", "convert", str(file)]
+        options = [f"--weights={form}", f"--cache-dir={settings.cache_dir}"]
+        program = Program([*command, *options])
+        ended = subprocess.run(program.tied(), stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+        if ended.returncode:
+            # It has said why.
+            sys.exit(1)
+        return Path(ended.stdout.strip())
+
+    try:
+        return with_folders(settings, converted)
+    except ConversionError as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -8,6 +8,8 @@ of the file of the same name.
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -121,7 +123,7 @@ def _options() -> list[Callable[[F], F]]:
             type=_NamedPath(),
             multiple=True,
             metavar="NAME=PATH",
-            help="Serve the model in folder PATH as NAME. Repeatable.",
+            help="Serve the model in PATH as NAME: a folder, or a GGUF file. Repeatable.",
         ),
         _option(
             "--host", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all networks."
@@ -191,6 +193,7 @@ def _options() -> list[Callable[[F], F]]:
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="File with an API key a line: callers need one. By default none is needed.",
         ),
+        cache_option(),
         _option(
             "--log-level",
             type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
@@ -198,6 +201,27 @@ def _options() -> list[Callable[[F], F]]:
             help="Lowest level to log.",
         ),
     ]
+
+
+def cache_option() -> Callable[[F], F]:
+    """Return the option that says where GGUF files are converted to."""
+    return _option(
+        "--cache-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=_cache_dir,
+        help="Where GGUF files are converted to, once; by default in the user's cache.",
+    )
+
+
+def _cache_dir() -> Path:
+    """Return where programs of this user keep what can be made again (XDG)."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "ovchat"
+    try:
+        return Path.home() / ".cache/ovchat"
+    except RuntimeError:
+        # A container may run as a user that nobody knows.
+        return Path(tempfile.gettempdir()) / "ovchat"
 
 
 def _option(flag: str, **attributes: Any) -> Callable[[F], F]:  # noqa: ANN401  click's own

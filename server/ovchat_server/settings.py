@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003  msgspec reads the annotation
 from typing import TYPE_CHECKING
 
+from ovchat_server.conversion.weight_form import WeightForm  # noqa: TC001  as above
 from ovchat_server.engine.contract.generation_spec import GenerationOptions
 
 if TYPE_CHECKING:
@@ -20,9 +21,11 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
 
     Attributes:
         name: The id callers ask for.
-        path: Its folder in OpenVINO's format; in a config file relative to that file.
+        path: Its folder in OpenVINO's format, or a GGUF file; in a config file relative to that
+            file.
+        weights: What the weights of a GGUF file are kept in; None: "int8".
         tool_parser: How the model writes tool calls: a parser's name, "none", or "auto", which
-            sees it in the chat template.
+            sees it in the chat template, and describes tools to a model whose template knows none.
         reasoning_parser: How it writes reasoning: the same.
         constrain_tool_calls: Hold the calls that it makes of its own accord to the tools'
             schemas. Those that the caller forces are held to them anyway.
@@ -30,6 +33,7 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
 
     name: str
     path: Path
+    weights: WeightForm | None = None
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
     constrain_tool_calls: bool = True
@@ -62,6 +66,7 @@ class Settings:
         limits: How much a request may hold: the file's [limits] table.
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
         api_keys: Of those who may call; none: everybody may.
+        cache_dir: Where GGUF files are converted to.
         log_level: Python's name of the lowest level that is logged.
     """
 
@@ -81,6 +86,7 @@ class Settings:
     limits: Limits
     strict_parameters: bool
     api_keys: tuple[str, ...]
+    cache_dir: Path
     log_level: str
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import openai
 import pytest
 
+from tests.conftest import ROOT
 from tests.json_schemas import validate
 from tests.rest.conftest import running_stack
 from tests.rest.questions import HELLO, PARIS, WEATHER
@@ -36,7 +38,9 @@ NAMED = {"type": "function", "function": {"name": "get_weather"}}
 
 pytestmark = pytest.mark.slow
 
-every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+# The demo model, too, with a template that knows no tools: they are described to it.
+DESCRIBED = "described"
+every_dialect = pytest.mark.parametrize("dialect", [*DIALECTS, DESCRIBED])
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +56,13 @@ def others(
         )
         for dialect in DIALECTS
     ]
+    directory = tmp_path_factory.mktemp("dialects")
+    path = directory / DESCRIBED
+    shutil.copytree(demo.path, path)
+    shutil.copy(ROOT / "tests/data/templates/chatml.jinja", path / "chat_template.jinja")
+    models.append(msgspec.structs.replace(demo, name=DESCRIBED, path=path))
     with (
-        running_stack(tmp_path_factory.mktemp("dialects"), *models) as stack,
+        running_stack(directory, *models) as stack,
         openai.OpenAI(base_url=f"{stack.url}/v1", api_key="unused", max_retries=0) as client,
     ):
         yield client

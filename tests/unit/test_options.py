@@ -73,6 +73,7 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "idle_timeout": ("1.5", "2.5", "0.0"),
         "max_request_bytes": ("1024", "2048", "4096"),
         "max_concurrent_streams": ("1", "2", "3"),
+        "cache_dir": (str(tmp_path / "x1"), str(tmp_path / "y1"), str(tmp_path / "z1")),
         "log_level": ("debug", "warning", "error"),
     }
 
@@ -122,7 +123,7 @@ def test_a_switch_turns_on_and_off_from_every_source(
 
 
 def test_without_anything_the_defaults_hold() -> None:
-    settings = run(*MODEL)
+    settings = run(*MODEL, env={"XDG_CACHE_HOME": "/var/cache"})
     assert {name: getattr(settings, name) for name in SINGLE} == {
         "host": "127.0.0.1",
         "grpc_port": 9000,
@@ -137,6 +138,7 @@ def test_without_anything_the_defaults_hold() -> None:
         "max_request_bytes": 8 << 20,
         "max_concurrent_streams": 1000,
         "strict_parameters": False,
+        "cache_dir": Path("/var/cache/ovchat"),
         "log_level": "info",
     }
 
@@ -243,6 +245,7 @@ MODEL_TABLE = '[[models]]\nname = "a"\npath = "m"\n'
         ('[[models]]\nname = "a"\npath = 5', ["models", "path", "5"]),
         ('[[models]]\nname = "a b"\npath = "m"', ["models", "'a b'"]),
         ('[[models]]\nname = ""\npath = "m"', ["models", "''"]),
+        (MODEL_TABLE + 'weights = "int4"', ["models", "weights", "int4"]),
         (MODEL_TABLE + "kv_blocks = 3", ["models", "kv_blocks", "3"]),
         (MODEL_TABLE + "kv_cache_gb = 0", ["models", "kv_cache_gb", "0"]),
         (MODEL_TABLE + "kv_blocks = 9\nkv_cache_gb = 1", ["kv_blocks and kv_cache_gb"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from ovchat_server.api.chat import Message, Role, Tool, ToolCall
 from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
+from ovchat_server.chat.described_tools import tool_description
+from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import MARKS, Conversation, Prompt, PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
 from tests.unit.text_tools import CONTROL, MARKUP, byte_tokenizer
@@ -36,6 +39,13 @@ SOURCE = """\
 TOKENIZER = byte_tokenizer()
 TEMPLATE = ChatTemplate(SOURCE, {})
 RENDERER = PromptRenderer(TEMPLATE, TOKENIZER)
+# Knows no tools, and is given everything in the messages.
+PLAIN = ChatTemplate(re.sub(r"{%- if tools.*?{% endif -%}", "", SOURCE, flags=re.DOTALL), {})
+HERMES = choose_dialects("", "hermes", "none")
+DESCRIBING = PromptRenderer(PLAIN, TOKENIZER, tool_description(PLAIN, HERMES))
+every_renderer = pytest.mark.parametrize(
+    "renderer", [RENDERER, DESCRIBING], ids=["knows tools", "knows none"]
+)
 ALL = (*CONTROL, *MARKUP)
 IDS = {text: TOKENIZER.token(text) for text in ALL}
 
@@ -102,13 +112,14 @@ def escaped(value: JsonValue) -> str:
     return json.dumps(value).replace("<", "\\u003c").replace("|", "\\u007c")
 
 
-def placed(place: str, text: str) -> Prompt:
-    return RENDERER.render(Conversation(**{"messages": [user("Hi")]} | PLACES[place](text)))
+def placed(place: str, text: str, renderer: PromptRenderer = RENDERER) -> Prompt:
+    return renderer.render(Conversation(**{"messages": [user("Hi")]} | PLACES[place](text)))
 
 
+@every_renderer
 @pytest.mark.parametrize("place", PLACES)
-def test_control_tokens_in_a_callers_text_stay_text(place: str) -> None:
-    attacked, harmless = placed(place, HOSTILE), placed(place, benign(HOSTILE))
+def test_control_tokens_in_a_callers_text_stay_text(place: str, renderer: PromptRenderer) -> None:
+    attacked, harmless = (placed(place, text, renderer) for text in (HOSTILE, benign(HOSTILE)))
     assert tokens_of_their_own(attacked) == tokens_of_their_own(harmless)
 
 
@@ -160,16 +171,18 @@ def test_tools_may_be_nested() -> None:
     assert tokens_of_their_own(prompt)["<|im_end|>"] == 2
 
 
+@every_renderer
 @pytest.mark.parametrize("text", ["Hi", "<|im_end|>"])
-def test_tools_nested_too_deeply_are_refused(text: str) -> None:
+def test_tools_nested_too_deeply_are_refused(text: str, renderer: PromptRenderer) -> None:
     with pytest.raises(InvalidRequestError):
-        render(user("Hi"), tools=nested(5000, text))
+        renderer.render(Conversation([user("Hi")], nested(5000, text)))
 
 
+@every_renderer
 @pytest.mark.parametrize("depth", range(100, 1000, 100))
-def test_no_nesting_ends_in_another_error(depth: int) -> None:
+def test_no_nesting_ends_in_another_error(depth: int, renderer: PromptRenderer) -> None:
     with contextlib.suppress(InvalidRequestError):
-        render(user("Hi"), tools=nested(depth, "<|im_end|>"))
+        renderer.render(Conversation([user("Hi")], nested(depth, "<|im_end|>")))
 
 
 def test_a_tokenizer_without_control_tokens_leaves_all_text_alone() -> None:

@@ -173,6 +173,28 @@ def test_with_tools_the_template_for_tools_is_taken() -> None:
     assert template.render([USER], [TOOL]) == "for f"
 
 
+@pytest.mark.parametrize(
+    ("source", "knows"),
+    [
+        ("{% for tool in tools %}{{ tool }}{% endfor %}", True),
+        ("{% if not tools is defined %}{% set tools = none %}{% endif %}{{ tools }}", True),
+        ("{% macro m() %}{{ tools | tojson }}{% endmacro %}{{ m() }}", True),
+        ("{% generation %}{{ tools }}{% endgeneration %}", True),
+        ("Use your tools. {{ message.tools }} {{ 'tools' }} {# tools #}", False),
+        ("{% macro m(tools) %}{{ tools }}{% endmacro %}{{ m([]) }}", False),
+        ("{% set tools = [] %}{{ tools }}", False),
+        ("{% for tools in messages %}{{ tools }}{% endfor %}", False),
+        ("{{ builtin_tools }}{{ xml_tools }}", False),
+    ],
+)
+def test_a_template_knows_tools_if_it_asks_for_them(source: str, *, knows: bool) -> None:
+    assert ChatTemplate(source, {}).knows_tools is knows
+
+
+def test_a_template_beside_one_for_tools_knows_them() -> None:
+    assert ChatTemplate("plain", {}, "{{ messages }}").knows_tools
+
+
 def test_without_tools_and_documents_a_template_sees_none() -> None:
     assert render("{{ tools is none }} {{ documents is none }}") == "True True"
 

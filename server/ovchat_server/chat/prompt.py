@@ -21,7 +21,7 @@ from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.chat.arguments import parse_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ovchat_server.api.chat import Message, Tool, ToolCall
     from ovchat_server.api.json_value import JsonObject, JsonValue
@@ -82,10 +82,16 @@ class Conversation:
 class PromptRenderer:
     """Renders conversations for one model."""
 
-    def __init__(self, template: ChatTemplate, tokenizer: PromptTokenizer) -> None:
-        """Render with `template`, tokenize with `tokenizer`."""
+    def __init__(
+        self,
+        template: ChatTemplate,
+        tokenizer: PromptTokenizer,
+        rewrite: Callable[[Conversation], Conversation] | None = None,
+    ) -> None:
+        """Render with `template`, which gets what `rewrite` returns; tokenize with `tokenizer`."""
         self._template = template
         self._tokenizer = tokenizer
+        self._rewrite = rewrite
         control = set(tokenizer.control_tokens)
         self._control = _pattern(control)
         self._all = _pattern(control | set(tokenizer.markup_tokens))
@@ -136,6 +142,8 @@ class PromptRenderer:
         return self._apply_template(disarmed).split(mark)
 
     def _apply_template(self, conversation: Conversation) -> str:
+        if self._rewrite is not None:
+            conversation = self._rewrite(conversation)
         return self._template.render(
             conversation.messages,
             conversation.tools,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import jinja2
+from jinja2 import meta
 
 from ovchat_server.api.chat import PromptEnding, Role
 from ovchat_server.api.errors import InvalidRequestError
@@ -50,6 +51,8 @@ class ChatTemplate:
         self.end_token = special_tokens.get("eos_token")
         # Of both, because either may show how the model writes calls and reasoning.
         self.source = source + (tool_source or "")
+        # Otherwise a model reads of its tools only what the messages say.
+        self.knows_tools = tool_source is not None or self._template.knows_tools
 
     def render(
         self,
@@ -79,7 +82,7 @@ class ChatTemplate:
             **self._special_tokens,
             **(arguments or {}),
             "messages": conversation,
-            "tools": [_tool(tool) for tool in tools] or None,
+            "tools": [tool_fields(tool) for tool in tools] or None,
             "documents": list(documents) or None,
             "add_generation_prompt": ending is PromptEnding.ASSISTANT_TURN,
         }
@@ -106,6 +109,7 @@ def load_chat_template(directory: Path) -> ChatTemplate:
 class _Template:
     compiled: jinja2.Template
     knows_developer: bool
+    knows_tools: bool
 
     def render(self, variables: Mapping[str, object]) -> str:
         try:
@@ -121,12 +125,15 @@ class _Template:
 
 def _compile(source: str) -> _Template:
     try:
-        compiled = sandbox().from_string(source)
+        environment = sandbox()
+        compiled = environment.from_string(source)
+        variables = meta.find_undeclared_variables(environment.parse(source))
     # Jinja leaves it to Python to complain of a `break` outside a loop.
     except (jinja2.TemplateError, SyntaxError) as error:
         raise ChatTemplateError(f"the chat template does not compile: {error}") from error
     # As a word of its prose it says nothing about roles.
-    return _Template(compiled, re.search(r"""(["'])developer\1""", source) is not None)
+    knows_developer = re.search(r"""(["'])developer\1""", source) is not None
+    return _Template(compiled, knows_developer, knows_tools="tools" in variables)
 
 
 def _cut(text: str, final: str) -> str:
@@ -157,7 +164,7 @@ def _message(message: Message, template: _Template) -> JsonObject:
     if message.name is not None:
         fields["name"] = message.name
     if message.tool_calls:
-        fields["tool_calls"] = [_call(call) for call in message.tool_calls]
+        fields["tool_calls"] = [call_fields(call) for call in message.tool_calls]
     if message.tool_call_id is not None:
         fields["tool_call_id"] = message.tool_call_id
     if message.reasoning_content is None:
@@ -167,7 +174,8 @@ def _message(message: Message, template: _Template) -> JsonObject:
     return {"thinking": reasoning, **fields, "reasoning_content": reasoning}
 
 
-def _tool(tool: Tool) -> JsonObject:
+def tool_fields(tool: Tool) -> JsonObject:
+    """Return a tool as templates get it."""
     function: JsonObject = {
         "name": tool.name,
         "description": tool.description,
@@ -178,7 +186,8 @@ def _tool(tool: Tool) -> JsonObject:
     return {"type": "function", "function": given}
 
 
-def _call(call: ToolCall) -> JsonObject:
+def call_fields(call: ToolCall) -> JsonObject:
+    """Return a call as templates get it."""
     # Templates iterate over the arguments, so they get an object where there is one.
     arguments = parse_arguments(call.arguments)
     function: JsonObject = {

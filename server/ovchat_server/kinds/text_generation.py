@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ovchat_server.chat.described_tools import tool_description
 from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.client.generation_engine import SupervisedGeneration
@@ -36,13 +37,15 @@ class TextGeneration:
         files = read_model_files(settings.path)
         spec = generation_spec(settings, files, host.processors)
         engine = SupervisedGeneration(spec, host.on_change)
+        dialects = _dialects(settings, files)
+        rewrite = tool_description(files.template, dialects)
         model = TextModel(
             id=settings.name,
             fingerprint=_fingerprint(settings, files),
             files=files,
-            renderer=PromptRenderer(files.template, files.tokenizer),
+            renderer=PromptRenderer(files.template, files.tokenizer, rewrite),
             engine=engine,
-            dialects=_dialects(settings, files),
+            dialects=dialects,
             constrains_calls=settings.constrain_tool_calls,
         )
         return BuiltModel(model, engine)
@@ -66,7 +69,10 @@ def generation_spec(
 def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
     try:
         return choose_dialects(
-            files.template.source, settings.tool_parser, settings.reasoning_parser
+            files.template.source,
+            settings.tool_parser,
+            settings.reasoning_parser,
+            knows_tools=files.template.knows_tools,
         )
     except UnknownParserError as error:
         raise ModelSettingsError(f"the model {settings.name!r}: {error}") from error

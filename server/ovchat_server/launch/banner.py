@@ -12,8 +12,10 @@ def banner(host: str, *, rest_port: int, grpc_port: int, model: str) -> str:
     rest = f"http://{authority(host, rest_port)}"
     target = authority(host, grpc_port)
     name = json.dumps(model)
-    chat = f'"model": {name}, "messages": [{{"role": "user", "content": "Hello!"}}]'
-    turn = '{"role": "ROLE_USER", "content": [{"text": "Hello!"}]}'
+    question = "What is the capital of France?"
+    message = f'{{"role": "user", "content": "{question}"}}'
+    chat = f'"model": {name}, "messages": [{message}], "temperature": 0'
+    turn = f'{{"role": "ROLE_USER", "content": [{{"text": "{question}"}}]}}'
     typed = f'"model": {name}, "messages": [{turn}]'
     return f"""\
 ovchat is ready.  REST {rest}/v3   gRPC {target} (also on the REST port)
@@ -30,7 +32,7 @@ ovchat is ready.  REST {rest}/v3   gRPC {target} (also on the REST port)
     from openai import OpenAI
     client = OpenAI(base_url="{rest}/v3", api_key="unused")
     answer = client.chat.completions.create(
-        model={name}, messages=[{{"role": "user", "content": "Hello!"}}]
+        model={name}, messages=[{message}], temperature=0
     )
 
   gRPC, by reflection:

@@ -16,14 +16,21 @@ from ovchat_server.chat.dialects.registry import (
     UnknownParserError,
     choose_dialects,
 )
+from ovchat_server.chat.template import ChatTemplate
 from tests.unit.dialects.reading import Read, joined
 
 TEMPLATES = {
-    "chatml": (None, None),
+    # These know no tools, which are described in Hermes's form.
+    "chatml": ("hermes", None),
+    "gemma-2": ("hermes", None),
+    "gemma-3": ("hermes", None),
+    "mistral-large-2411": ("hermes", None),
+    "phi-3.5": ("hermes", None),
+    "phi-4": ("hermes", None),
+    "smollm3": ("hermes", "qwen3"),
     "deepseek-r1-distill": ("deepseek", "qwen3"),
     "deepseek-v3": ("deepseek", "qwen3"),
     "deepseek-v3.1": ("deepseek", "qwen3"),
-    "gemma-3": (None, None),
     "gemma-4": ("gemma", "gemma"),
     "glm-4.6": ("glm", "qwen3"),
     "gpt-oss": ("gpt_oss", "gpt_oss"),
@@ -39,7 +46,6 @@ TEMPLATES = {
     "ministral-3": ("devstral", "mistral"),
     "mistral-nemo": ("mistral", None),
     "mistral-small-3.2": ("devstral", None),
-    "phi-4": (None, None),
     "qwen2.5": ("hermes", None),
     "qwen3": ("hermes", "qwen3"),
     "qwen3-coder": ("qwen3_coder", None),
@@ -55,8 +61,9 @@ def names(dialects: Dialects) -> tuple[str | None, str | None]:
 
 @pytest.mark.parametrize("template", sorted(TEMPLATES))
 def test_a_template_shows_what_the_model_speaks(template: str, templates: Path) -> None:
-    source = (templates / f"{template}.jinja").read_text(encoding="utf-8")
-    assert names(choose_dialects(source, "auto", "auto")) == TEMPLATES[template]
+    read = ChatTemplate((templates / f"{template}.jinja").read_text(encoding="utf-8"), {})
+    chosen = choose_dialects(read.source, "auto", "auto", knows_tools=read.knows_tools)
+    assert names(chosen) == TEMPLATES[template]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +84,16 @@ def test_so_do_templates_of_other_families(source: str, expected: str) -> None:
 def test_old_templates_of_deepseek_leave_the_opening_out() -> None:
     source = "'<｜Assistant｜>' + content.split('</think>')[-1]"
     assert names(choose_dialects(source, "auto", "auto")) == (None, "deepseek")
+
+
+def test_a_parser_of_reasoning_alone_is_left_alone_by_tools_that_are_described() -> None:
+    assert names(choose_dialects("", "auto", "gpt_oss", knows_tools=False)) == (None, "gpt_oss")
+
+
+def test_a_name_wins_over_a_template_without_tools() -> None:
+    for name, expected in (("none", None), ("kimi", "kimi"), ("hermes", "hermes")):
+        chosen = choose_dialects("", name, "auto", knows_tools=False)
+        assert names(chosen) == (expected, None)
 
 
 def test_a_name_wins_over_the_template() -> None:

@@ -133,13 +133,17 @@ class Dialects:
         )
 
 
-def choose_dialects(template: str, tool_parser: str, reasoning_parser: str) -> Dialects:
+def choose_dialects(
+    template: str, tool_parser: str, reasoning_parser: str, *, knows_tools: bool = True
+) -> Dialects:
     """Choose the dialects of a model.
 
     Args:
         template: The source of the chat template.
         tool_parser: The name of a dialect, "none", or "auto" to recognise it by the template.
         reasoning_parser: The same for reasoning.
+        knows_tools: Whether the template has a place for tools. To those of which nothing else is
+            recognised they are described in Hermes's form.
 
     Raises:
         UnknownParserError: There is no dialect with the name, or the two cannot be combined.
@@ -151,6 +155,9 @@ def choose_dialects(template: str, tool_parser: str, reasoning_parser: str) -> D
         template,
         "reasoning_parser",
     )
+    silent = tools is None and tool_parser == AUTO and not knows_tools
+    if silent and not isinstance(reasoning, CombinedDialect):
+        tools = hermes.DIALECT
     for dialect in (tools, reasoning):
         if isinstance(dialect, CombinedDialect) and {tools, reasoning} - {dialect, None}:
             raise UnknownParserError(

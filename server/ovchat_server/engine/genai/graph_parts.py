@@ -23,30 +23,33 @@ def integers(*values: int) -> ov.Node:
 
 
 def with_past(
-    key: ov.Node, value: ov.Node, tokens: ov.Node, beams: ov.Node
+    key: ov.Node, value: ov.Node, tokens: ov.Node, beams: ov.Node, prefix: str = ""
 ) -> tuple[list[ov.Node], list[ov.Node]]:
     """Append keys and values to those of earlier tokens, which are states of the model.
 
     Args:
-        key: Of the tokens that are read; shape: sequence, head (one), token, feature.
+        key: Of the tokens that are read; shape: sequence, head, token, feature.
         value: Of the same shape.
         tokens: The model's input "input_ids".
         beams: The model's input "beam_idx": which sequence each one continues.
+        prefix: Begins the states' names, which are the layer's own.
 
     Returns:
         Key and value of all tokens, and the sinks of the model that write them back.
     """
-    size = key.get_output_partial_shape(0)[-1].get_length()
+    _, heads, _, size = (
+        -1 if part.is_dynamic else part.get_length() for part in key.get_output_partial_shape(0)
+    )
     first = op.constant(np.array(0, np.int64))
     batch = op.gather(op.shape_of(tokens), integers(0), first)
-    shape = op.concat([batch, integers(1), integers(0), integers(size)], 0)
+    shape = op.concat([batch, integers(heads, 0, size)], 0)
     empty = op.broadcast(op.constant(np.array(0, np.float32)), shape)
     caches, sinks = [], []
     for name, part in (("key", key), ("value", value)):
         info = VariableInfo()
-        info.data_shape = ov.PartialShape([-1, 1, -1, size])
+        info.data_shape = ov.PartialShape([-1, heads, -1, size])
         info.data_type = ov.Type.f32
-        info.variable_id = name
+        info.variable_id = f"{prefix}{name}"
         variable = Variable(info)
         past = op.gather(op.read_value(empty, variable), beams, first)
         caches.append(op.concat([past, part], 2))

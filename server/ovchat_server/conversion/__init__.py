@@ -1,0 +1,1 @@
+"""Models in other forms than a folder of OpenVINO's, and how they become one."""

@@ -1,0 +1,63 @@
+"""GGUF files among the models to serve: folders by the time that anything starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from ovchat_server.conversion.cache import ConvertedModels
+from ovchat_server.conversion.errors import ConversionError
+from ovchat_server.conversion.weight_form import WeightForm
+from ovchat_server.gguf_models import with_folders
+from ovchat_server.settings import ModelSettings
+from tests.conftest import settings_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ovchat_server.settings import Settings
+
+
+def settings(tmp_path: Path, name: str, weights: WeightForm | None = None) -> Settings:
+    model = ModelSettings(name="m", path=tmp_path / name, weights=weights)
+    return settings_of(model, cache_dir=tmp_path / "cache")
+
+
+def test_a_file_is_converted_and_then_found(tmp_path: Path) -> None:
+    file = tmp_path / "x.GGUF"
+    file.touch()
+    cache = ConvertedModels(tmp_path / "cache")
+    asked: list[tuple[Path, WeightForm]] = []
+
+    def convert(path: Path, form: WeightForm) -> Path:
+        asked.append((path, form))
+        return cache.make(path, form, lambda _folder: None, pytest.fail)
+
+    given = settings(tmp_path, "x.GGUF", WeightForm.FILE)
+    first = with_folders(given, convert)
+    again = with_folders(given, convert)
+
+    assert asked == [(file, WeightForm.FILE)]
+    assert first == again
+    [model] = first.models
+    assert model == msgspec.structs.replace(given.models[0], path=model.path)
+    assert model.path.parent == cache.directory
+
+
+def test_a_folder_stays_what_it_is(tmp_path: Path) -> None:
+    given = settings(tmp_path, "folder")
+
+    assert with_folders(given, pytest.fail) == given
+
+
+@pytest.mark.parametrize(
+    ("name", "weights", "words"),
+    [("gone.gguf", None, "no file"), ("folder", WeightForm.INT8, "weights is for GGUF files")],
+)
+def test_what_makes_no_sense_is_refused(
+    tmp_path: Path, name: str, weights: WeightForm | None, words: str
+) -> None:
+    with pytest.raises(ConversionError, match=f"'m': .*{words}"):
+        with_folders(settings(tmp_path, name, weights), pytest.fail)
