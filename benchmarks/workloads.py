@@ -69,8 +69,16 @@ class Scale:
     stream_tokens: int
 
 
-SCALES = {"0.6b": Scale(64, 2, 0.3, 160), "demo": Scale(64, 8, 0.03, 1000)}
-QUICK = {"0.6b": Scale(8, 1, 0.3, 48), "demo": Scale(8, 1, 0.03, 300)}
+SCALES = {
+    "smollm2": Scale(64, 4, 0.1, 400),
+    "0.6b": Scale(64, 2, 0.3, 160),
+    "demo": Scale(64, 8, 0.03, 1000),
+}
+QUICK = {
+    "smollm2": Scale(8, 1, 0.1, 120),
+    "0.6b": Scale(8, 1, 0.3, 48),
+    "demo": Scale(8, 1, 0.03, 300),
+}
 
 
 @dataclass(frozen=True, slots=True)
