@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 # The kernels take as long for some more rows as for the next multiple of this: 130 tokens, those of
 # running sequences among them, as long as 192 (OpenVINO 2026.4.1, AMX).
 ROWS = 128
-# So many times the budget may be read of prompts that fit into it one by one.
-TIMES_TOGETHER = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -210,17 +208,22 @@ class PromptReader:
         short = [item for item in prompts if whole or item.whole or item.unread <= most]
         long = [item for item in prompts if item not in short]
         self._short_turn = bool(short) and not (long and self._short_turn)
-        if not self._short_turn:
+        if self._short_turn:
+            yield from self._in_turn(short, most)
+        else:
             yield from self._some_of(long, _worth_it(most, streams))
-            return
-        # Together they take less of everybody's time than in steps of their own. Where nobody else
-        # waits for the step it may take as long as it likes.
-        left = min(TIMES_TOGETHER * most, room) if streams or long else room
-        for number, prompt in enumerate(short):
-            if number and prompt.unread > left:
+
+    def _in_turn(self, prompts: Sequence[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
+        """Fill the tokens with prompts as they came, and with the beginning of the next."""
+        block = self._known.block_size
+        for number, prompt in enumerate(prompts):
+            end = prompt.length
+            if number and prompt.unread > tokens:
+                end = prompt.start if prompt.whole else (prompt.start + tokens) // block * block
+            yield prompt, end
+            tokens -= prompt.unread
+            if tokens <= 0:
                 break
-            left -= prompt.unread
-            yield prompt, prompt.length
 
     def _some_of(self, prompts: list[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
         """Share the tokens between the prompt nearest to its end and the oldest of the others."""
