@@ -286,3 +286,10 @@ def test_a_step_has_as_many_rows_as_the_kernels_like() -> None:
     run.step()
     assert run.pipeline.read_tokens[-1] == 2 * ROWS - BLOCK
     assert run.pipeline.read_tokens[-1] + 2 <= 2 * ROWS
+
+
+def test_so_has_one_that_reads_short_prompts() -> None:
+    run = Run(2000, FixedBudget(2 * ROWS - 1))
+    run.add(*(sequence(i, ROWS // 4, 2) for i in range(1, 9)))
+    run.step()
+    assert run.pipeline.read_tokens == [ROWS]

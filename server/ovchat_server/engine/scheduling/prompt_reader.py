@@ -64,7 +64,8 @@ class PromptReader:
 
     Prompts whose rest fits into a step and long ones take turns, and of the long ones the one
     that is nearest to its end and the oldest share a step. So a short prompt need not wait for a
-    long one, and no long one waits forever.
+    long one, and no long one waits forever. What a step reads of all together keeps to the budget:
+    who has its first token is a stream, which those that came with it would hold up.
     """
 
     def __init__(self, pipeline: Pipeline, known: KnownPrefixes, budget: StepBudget) -> None:
@@ -201,29 +202,27 @@ class PromptReader:
     def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int]]:
         """Yield the prompts that the next step reads, and up to where."""
         room = self._budget.max_tokens - streams
-        most = min(self._budget.tokens(streaming=streams > 0), room)
+        most = _worth_it(min(self._budget.tokens(streaming=streams > 0), room), streams)
         prompts = [prompt for prompt in self._distinct() if prompt.piece is None]
         # Where there is no room for blocks, genai splits prompts as it likes.
-        whole = most < 2 * self._known.block_size
-        short = [item for item in prompts if whole or item.whole or item.unread <= most]
+        whole = [item for item in prompts if item.whole or most < 2 * self._known.block_size]
+        if whole:
+            yield whole[0], whole[0].length
+            return
+        short = [item for item in prompts if item.unread <= most]
         long = [item for item in prompts if item not in short]
         self._short_turn = bool(short) and not (long and self._short_turn)
-        if self._short_turn:
-            yield from self._in_turn(short, most)
-        else:
-            yield from self._some_of(long, _worth_it(most, streams))
+        yield from self._in_turn(short, most) if self._short_turn else self._some_of(long, most)
 
     def _in_turn(self, prompts: Sequence[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
-        """Fill the tokens with prompts as they came, and with the beginning of the next."""
+        """Fill the tokens with prompts as they came; the last may be cut where a block ends."""
         block = self._known.block_size
-        for number, prompt in enumerate(prompts):
-            end = prompt.length
-            if number and prompt.unread > tokens:
-                end = prompt.start if prompt.whole else (prompt.start + tokens) // block * block
-            yield prompt, end
+        for prompt in prompts:
+            if prompt.unread > tokens:
+                yield prompt, (prompt.start + tokens) // block * block
+                return
+            yield prompt, prompt.length
             tokens -= prompt.unread
-            if tokens <= 0:
-                break
 
     def _some_of(self, prompts: list[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
         """Share the tokens between the prompt nearest to its end and the oldest of the others."""
