@@ -10,7 +10,6 @@ from ovchat_server.engine.contract.messages import BROKEN
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
 from ovchat_server.engine.scheduling.prompt_reader import ROWS
 from ovchat_server.engine.scheduling.step_budget import (
-    FIRST_TOKENS,
     MIN_TOKENS,
     TIMES_BARE,
     StepBudget,
@@ -220,8 +219,9 @@ def test_who_breaks_a_step_while_its_prompt_is_read_is_found() -> None:
 
 def test_the_budget_is_what_the_machine_reads_in_the_time() -> None:
     budget = StepBudget(0.5, 4096)
-    assert budget.tokens(streaming=True) == FIRST_TOKENS
-    budget.note(FIRST_TOKENS, 0.256)
+    # Before anything was measured: a large model may take seconds for more.
+    assert budget.tokens(streaming=True) == budget.tokens(streaming=False) == MIN_TOKENS
+    budget.note(MIN_TOKENS, 0.064)
     assert budget.tokens(streaming=True) == 500
     for _ in range(30):
         budget.note(500, 2)
