@@ -69,12 +69,14 @@ def test_a_short_prompt_overtakes_a_long_one_which_goes_on() -> None:
     run.add(short := sequence(2, BUDGET // 2, 5))
     assert steps_to_first_token(run, 2) == 1
     assert not run.tokens[1]
-    # It had the step to itself, and the long one has the next.
+    # It had the step to itself, and so has another, but then it is the long one's turn.
     assert run.pipeline.read_tokens[-1] == BUDGET // 2
     run.add(another := sequence(3, BUDGET // 2, 5))
-    assert steps_to_first_token(run, 3) == 2
+    assert steps_to_first_token(run, 3) == 1
+    run.add(third := sequence(4, BUDGET // 2, 5))
+    assert steps_to_first_token(run, 4) == 2
     run.finish_all()
-    run.right(long, short, another)
+    run.right(long, short, another, third)
 
 
 def test_a_long_prompt_is_read_behind_any_number_of_short_ones() -> None:
@@ -85,8 +87,8 @@ def test_a_long_prompt_is_read_behind_any_number_of_short_ones() -> None:
         run.step()
         if run.tokens[1]:
             break
-    # Every other step is for it, in which the running ones take two tokens.
-    assert number <= 16
+    # Every third step is for it, in which the running ones take two tokens.
+    assert number <= 24
     run.finish_all()
     run.right(long)
 
@@ -120,12 +122,12 @@ def test_the_last_short_prompt_of_a_step_is_cut_where_a_block_ends() -> None:
 
 def test_short_prompts_that_come_at_once_and_a_long_one_take_turns() -> None:
     run = Run(POOL, FixedBudget(BUDGET))
-    run.add(long := sequence(1, 4 * BUDGET, 2), *(sequence(i, BUDGET, 9) for i in range(2, 9)))
+    run.add(long := sequence(1, 4 * BUDGET, 2), *(sequence(i, BUDGET, 20) for i in range(2, 12)))
     while not run.tokens[1]:
         run.step()
-    assert run.pipeline.read_tokens == [BUDGET] * 7
-    # Its last part is a short prompt, and older than the others.
-    assert [i for i in run.tokens if run.tokens[i]] == [1, 2, 3, 4]
+    # Two for each of its own; its last part is a short prompt, and older than the others.
+    assert run.pipeline.read_tokens == [BUDGET] * (3 * 3 + 1)
+    assert [i for i in run.tokens if run.tokens[i]] == [*range(1, 8)]
     run.finish_all()
     run.right(long)
 

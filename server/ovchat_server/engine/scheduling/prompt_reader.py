@@ -1,4 +1,4 @@
-"""Chunked prefill: reads prompts in slices, so that long ones hold up neither streams nor others.
+"""Chunked prefill: reads prompts in slices, so that they hold up neither streams nor others.
 
 genai gives all that a step may read to the oldest prompt, and does not stop it halfway. So it gets
 a long prompt slice by slice: each is a request of its own, for the prompt up to there and one
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # The kernels take as long for some more rows as for the next multiple of this: 130 tokens, those of
 # running sequences among them, as long as 192 (OpenVINO 2026.4.1, AMX).
 ROWS = 128
+# Steps that short prompts have for each that long ones have.
+SHORT_TURNS = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +81,8 @@ class PromptReader:
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
-        self._short_turn = False
+        # Steps that short prompts had since the last of a long one.
+        self._short_turns = 0
         # The tokens that the step reads, and the prompts that it finishes.
         self._tokens = 0
         self._ending: list[_Prompt] = []
@@ -211,8 +214,12 @@ class PromptReader:
             return
         short = [item for item in prompts if item.unread <= most]
         long = [item for item in prompts if item not in short]
-        self._short_turn = bool(short) and not (long and self._short_turn)
-        yield from self._in_turn(short, most) if self._short_turn else self._some_of(long, most)
+        if short and not (long and self._short_turns >= SHORT_TURNS):
+            self._short_turns += 1
+            yield from self._in_turn(short, most)
+        else:
+            self._short_turns = 0
+            yield from self._some_of(long, most)
 
     def _in_turn(self, prompts: Sequence[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
         """Fill the tokens with prompts as they came; the last may be cut where a block ends."""
