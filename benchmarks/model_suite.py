@@ -59,7 +59,7 @@ class ModelSuite:
         *,
         deadline: float | None = None,
         noise: bool = False,
-        beside: Sequence[str] = (),
+        beside: Mapping[str, Path] | None = None,
         properties: Mapping[str, str | float] | None = None,
     ) -> None:
         """Measure into `result`.
@@ -72,10 +72,10 @@ class ModelSuite:
             progress: Is told what is being measured.
             deadline: When to be done, by the monotonic clock; None: after all rounds.
             noise: Measure also how far the bare loop is from itself.
-            beside: Servers of others that are measured in turn with ours.
+            beside: Servers of others that are measured in turn with ours, and what each loads.
             properties: OpenVINO's, for ours and for the bare loop.
         """
-        self._beside = [REFERENCES[name] for name in beside]
+        self._beside = beside or {}
         self._deadline = deadline
         self._noise = noise
         self._path = path
@@ -105,9 +105,10 @@ class ModelSuite:
         async with AsyncExitStack() as stack:
             references: list[Contender] = []
             if set(names) & set(COMPARED):
-                for reference in self._beside:
-                    self._say(f"starting {reference.name}")
-                    references.append(await stack.enter_async_context(running(reference)))
+                for name, model in self._beside.items():
+                    self._say(f"starting {name}")
+                    reference = running(REFERENCES[name], model)
+                    references.append(await stack.enter_async_context(reference))
             self._say("starting ovchat up")
             service = await stack.enter_async_context(serving(self._path, self._properties))
             target = f"127.0.0.1:{service.grpc_port}"
@@ -124,9 +125,9 @@ class ModelSuite:
             for contender in contenders:
                 self._say(f"warming up: {contender.name}")
                 await contender.run(await tokenizer.complete(warm_up(prompts)))
-            for reference in references:
-                self._say(f"warming up: {reference.name}")
-                await reference.run(plain_warm_up(prompts))
+            for contender in references:
+                self._say(f"warming up: {contender.name}")
+                await contender.run(plain_warm_up(prompts))
             if self._noise:
                 contenders.append(bare.again())
             # Callers are elsewhere: what ours computes here is not to stand in an engine's way.
@@ -203,7 +204,7 @@ class ModelSuite:
             for contender in rounds[0]:
                 speed = ratios(rounds, contender, BASE)["tokens/s"]
                 print(
-                    f"{self._result.model:<6}{name:<12}{contender:<23}"
+                    f"{self._result.model:<13}{name:<12}{contender:<23}"
                     f"tokens/s x {speed.median:.3f} [{speed.least:.3f} to {speed.most:.3f}]",
                     flush=True,
                 )
@@ -211,4 +212,4 @@ class ModelSuite:
     def _note(self, scenario: str, figures: Figures) -> None:
         self._result.service.setdefault(scenario, []).append(figures)
         listed = ", ".join(f"{name} {value:.3g}" for name, value in figures.items())
-        print(f"{self._result.model:<6}{scenario:<12}{listed}", flush=True)
+        print(f"{self._result.model:<13}{scenario:<12}{listed}", flush=True)

@@ -25,6 +25,8 @@ WORD = re.compile("\u0120?([A-Za-z]{3,})")
 OPENING = "Read:"
 # A token of its own everywhere.
 FILLER = "!"
+# Tokens of a prompt that is drawn to see that its number is exact.
+PROBE = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +63,11 @@ class Tokenizer:
         self._stub = tokenizer_service_pb2_grpc.TokenizerServiceStub(channel)
 
     async def prompts(self, directory: Path) -> Prompts:
-        """A source of prompts for the model in a folder."""
+        """A source of prompts for the model in a folder.
+
+        Raises:
+            RuntimeError: They are not as long as they are to be.
+        """
         tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
         found = map(WORD.fullmatch, tokenizer.get_vocab(with_added_tokens=False))
         words = sorted({f" {match[1]}" for match in found if match})
@@ -69,7 +75,12 @@ class Tokenizer:
         cost = min(costs.values())
         cheap = tuple(word for word in words if costs[word] == cost)
         empty = Ask(messages=(("user", OPENING),), max_tokens=1)
-        return Prompts(cheap, cost, len(await self._tokens(empty)), random.Random())
+        prompts = Prompts(cheap, cost, len(await self._tokens(empty)), random.Random())
+        # In some vocabularies a word may cost more beside another.
+        probe = Ask(messages=prompts.message(PROBE), max_tokens=1)
+        if (length := len(await self._tokens(probe))) != PROBE:
+            raise RuntimeError(f"a prompt that was to have {PROBE} tokens has {length}")
+        return prompts
 
     async def complete(self, plan: Plan) -> Plan:
         """The plan with the tokens of every request."""

@@ -1,8 +1,11 @@
 """How fast the service is beside the bare engine loop.
 
-    .venv/bin/python -m benchmarks.suite [--model demo|0.6b] [--only WORKLOAD] [--rounds 5]
-                                         [--minutes 10] [--quick] [--noise] [--name NAME]
+    .venv/bin/python -m benchmarks.suite [--model smollm2|0.6b|demo] [--weights int8|file]
+                                         [--only WORKLOAD] [--rounds 5] [--minutes 10]
+                                         [--quick] [--noise] [--name NAME]
                                          [--with llama.cpp] [--with OpenArc]
+
+smollm2 is a real model, 0.6b one of Qwen3-0.6B's shape with random weights, demo a tiny one.
 
 Starts what it needs: `ovchat up` with the model, the engine's pipeline in a bare loop, and the
 servers of others that are asked for. Each workload is asked of all of them in turn; figures are
@@ -20,25 +23,31 @@ import asyncio
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.client_cost import client_cost
 from benchmarks.machine import machine
 from benchmarks.model_suite import ModelSuite
+from benchmarks.models import smollm2
 from benchmarks.plots import write_plots
 from benchmarks.references.servers import REFERENCES
 from benchmarks.report import Result, write
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.schedule import Progress
 from benchmarks.workloads import QUICK, SCALES, WORKLOADS
+from ovchat_server.conversion.weight_form import WeightForm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks/results"
-MODELS = {
+FOLDERS = {
     "0.6b": ROOT / ".cache/benchmarks/qwen3-0.6b-int4",
     "demo": ROOT / "models/demo",
 }
-# The model that servers of others are measured with.
-REFERENCE_MODEL = "0.6b"
+CONVERTED = "smollm2"
+MODELS = (CONVERTED, *FOLDERS)
 
 
 async def measure(options: argparse.Namespace) -> None:
@@ -48,38 +57,58 @@ async def measure(options: argparse.Namespace) -> None:
     for name in options.beside:
         if not REFERENCES[name].version:
             raise SystemExit(f"{name} is not installed: {REFERENCES[name].recipe}")
+    models = options.model or [*MODELS]
+    beside = {model: _beside(model, options.beside) for model in models}
+    paths = {model: _folder(model, options.weights) for model in models}
     progress.say("measuring what the client itself costs")
     cost = await client_cost()
-    models = options.model or [*MODELS]
     for number, model in enumerate(models):
-        if not MODELS[model].is_dir():
-            recipe = "benchmarks/models/qwen3_random.py"
-            raise SystemExit(f"there is no {MODELS[model]}: make it with {recipe}")
-        beside = options.beside if model == REFERENCE_MODEL else ()
-        found_on = machine() | {name: REFERENCES[name].version for name in beside}
-        result = Result(model=model, machine=found_on, client=cost)
+        loaded = {
+            name: f"{REFERENCES[name].version}, {file.name}" for name, file in beside[model].items()
+        }
+        found_on = machine() | {"model": paths[model].name} | loaded
+        in_form = model == CONVERTED and options.weights != WeightForm.INT8
+        title = f"{model}-{options.weights}" if in_form else model
+        result = Result(model=title, machine=found_on, client=cost)
         rounds = 1 if options.quick and options.rounds is None else options.rounds or 5
         try:
             suite = ModelSuite(
-                MODELS[model],
+                paths[model],
                 (QUICK if options.quick else SCALES)[model],
                 rounds,
                 result,
                 progress,
                 deadline=_share_of(end, len(models) - number),
                 noise=options.noise,
-                beside=beside,
+                beside=beside[model],
                 properties=dict(options.property),
             )
             await suite.run(options.only or (*WORKLOADS, *SCENARIOS))
         finally:
             # What was found until then is not lost.
-            name = options.name or model + ("-quick" if options.quick else "")
+            name = options.name or title + ("-quick" if options.quick else "")
             print(write(result, RESULTS, name), flush=True)
             write_plots(result, RESULTS, name)
         if result.left_out:
-            progress.say(f"{model}: rounds left out for lack of time: {result.listed_left_out()}")
+            progress.say(f"{title}: rounds left out for lack of time: {result.listed_left_out()}")
     progress.say("done")
+
+
+def _folder(model: str, form: WeightForm) -> Path:
+    """Return the folder of a model that ours and the bare loop load."""
+    return smollm2.converted(form) if model == CONVERTED else _existing(FOLDERS[model])
+
+
+def _beside(model: str, names: Sequence[str]) -> dict[str, Path]:
+    """Return what each of these servers of others loads, of those that have the model."""
+    found = {name: REFERENCES[name].models.get(model) for name in names}
+    return {name: _existing(path) for name, path in found.items() if path}
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise SystemExit(f"there is no {path}: `make bench` with the same arguments makes it")
+    return path
 
 
 def _share_of(end: float | None, models: int) -> float | None:
@@ -101,6 +130,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = (*WORKLOADS, *SCENARIOS)
     parser.add_argument("--model", action="append", choices=MODELS, help="repeatable; default: all")
+    parser.add_argument("--weights", type=WeightForm, choices=[*WeightForm],
+                        default=WeightForm.INT8, help="what smollm2's are kept in")  # fmt: skip
     parser.add_argument("--only", action="append", choices=names, metavar="WORKLOAD",
                         help=f"repeatable; default: all of {', '.join(names)}")  # fmt: skip
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 1")
@@ -108,7 +139,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="little of each: does it work?")
     parser.add_argument("--noise", action="store_true", help="run the bare loop twice a round")
     parser.add_argument("--with", dest="beside", action="append", choices=REFERENCES, default=[],
-                        help="measure this server of others, too; repeatable")  # fmt: skip
+                        help="measure this server of others, too, where it has the model; "
+                        "repeatable")  # fmt: skip
     parser.add_argument("--property", action="append", type=_property, default=[],
                         metavar="NAME=VALUE", help="OpenVINO's, such as "
                         "INFERENCE_PRECISION_HINT=f32; repeatable")  # fmt: skip

@@ -22,6 +22,7 @@ PREFIX = 1000
 TURN_WORDS = 100
 TURNS = 5
 STREAMS = (1, 4, 16, 64)
+BURSTS = (1, 4, 15)
 
 COLORS = ["red", "green", "blue", "yellow", "black", "white"]
 SCHEMA: dict[str, Any] = {
@@ -60,7 +61,7 @@ class Scale:
         answer: Tokens of most answers.
         repeats: Requests of each caller, one after the other.
         delay: Seconds before a request that is to find a long prompt being read.
-        stream_tokens: Tokens of a stream that a long prompt is to find running.
+        stream_tokens: Tokens of a stream that other prompts are to find running.
     """
 
     answer: int
@@ -69,8 +70,16 @@ class Scale:
     stream_tokens: int
 
 
-SCALES = {"0.6b": Scale(64, 2, 0.3, 160), "demo": Scale(64, 8, 0.03, 1000)}
-QUICK = {"0.6b": Scale(8, 1, 0.3, 48), "demo": Scale(8, 1, 0.03, 300)}
+SCALES = {
+    "smollm2": Scale(64, 4, 0.1, 400),
+    "0.6b": Scale(64, 2, 0.3, 160),
+    "demo": Scale(64, 8, 0.03, 1000),
+}
+QUICK = {
+    "smollm2": Scale(8, 1, 0.1, 120),
+    "0.6b": Scale(8, 1, 0.3, 48),
+    "demo": Scale(8, 1, 0.03, 300),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +193,16 @@ def _beside(prompts: Prompts, scale: Scale) -> Plan:
     return Plan(((*streams, long),))
 
 
+def _burst(prompts: Prompts, scale: Scale) -> Plan:
+    def phase(count: int) -> tuple[Lane, ...]:
+        stream = Lane((_plain(prompts, PROMPT, scale.stream_tokens, f"{count}, running"),))
+        # When it runs.
+        short = (_plain(prompts, PROMPT, 16, f"{count} at once") for _ in range(count))
+        return (stream, *(Lane((ask,), 2 * scale.delay) for ask in short))
+
+    return Plan(tuple(map(phase, BURSTS)))
+
+
 def long_prompt(prompts: Prompts) -> Plan:
     """A long prompt by itself."""
     return _one_lane(_plain(prompts, LONG_PROMPT, 1))
@@ -216,6 +235,7 @@ WORKLOADS = {
         Workload("tools", "three tools to choose from, 64 out, 4 at once", _tools),
         Workload("behind", "64 tokens asked while a prompt of 3,000 is read", _behind),
         Workload("beside", "two streams run when a prompt of 3,000 arrives", _beside),
+        Workload("burst", "a stream runs when 1, 4 and 15 prompts of 64 arrive at once", _burst),
     )
 }
 # Where the engine might begin with the first request alone.

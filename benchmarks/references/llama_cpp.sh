@@ -29,4 +29,4 @@ cmake -S "$folder/source" -B "$folder/build" -G Ninja \
 nice -n 19 cmake --build "$folder/build" --target llama-server --parallel "$(nproc)"
 
 # The last one: it is installed where this is.
-echo "as in llama-cpp-python $version, Q4_0" > "$folder/version"
+echo "as in llama-cpp-python $version" > "$folder/version"

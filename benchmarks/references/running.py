@@ -45,15 +45,15 @@ class ReferenceClient(RestClient):
 
 
 @contextlib.asynccontextmanager
-async def running(reference: Reference) -> AsyncIterator[ReferenceClient]:
-    """Start it, and have it ended in any case: even where this process is killed."""
+async def running(reference: Reference, model: Path) -> AsyncIterator[ReferenceClient]:
+    """Start it with a model, and have it ended in any case: even where this process is killed."""
     port = free_port()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         log = folder / "log"
         with log.open("w") as output:
             process = await asyncio.create_subprocess_exec(
-                *Program(reference.command(port, folder)).tied(),
+                *Program(reference.command(model, port, folder)).tied(),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

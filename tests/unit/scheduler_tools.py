@@ -271,6 +271,18 @@ def _beginnings(tokens: Sequence[int]) -> Iterator[tuple[int, ...]]:
     return (tuple(tokens[:end]) for end in range(BLOCK, len(tokens) + 1, BLOCK))
 
 
+class FixedBudget(StepBudget):
+    """What a step may read of prompts, whatever steps take, and less than genai's own limit."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(0, 10_000)
+        self._tokens = tokens
+
+    def tokens(self, *, streaming: bool) -> int:
+        del streaming
+        return self._tokens
+
+
 class Run:
     """A scheduler over the fake, and what its reports said."""
 

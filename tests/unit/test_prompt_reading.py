@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ovchat_server.engine.contract.messages import BROKEN
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
-from ovchat_server.engine.scheduling.prompt_reader import ROWS, TIMES_TOGETHER
+from ovchat_server.engine.scheduling.prompt_reader import ROWS
 from ovchat_server.engine.scheduling.step_budget import (
-    FIRST_TOKENS,
     MIN_TOKENS,
     TIMES_BARE,
     StepBudget,
 )
+from tests.effort import examples
 from tests.sequence_requests import sequence_request
-from tests.unit.scheduler_tools import BLOCK, Run, sequence
+from tests.unit.scheduler_tools import BLOCK, FixedBudget, Run, sequence
 
 BUDGET = 16
 POOL = 200
@@ -67,12 +69,14 @@ def test_a_short_prompt_overtakes_a_long_one_which_goes_on() -> None:
     run.add(short := sequence(2, BUDGET // 2, 5))
     assert steps_to_first_token(run, 2) == 1
     assert not run.tokens[1]
-    # It had the step to itself, and the long one has the next.
+    # It had the step to itself, and so has another, but then it is the long one's turn.
     assert run.pipeline.read_tokens[-1] == BUDGET // 2
     run.add(another := sequence(3, BUDGET // 2, 5))
-    assert steps_to_first_token(run, 3) == 2
+    assert steps_to_first_token(run, 3) == 1
+    run.add(third := sequence(4, BUDGET // 2, 5))
+    assert steps_to_first_token(run, 4) == 2
     run.finish_all()
-    run.right(long, short, another)
+    run.right(long, short, another, third)
 
 
 def test_a_long_prompt_is_read_behind_any_number_of_short_ones() -> None:
@@ -83,8 +87,8 @@ def test_a_long_prompt_is_read_behind_any_number_of_short_ones() -> None:
         run.step()
         if run.tokens[1]:
             break
-    # Every other step is for it, in which the running ones take two tokens.
-    assert number <= 16
+    # Every third step is for it, in which the running ones take two tokens.
+    assert number <= 24
     run.finish_all()
     run.right(long)
 
@@ -97,13 +101,54 @@ def test_of_two_long_prompts_the_one_nearer_to_its_end_gets_there_first() -> Non
     run.right(long, shorter)
 
 
-def test_short_prompts_are_read_together_where_nobody_waits_for_them() -> None:
-    run = Run(POOL, StepBudget(0.001, 500))
-    # So that it foresees no more than the least.
-    run.scheduler._reader._budget.note(10, 1)
-    run.add(*(sequence(i, MIN_TOKENS - 1, 2) for i in range(1, 4)))
+def test_short_prompts_that_come_at_once_are_answered_one_after_the_other() -> None:
+    run = Run(POOL, FixedBudget(BUDGET))
+    run.add(*(sequence(i, BUDGET // 2, 9) for i in range(1, 7)))
+    for count in (2, 4, 6):
+        run.step()
+        assert [i for i in run.tokens if run.tokens[i]] == [*range(1, count + 1)]
+    assert run.pipeline.read_tokens == [BUDGET] * 3
+
+
+def test_the_last_short_prompt_of_a_step_is_cut_where_a_block_ends() -> None:
+    run = Run(POOL, FixedBudget(BUDGET))
+    run.add(first := sequence(1, 9, 5), second := sequence(2, 11, 5))
     run.step()
-    assert run.pipeline.read_tokens == [3 * (MIN_TOKENS - 1)]
+    assert run.pipeline.read_tokens == [9 + BLOCK]
+    run.finish_all()
+    assert run.pipeline.read_tokens[1] == 11 - BLOCK
+    run.right(first, second)
+
+
+def test_short_prompts_that_come_at_once_and_a_long_one_take_turns() -> None:
+    run = Run(POOL, FixedBudget(BUDGET))
+    run.add(long := sequence(1, 4 * BUDGET, 2), *(sequence(i, BUDGET, 20) for i in range(2, 12)))
+    while not run.tokens[1]:
+        run.step()
+    # Two for each of its own; its last part is a short prompt, and older than the others.
+    assert run.pipeline.read_tokens == [BUDGET] * (3 * 3 + 1)
+    assert [i for i in run.tokens if run.tokens[i]] == [*range(1, 8)]
+    run.finish_all()
+    run.right(long)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 3 * BUDGET), min_size=1, max_size=12),
+    together=st.integers(1, 12),
+    tokens=st.integers(2 * BLOCK, 2 * BUDGET),
+)
+@examples(100)
+def test_no_step_reads_more_than_its_budget_whosever_prompts_they_are(
+    lengths: list[int], together: int, tokens: int
+) -> None:
+    run = Run(1000, FixedBudget(tokens))
+    requests = [sequence(i, length, 5) for i, length in enumerate(lengths)]
+    for start in range(0, len(requests), together):
+        run.add(*requests[start : start + together])
+        run.step()
+    run.finish_all()
+    assert max(run.pipeline.read_tokens) <= tokens
+    run.right(*requests)
 
 
 def test_what_the_prefix_cache_has_takes_no_steps() -> None:
@@ -176,8 +221,9 @@ def test_who_breaks_a_step_while_its_prompt_is_read_is_found() -> None:
 
 def test_the_budget_is_what_the_machine_reads_in_the_time() -> None:
     budget = StepBudget(0.5, 4096)
-    assert budget.tokens(streaming=True) == FIRST_TOKENS
-    budget.note(FIRST_TOKENS, 0.256)
+    # Before anything was measured: a large model may take seconds for more.
+    assert budget.tokens(streaming=True) == budget.tokens(streaming=False) == MIN_TOKENS
+    budget.note(MIN_TOKENS, 0.064)
     assert budget.tokens(streaming=True) == 500
     for _ in range(30):
         budget.note(500, 2)
@@ -244,14 +290,8 @@ def test_a_step_has_as_many_rows_as_the_kernels_like() -> None:
     assert run.pipeline.read_tokens[-1] + 2 <= 2 * ROWS
 
 
-def test_short_prompts_are_read_together_beside_streams_up_to_a_bound() -> None:
-    budget = StepBudget(0.001, 10_000)
-    budget.note(10, 1)
-    run = Run(3000, budget)
-    run.add(sequence(1, 1, 60))
+def test_so_has_one_that_reads_short_prompts() -> None:
+    run = Run(2000, FixedBudget(2 * ROWS - 1))
+    run.add(*(sequence(i, ROWS // 4, 2) for i in range(1, 9)))
     run.step()
-    run.add(*(sequence(i, MIN_TOKENS, 2) for i in range(2, 12)))
-    # How long its steps take says nothing here.
-    budget._max_seconds, budget._pace, budget._bare = 1.0, MIN_TOKENS, 0.0
-    run.step()
-    assert run.pipeline.read_tokens[-1] == TIMES_TOGETHER * MIN_TOKENS
+    assert run.pipeline.read_tokens == [ROWS]

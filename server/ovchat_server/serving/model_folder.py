@@ -39,7 +39,9 @@ class ModelFolder:
         """
         path = self.path / name
         if not path.is_file():
-            raise ModelFilesError(f"there is no {name} in {self.path}")
+            gguf = next(iter(sorted(self.path.glob("*.gguf"))), None)
+            instead = f"; the GGUF file in it has a path of its own: {gguf}" if gguf else ""
+            raise ModelFilesError(f"there is no {name} in {self.path}{instead}")
         return path
 
     def read_json(self, name: str) -> dict[str, Any]:

@@ -22,8 +22,8 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
         max_num_batched_tokens: Most tokens of one step: a longer prompt takes several, and
             running sequences get a token each in between.
         max_step_seconds: Seconds that a step should take at the most: it reads so much less of
-            prompts, as fast as the machine was lately. Less keeps streams moving and lets short
-            prompts overtake long ones, more reads long prompts faster. 0: any time.
+            all prompts together, as fast as the machine was lately. Less keeps streams moving and
+            lets short prompts overtake long ones, more reads long prompts faster. 0: any time.
         grammar_timeout: Seconds that compiling the grammar of an answer may take.
         properties: OpenVINO's, such as {"INFERENCE_PRECISION_HINT": "f32"}.
     """

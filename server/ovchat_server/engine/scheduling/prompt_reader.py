@@ -1,4 +1,4 @@
-"""Chunked prefill: reads prompts in slices, so that long ones hold up neither streams nor others.
+"""Chunked prefill: reads prompts in slices, so that they hold up neither streams nor others.
 
 genai gives all that a step may read to the oldest prompt, and does not stop it halfway. So it gets
 a long prompt slice by slice: each is a request of its own, for the prompt up to there and one
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # The kernels take as long for some more rows as for the next multiple of this: 130 tokens, those of
 # running sequences among them, as long as 192 (OpenVINO 2026.4.1, AMX).
 ROWS = 128
-# So many times the budget may be read of prompts that fit into it one by one.
-TIMES_TOGETHER = 4
+# Steps that short prompts have for each that long ones have.
+SHORT_TURNS = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +66,8 @@ class PromptReader:
 
     Prompts whose rest fits into a step and long ones take turns, and of the long ones the one
     that is nearest to its end and the oldest share a step. So a short prompt need not wait for a
-    long one, and no long one waits forever.
+    long one, and no long one waits forever. What a step reads of all together keeps to the budget:
+    who has its first token is a stream, which those that came with it would hold up.
     """
 
     def __init__(self, pipeline: Pipeline, known: KnownPrefixes, budget: StepBudget) -> None:
@@ -80,7 +81,8 @@ class PromptReader:
         self._budget = budget
         # Oldest first.
         self._prompts: list[_Prompt] = []
-        self._short_turn = False
+        # Steps that short prompts had since the last of a long one.
+        self._short_turns = 0
         # The tokens that the step reads, and the prompts that it finishes.
         self._tokens = 0
         self._ending: list[_Prompt] = []
@@ -203,24 +205,31 @@ class PromptReader:
     def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int]]:
         """Yield the prompts that the next step reads, and up to where."""
         room = self._budget.max_tokens - streams
-        most = min(self._budget.tokens(streaming=streams > 0), room)
+        most = _worth_it(min(self._budget.tokens(streaming=streams > 0), room), streams)
         prompts = [prompt for prompt in self._distinct() if prompt.piece is None]
         # Where there is no room for blocks, genai splits prompts as it likes.
-        whole = most < 2 * self._known.block_size
-        short = [item for item in prompts if whole or item.whole or item.unread <= most]
-        long = [item for item in prompts if item not in short]
-        self._short_turn = bool(short) and not (long and self._short_turn)
-        if not self._short_turn:
-            yield from self._some_of(long, _worth_it(most, streams))
+        whole = [item for item in prompts if item.whole or most < 2 * self._known.block_size]
+        if whole:
+            yield whole[0], whole[0].length
             return
-        # Together they take less of everybody's time than in steps of their own. Where nobody else
-        # waits for the step it may take as long as it likes.
-        left = min(TIMES_TOGETHER * most, room) if streams or long else room
-        for number, prompt in enumerate(short):
-            if number and prompt.unread > left:
-                break
-            left -= prompt.unread
+        short = [item for item in prompts if item.unread <= most]
+        long = [item for item in prompts if item not in short]
+        if short and not (long and self._short_turns >= SHORT_TURNS):
+            self._short_turns += 1
+            yield from self._in_turn(short, most)
+        else:
+            self._short_turns = 0
+            yield from self._some_of(long, most)
+
+    def _in_turn(self, prompts: Sequence[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
+        """Fill the tokens with prompts as they came; the last may be cut where a block ends."""
+        block = self._known.block_size
+        for prompt in prompts:
+            if prompt.unread > tokens:
+                yield prompt, (prompt.start + tokens) // block * block
+                return
             yield prompt, prompt.length
+            tokens -= prompt.unread
 
     def _some_of(self, prompts: list[_Prompt], tokens: int) -> Iterator[tuple[_Prompt, int]]:
         """Share the tokens between the prompt nearest to its end and the oldest of the others."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Before anything was measured, and at least.
-FIRST_TOKENS, MIN_TOKENS = 256, 64
+# At least, and before anything was measured.
+MIN_TOKENS = 64
 # The weight of the last step against those before it.
 WEIGHT = 0.3
 # A step that reads may take so many times as long as one that does not. All weights pass through
@@ -20,8 +20,8 @@ class StepBudget:
         """Let a step take at most `max_seconds` (0 for any time) and read at most `max_tokens`."""
         self.max_tokens = max_tokens
         self._max_seconds = max_seconds
-        # Tokens a second.
-        self._pace: float | None = None
+        # Tokens a second; 0 before anything was measured.
+        self._pace = 0.0
         # Seconds of a step that reads nothing.
         self._bare = 0.0
 
@@ -32,8 +32,7 @@ class StepBudget:
         seconds = max(self._max_seconds, TIMES_BARE * self._bare)
         if not streaming:
             seconds *= TIMES_ALONE
-        wanted = FIRST_TOKENS if self._pace is None else int(self._pace * seconds)
-        return min(max(wanted, MIN_TOKENS), self.max_tokens)
+        return min(max(int(self._pace * seconds), MIN_TOKENS), self.max_tokens)
 
     def note(self, tokens: int, seconds: float) -> None:
         """Learn from a step that read `tokens`."""
@@ -41,7 +40,7 @@ class StepBudget:
             self._bare += WEIGHT * (seconds - self._bare)
             return
         pace = tokens / max(seconds, 1e-6)
-        if self._pace is None:
+        if not self._pace:
             self._pace = pace
         elif tokens * 2 >= self.tokens(streaming=True) or pace > self._pace:
             # A step that reads little says little of how fast it could have read more.
