@@ -68,9 +68,9 @@ def serve(**options: Any) -> None:  # noqa: ANN401
 @click.option(
     "--weights",
     type=click.Choice(list(WeightForm), case_sensitive=False),
-    default=WeightForm.INT8,
+    default=WeightForm.AUTO,
     show_default=True,
-    help="What to keep the weights in: 8 bits, or the file's own form.",
+    help="What to keep the weights in: 8 bits, the file's own form, or the faster of both.",
 )
 @cache_option()
 def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:

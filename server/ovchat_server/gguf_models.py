@@ -48,5 +48,5 @@ def _with_folder(
         return model
     if not path.is_file():
         raise ConversionError(f"the model {model.name!r}: there is no file {path}")
-    form = model.weights or WeightForm.INT8
+    form = model.weights or WeightForm.AUTO
     return msgspec.structs.replace(model, path=cache.find(path, form) or convert(path, form))

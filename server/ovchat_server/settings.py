@@ -23,7 +23,7 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
         name: The id callers ask for.
         path: Its folder in OpenVINO's format, or a GGUF file; in a config file relative to that
             file.
-        weights: What the weights of a GGUF file are kept in; None: "int8".
+        weights: What the weights of a GGUF file are kept in; None: "auto".
         tool_parser: How the model writes tool calls: a parser's name, "none", or "auto", which
             sees it in the chat template, and describes tools to a model whose template knows none.
         reasoning_parser: How it writes reasoning: the same.

@@ -27,7 +27,7 @@ def convert_file(file: Path, form: WeightForm, cache_dir: Path) -> Path:
     """
 
     def write(folder: Path) -> None:
-        _say(f"converting {file.name} to {form}, once, in {cache_dir}")
+        _say(f"converting {file.name}, once, in {cache_dir} (weights: {form})")
         write_folder(file, folder, form, _Progress(file.name))
         _say(f"converted {file.name}")
 

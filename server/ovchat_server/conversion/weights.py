@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import gguf
 import numpy as np
 import openvino as ov
 from gguf import GGMLQuantizationType as Kind
+from numpy.typing import NDArray
 from openvino import opset13 as op
 
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from gguf.gguf_reader import ReaderTensor
-    from numpy.typing import NDArray
 
     from ovchat_server.conversion.decoder import Decoder
     from ovchat_server.conversion.gguf_file import GgufFile
@@ -83,8 +84,7 @@ class GgufWeights:
         data, kind = tensor.data, tensor.tensor_type
         if (order := self._order(tensor)) is not None:
             data = data[order]
-        pack = _AS_IN_FILE.get(kind, _int8) if self._form is WeightForm.FILE else _int8
-        node = pack(data, kind)
+        node = _PACKED[self._form].get(kind, _int8)(data, kind)
         self._read += tensor.n_elements
         self._progress(self._read / self._all)
         return node
@@ -213,12 +213,18 @@ def _parts(data: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
         yield data[start : start + rows]
 
 
-_AS_IN_FILE: dict[Kind, Callable[[NDArray[np.generic], Kind], ov.Node]] = {
-    Kind.F32: _float,
-    Kind.F16: _float,
-    Kind.BF16: _float,
-    Kind.Q8_0: _q8_0,
-    Kind.Q4_0: _q4_0,
-    Kind.Q4_1: _q4_1,
-    Kind.Q4_K: _q4_k,
+_Pack = Callable[[NDArray[np.generic], Kind], ov.Node]
+# By what the file has them in; others become 8 bits.
+_PACKED: Mapping[WeightForm, Mapping[Kind, _Pack]] = {
+    WeightForm.AUTO: {Kind.Q4_0: _q4_0},
+    WeightForm.INT8: {},
+    WeightForm.FILE: {
+        Kind.F32: _float,
+        Kind.F16: _float,
+        Kind.BF16: _float,
+        Kind.Q8_0: _q8_0,
+        Kind.Q4_0: _q4_0,
+        Kind.Q4_1: _q4_1,
+        Kind.Q4_K: _q4_k,
+    },
 }
