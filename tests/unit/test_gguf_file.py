@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,3 +97,15 @@ def test_another_format_is_said_to_be_none(tmp_path: Path) -> None:
     file.write_bytes(b"PK\x03\x04 and so on")
 
     assert "is not a GGUF file: it begins with b'PK" in refusal(file)
+
+
+def test_a_disk_that_is_too_small_is_told_before_it_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = shutil.disk_usage(tmp_path)._replace(free=10_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: full)
+
+    text = refusal(write_gguf(tmp_path / "x.gguf"))
+
+    assert "takes up to 0.1 GB" in text
+    assert "0.0 GB free: --cache-dir says where else" in text
