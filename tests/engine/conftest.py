@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.messages import Report
 
 T = TypeVar("T")
+# Of any kind: what has an engine and tells when its state changes.
+AnyWatched = TypeVar("AnyWatched", bound=Any)
 
 
 async def at_once(_: float) -> None:
@@ -190,14 +192,20 @@ async def collect(generation: Generation) -> tuple[str, TokenFinish | None]:
 
 
 @contextlib.asynccontextmanager
-async def engine(**changes: object) -> AsyncIterator[Watched]:
-    watched = Watched(spec(**changes))  # type: ignore[arg-type]
+async def loaded(watched: AnyWatched) -> AsyncIterator[AnyWatched]:
+    """An engine of any kind, from when it can be asked until the context is left."""
     watched.engine.start()
     try:
         await watched.until(ModelState.READY)
         yield watched
     finally:
         await watched.engine.close()
+
+
+@contextlib.asynccontextmanager
+async def engine(**changes: object) -> AsyncIterator[Watched]:
+    async with loaded(Watched(spec(**changes))) as watched:  # type: ignore[arg-type]
+        yield watched
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from ovchat_server.backoff import Backoff
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.spec import EngineOptions
 from tests.echo import DEADLY, EchoEngine, EchoSpec
+from tests.engine.conftest import loaded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,13 +57,8 @@ class Watched:
 
 @contextlib.asynccontextmanager
 async def running(spec: EchoSpec = SPEC) -> AsyncIterator[Watched]:
-    watched = Watched(Backoff(at_once), spec)
-    watched.engine.start()
-    try:
-        await watched.until(ModelState.READY)
+    async with loaded(Watched(Backoff(at_once), spec)) as watched:
         yield watched
-    finally:
-        await watched.engine.close()
 
 
 async def test_it_is_started_and_asked() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,8 +27,6 @@ from tests.engine.conftest import Watched, collect, collect_all, engine, request
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ovchat_server.engine.contract.generation import Generation
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
@@ -261,14 +260,18 @@ async def test_who_makes_engines_die_fails_alone(
     await watched.idle()
 
 
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A copy of the model, for an engine that is to lose it."""
+    return Path(shutil.copytree(ROOT / "models/successor", tmp_path / "model"))
+
+
 @pytest.mark.slow
 async def test_requests_whose_engine_never_comes_back_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "MAX_FAILED_STARTS", 2)
     monkeypatch.setattr(supervisor, "RESTART_TIMEOUT", 0)
-    model = tmp_path / "model"
-    shutil.copytree(ROOT / "models/successor", model)
     async with engine(path=str(model)) as watched:
         stream = watched.engine.generate([request("a", 900)])
         await anext(stream)
@@ -283,13 +286,12 @@ async def test_requests_whose_engine_never_comes_back_are_told(
 
 @pytest.mark.slow
 async def test_requests_outlive_several_starts_that_come_to_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "MAX_FAILED_STARTS", 2)
     # However long a busy machine takes for them.
     monkeypatch.setattr(supervisor, "RESTART_TIMEOUT", 1000)
-    model, away = tmp_path / "model", tmp_path / "away"
-    shutil.copytree(ROOT / "models/successor", model)
+    away = model.with_name("away")
     async with engine(path=str(model)) as watched:
         stream = watched.engine.generate([request("a", 900)])
         first = await anext(stream)

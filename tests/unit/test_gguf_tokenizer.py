@@ -20,7 +20,7 @@ END_OF_TEXT, START, END, THINK = 1527, 1528, 1529, 1530
 
 
 def folder(tmp_path: Path, **fields: Any) -> Path:
-    """What a file with these fields becomes; "_" in a name is "." in the file."""
+    """What a file with these fields becomes; "__" in a name is "." in the file."""
     keys = {name.replace("__", "."): value for name, value in fields.items()}
     file = write_gguf(tmp_path / "x.gguf", fields=keys, tensors={})
     TokenizerFiles(GgufFile(file)).write(tmp_path)

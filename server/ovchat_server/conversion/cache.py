@@ -64,29 +64,26 @@ class ConvertedModels:
             ConversionError: It cannot be written. Then nothing is left of it.
         """
         try:
-            before = file.stat()
-            digest = self._digest(file)
-            folder = self._folder(file, digest, form)
+            seen = self._seen(file) or self._look_at(file)
+            folder = self._folder(file, seen.digest, form)
             with _locked(self.directory / f".{folder.name}.lock", waits):
                 if not folder.is_dir():
-                    self._write(folder, write)
-                after = file.stat()
-                if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-                    shutil.rmtree(folder)
-                    raise ConversionError(f"{file} changed while it was read: start again")
+                    self._write(folder, write, file)
         except OSError as error:
             raise ConversionError(
                 f"{file} cannot be converted in {self.directory}: {error.strerror or error}"
             ) from error
         return folder
 
-    def _write(self, folder: Path, write: Callable[[Path], None]) -> None:
+    def _write(self, folder: Path, write: Callable[[Path], None], file: Path) -> None:
         unfinished = folder.with_name(f"{folder.name}.unfinished")
         # What a process has left that was killed.
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir()
         try:
             write(unfinished)
+            if self._seen(file) is None:
+                raise ConversionError(f"{file} changed while it was read: start again")
             unfinished.rename(folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -95,18 +92,17 @@ class ConvertedModels:
         key = hashlib.sha256(f"{digest}:{form}:{VERSION}".encode()).hexdigest()[:16]
         return self.directory / f"{file.stem}-{form}-{key}"
 
-    def _digest(self, file: Path) -> str:
-        if seen := self._seen(file):
-            return seen.digest
+    def _look_at(self, file: Path) -> _Seen:
         status = file.stat()
         with file.open("rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         self.directory.mkdir(parents=True, exist_ok=True)
         seen = _Seen(status.st_size, status.st_mtime_ns, digest)
         self._note(file).write_bytes(msgspec.json.encode(seen))
-        return digest
+        return seen
 
     def _seen(self, file: Path) -> _Seen | None:
+        """Return what was seen of a file, if it is still the same."""
         with contextlib.suppress(OSError, msgspec.DecodeError):
             seen = msgspec.json.decode(self._note(file).read_bytes(), type=_Seen)
             status = file.stat()

@@ -10,6 +10,8 @@ import numpy as np
 from ovchat_server.conversion.errors import ConversionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from ovchat_server.conversion.gguf_file import GgufFile
@@ -97,6 +99,7 @@ def _frequencies(file: GgufFile, head_size: int) -> NDArray[np.float32]:
     return frequencies.astype(np.float32)
 
 
-def _unknown(file: GgufFile, what: str, known: object) -> ConversionError:
-    names = ", ".join(sorted(known)) if isinstance(known, dict | tuple) else known
-    return ConversionError(f"{file.path}: its {what} cannot be read, only {names}")
+def _unknown(file: GgufFile, what: str, known: Iterable[str]) -> ConversionError:
+    return ConversionError(
+        f"{file.path}: its {what} cannot be read, only {', '.join(sorted(known))}"
+    )

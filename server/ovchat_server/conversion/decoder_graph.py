@@ -14,7 +14,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as op
 
-from ovchat_server.engine.genai.graph_parts import integers, parameter, with_past
+from ovchat_server.engine.genai.graph_parts import batch_size, integers, parameter, with_past
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,12 +32,12 @@ class Weights(Protocol):
         """Return a matrix, in whatever form its numbers are kept."""
         ...
 
-    def vector(self, name: str) -> NDArray[np.float32] | None:
-        """Return a vector, if there is one of that name."""
+    def vector(self, name: str) -> NDArray[np.float32]:
+        """Return a vector."""
         ...
 
     def has(self, name: str) -> bool:
-        """Return whether there is a matrix of that name."""
+        """Return whether there is a matrix or a vector of that name."""
         ...
 
 
@@ -54,8 +54,7 @@ class _Builder:
         self._mask = parameter("attention_mask", [-1, -1], np.int64)
         self._positions = parameter("position_ids", [-1, -1], np.int64)
         self._beams = parameter("beam_idx", [-1], np.int32)
-        first = op.constant(np.array(0, np.int64))
-        self._batch = op.gather(op.shape_of(self._tokens), integers(0), first)
+        self._batch = batch_size(self._tokens)
         self._rotation = self._rotate_by()
         self._seen = self._may_see()
         self._sinks: list[ov.Node] = []
@@ -67,9 +66,8 @@ class _Builder:
         for layer in range(self._decoder.layers):
             state = self._layer(state, f"blk.{layer}")
         state = self._normed(state, "output_norm")
-        tied = not self._weights.has("output.weight")
-        head = embedding if tied else self._weights.matrix("output.weight")
-        logits = _product(state, head)
+        own = self._weights.has("output.weight")
+        logits = _product(state, self._weights.matrix("output.weight") if own else embedding)
         logits.output(0).set_names({"logits"})
         inputs = [self._tokens, self._mask, self._positions, self._beams]
         model = ov.Model([op.result(logits)], self._sinks, inputs, "decoder")
@@ -86,13 +84,9 @@ class _Builder:
 
     def _attention(self, state: ov.Node, layer: str) -> ov.Node:
         decoder = self._decoder
-        query = self._heads(
-            self._linear(state, f"{layer}.attn_q"), decoder.heads, f"{layer}.attn_q"
-        )
-        key = self._heads(
-            self._linear(state, f"{layer}.attn_k"), decoder.kv_heads, f"{layer}.attn_k"
-        )
-        value = self._heads(self._linear(state, f"{layer}.attn_v"), decoder.kv_heads, "")
+        query = self._heads(state, f"{layer}.attn_q", decoder.heads)
+        key = self._heads(state, f"{layer}.attn_k", decoder.kv_heads)
+        value = self._heads(state, f"{layer}.attn_v", decoder.kv_heads)
         (keys, values), sinks = with_past(
             self._rotated(key), value, self._tokens, self._beams, f"{layer}."
         )
@@ -107,11 +101,11 @@ class _Builder:
         )
         return self._linear(joined, f"{layer}.attn_output")
 
-    def _heads(self, features: ov.Node, heads: int, name: str) -> ov.Node:
-        """Split features into heads, and norm each where the model has a norm for it."""
+    def _heads(self, state: ov.Node, name: str, heads: int) -> ov.Node:
+        """Return the features of each head, normed where the model has a norm for them."""
         shape = integers(0, 0, heads, self._decoder.head_size)
-        split = op.reshape(features, shape, special_zero=True)
-        if name and self._weights.vector(f"{name}_norm.weight") is not None:
+        split = op.reshape(self._linear(state, name), shape, special_zero=True)
+        if self._weights.has(f"{name}_norm.weight"):
             split = self._normed(split, f"{name}_norm")
         return op.transpose(split, integers(0, 2, 1, 3))
 
@@ -167,17 +161,17 @@ class _Builder:
 
     def _linear(self, state: ov.Node, name: str) -> ov.Node:
         product = _product(state, self._weights.matrix(f"{name}.weight"))
-        bias = self._weights.vector(f"{name}.bias")
-        return product if bias is None else op.add(product, op.constant(bias))
+        if not self._weights.has(f"{name}.bias"):
+            return product
+        return op.add(product, op.constant(self._weights.vector(f"{name}.bias")))
 
     def _normed(self, state: ov.Node, name: str) -> ov.Node:
         """Divide by the root of the mean of squares, over the last axis."""
-        weight = self._weights.vector(f"{name}.weight")
         squares = op.power(state, op.constant(np.float32(2)))
         mean = op.reduce_mean(squares, integers(-1), keep_dims=True)
         root = op.sqrt(op.add(mean, op.constant(np.float32(self._decoder.epsilon))))
         normed = op.multiply(state, op.divide(op.constant(np.float32(1)), root))
-        return normed if weight is None else op.multiply(normed, op.constant(weight))
+        return op.multiply(normed, op.constant(self._weights.vector(f"{name}.weight")))
 
 
 def _product(state: ov.Node, matrix: ov.Node) -> ov.Node:

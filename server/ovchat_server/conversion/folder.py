@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from ovchat_server.conversion.decoder import ROPE_FACTORS, read_decoder
 from ovchat_server.conversion.decoder_graph import decoder_graph, tensors_of
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.gguf_file import GgufFile
-from ovchat_server.conversion.tokenizer_files import TokenizerFiles
+from ovchat_server.conversion.tokenizer_files import TokenizerFiles, write_json
 from ovchat_server.conversion.weights import GgufWeights
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def write_folder(
         "num_key_value_heads": decoder.kv_heads,
         "head_dim": decoder.head_size,
     }
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "config.json", config)
     graph = folder / "openvino_model.xml"
     try:
         tokenizer.write(folder)

@@ -82,14 +82,9 @@ class TokenizerFiles:
             "chat_template": self._templates,
             **{name: self._tokens[token] for name, token in names.items()},
         }
-        _write_json(folder / "tokenizer_config.json", config)
-        _write_json(folder / "generation_config.json", self._generation_config(names))
+        write_json(folder / "tokenizer_config.json", config)
+        write_json(folder / "generation_config.json", self._generation_config(names))
         self._write_for_engine(folder)
-
-    @property
-    def vocabulary_size(self) -> int:
-        """The number of tokens."""
-        return len(self._tokens)
 
     def _chat_templates(self) -> str | list[dict[str, str]]:
         """Return the template, or all of them, as `tokenizer_config.json` has them."""
@@ -175,5 +170,6 @@ class TokenizerFiles:
         path.unlink()
 
 
-def _write_json(path: Path, value: object) -> None:
+def write_json(path: Path, value: object) -> None:
+    """Write a file of a folder, for people to read as well."""
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

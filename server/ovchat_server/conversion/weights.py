@@ -67,34 +67,30 @@ class GgufWeights:
                 ) from error
 
     def has(self, name: str) -> bool:
-        """Return whether there is a matrix of that name."""
+        """Return whether there is a matrix or a vector of that name."""
         return name in self._tensors
 
-    def vector(self, name: str) -> NDArray[np.float32] | None:
-        """Return a vector, if there is one of that name."""
-        tensor = self._tensors.get(name)
-        if tensor is None:
-            return None
-        values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
-        return values if self._order(tensor) is None else values[self._order(tensor)]
+    def vector(self, name: str) -> NDArray[np.float32]:
+        """Return a vector."""
+        tensor = self._tensors[name]
+        return gguf.dequantize(self._rows(tensor), tensor.tensor_type).astype(np.float32)
 
     def matrix(self, name: str) -> ov.Node:
         """Return a matrix, as a node that gives its numbers in 32 bits."""
         tensor = self._tensors[name]
-        data, kind = tensor.data, tensor.tensor_type
-        if (order := self._order(tensor)) is not None:
-            data = data[order]
-        node = _PACKED[self._form].get(kind, _int8)(data, kind)
+        pack = _PACKED[self._form].get(tensor.tensor_type, _int8)
+        node = pack(self._rows(tensor), tensor.tensor_type)
         self._read += tensor.n_elements
         self._progress(self._read / self._all)
         return node
 
-    def _order(self, tensor: ReaderTensor) -> NDArray[np.int64] | None:
-        """Return the order of rows in which first halves of rotations precede second ones."""
+    def _rows(self, tensor: ReaderTensor) -> NDArray[np.generic]:
+        """Return the rows of a tensor, in which first halves of rotations precede second ones."""
         if not self._decoder.interleaved or not tensor.name.endswith(ROTATED):
-            return None
-        rows, size = len(tensor.data), self._decoder.head_size
-        return np.arange(rows).reshape(-1, size // 2, 2).swapaxes(1, 2).reshape(rows)
+            return tensor.data
+        pairs = np.arange(len(tensor.data)).reshape(-1, self._decoder.head_size // 2, 2)
+        rows: NDArray[np.generic] = tensor.data[pairs.swapaxes(1, 2).reshape(-1)]
+        return rows
 
 
 def _int8(data: NDArray[np.generic], kind: Kind) -> ov.Node:
@@ -208,7 +204,8 @@ def _constant(content: NDArray[np.generic], shape: Sequence[int], kind: ov.Type)
 
 
 def _parts(data: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
-    rows = max(WEIGHTS_AT_A_TIME // max(2 * data.shape[1], 1), 1)
+    # A byte is up to two weights.
+    rows = max(WEIGHTS_AT_A_TIME // (2 * data.shape[1]), 1)
     for start in range(0, len(data), rows):
         yield data[start : start + rows]
 

@@ -22,6 +22,15 @@ def integers(*values: int) -> ov.Node:
     return op.constant(np.array(values, np.int64))
 
 
+def batch_size(tokens: ov.Node) -> ov.Node:
+    """Return how many sequences there are, as a list of one integer.
+
+    Args:
+        tokens: The model's input "input_ids".
+    """
+    return op.gather(op.shape_of(tokens), integers(0), op.constant(np.array(0, np.int64)))
+
+
 def with_past(
     key: ov.Node, value: ov.Node, tokens: ov.Node, beams: ov.Node, prefix: str = ""
 ) -> tuple[list[ov.Node], list[ov.Node]]:
@@ -41,8 +50,7 @@ def with_past(
         -1 if part.is_dynamic else part.get_length() for part in key.get_output_partial_shape(0)
     )
     first = op.constant(np.array(0, np.int64))
-    batch = op.gather(op.shape_of(tokens), integers(0), first)
-    shape = op.concat([batch, integers(heads, 0, size)], 0)
+    shape = op.concat([batch_size(tokens), integers(heads, 0, size)], 0)
     empty = op.broadcast(op.constant(np.array(0, np.float32)), shape)
     caches, sinks = [], []
     for name, part in (("key", key), ("value", value)):
