@@ -163,6 +163,7 @@ class Sequence:
     alternatives: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
     prompt: list[PromptScore] = field(default_factory=list)
     finish: TokenFinish | None = None
+    cached: list[int] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -182,6 +183,7 @@ async def collect_all(generation: Generation) -> list[Sequence]:
             assert not (piece.prompt and len(sequence.tokens) > len(piece.tokens))
             sequence.prompt += piece.prompt
             sequence.finish = piece.finish
+            sequence.cached += [] if piece.cached is None else [piece.cached]
     return [sequences[index] for index in sorted(sequences)]
 
 

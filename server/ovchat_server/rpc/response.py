@@ -257,6 +257,9 @@ def _usage(usage: Usage) -> chat_pb2.Usage:
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         total_tokens=usage.total_tokens,
+        prompt_tokens_details=None
+        if usage.cached_tokens is None
+        else chat_pb2.PromptTokensDetails(cached_tokens=usage.cached_tokens),
         completion_tokens_details=None
         if usage.reasoning_tokens is None
         else chat_pb2.CompletionTokensDetails(reasoning_tokens=usage.reasoning_tokens),

@@ -40,6 +40,7 @@ class _Piece:
     alternatives: list[list[tuple[int, float]]] = field(default_factory=list)
     prompt: list[PromptScore] = field(default_factory=list)
     reason: str = ""
+    cached: int | None = None
 
 
 class EngineGeneration:
@@ -82,6 +83,7 @@ class EngineGeneration:
             piece.prompt += output.prompt
             piece.finish = output.finish
             piece.reason = output.reason
+            piece.cached = output.cached if piece.cached is None else piece.cached
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:
@@ -133,6 +135,7 @@ class EngineGeneration:
             tuple(piece.logprobs),
             tuple(tuple(others) for others in piece.alternatives),
             tuple(piece.prompt),
+            piece.cached,
         )
 
     def end(self, index: int) -> None:

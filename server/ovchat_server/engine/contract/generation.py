@@ -180,6 +180,8 @@ class GeneratedTokens:
             probabilities, the likeliest first, where asked for; else none.
         prompt: One for each token of the prompt but the first, where asked for: all of them with
             the sequence's first token, and never again.
+        cached: The number of tokens that the prefix cache had of the prompt, with the first tokens;
+            None: not known, or told before.
     """
 
     index: int
@@ -188,6 +190,7 @@ class GeneratedTokens:
     logprobs: tuple[float, ...] = ()
     alternatives: tuple[tuple[tuple[int, float], ...], ...] = ()
     prompt: tuple[PromptScore, ...] = ()
+    cached: int | None = None
 
 
 # Those that an engine is taken to have until it was loaded once.
