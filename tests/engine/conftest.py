@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.models import EngineLoad
     from ovchat_server.engine.client.connection import EngineConnection
-    from ovchat_server.engine.contract.generation import Generation, PromptScore
+    from ovchat_server.engine.contract.generation import PromptScore
+    from ovchat_server.engine.contract.generation_engine import Generation
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 

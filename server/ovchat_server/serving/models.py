@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
-    from ovchat_server.engine.contract.generation import GenerationEngine
+    from ovchat_server.engine.contract.generation_engine import GenerationEngine
     from ovchat_server.serving.model_files import ModelFiles
 
 

@@ -12,6 +12,7 @@ their endpoints. A new stage is a line of `Completions.answer` or of `Completion
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from ovchat_server.serving.generation import generation_requests, resolve_sampli
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.plan import Plan, completion_info, engine_params, generates
+from ovchat_server.serving.reasoning import reasoning_budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -143,7 +145,10 @@ class Completions(Generic[RequestT]):
         check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs, copies)
         banned = await banned_sequences(model, params.sampling.bad_words, self._workers)
         answer_format = await endpoint.constrain(model, request, prompts)
-        sampling = resolve_sampling(params.sampling, model.files.defaults, banned)
+        sampling = dataclasses.replace(
+            resolve_sampling(params.sampling, model.files.defaults, banned),
+            reasoning=reasoning_budget(model, answer_format.reasoning, max(max_tokens)),
+        )
         requests = (
             generation_requests(params, prompts, max_tokens, sampling, answer_format.grammar)
             if generates(params)

@@ -44,7 +44,7 @@ class _Piece:
 
 
 class EngineGeneration:
-    """See engine.contract.generation.Generation.
+    """See engine.contract.generation_engine.Generation.
 
     Holds outputs until they are read, merged: a slow reader finds one larger piece a sequence,
     never a queue. What it can hold is bounded by the sequences' own lengths.
@@ -87,12 +87,12 @@ class EngineGeneration:
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:
-        """See engine.contract.generation.Generation. Only the first reason counts."""
+        """See engine.contract.generation_engine.Generation. Only the first reason counts."""
         self._failure = self._failure or error
         self._arrived.set()
 
     def __enter__(self) -> Self:
-        """See engine.contract.generation.Generation; so the others."""
+        """See engine.contract.generation_engine.Generation; so the others."""
         return self
 
     def __exit__(
