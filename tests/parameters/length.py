@@ -149,6 +149,22 @@ EFFECTS: list[Effect] = [
         ),
     ),
     *of_both(
+        "skip_special_tokens",
+        GREET,
+        {"skip_special_tokens": False},
+        lambda without, given: (
+            given.text == without.text + "<|im_end|>" and given.tokens == without.tokens
+        ),
+        "shows the end token",
+    ),
+    *of_both(
+        "skip_special_tokens",
+        both(COUNT, stop_token_ids=[ord("f")]),
+        {"skip_special_tokens": False},
+        becomes("de", "de"),
+        "a stop token is none",
+    ),
+    *of_both(
         "truncate_prompt_tokens",
         ENDS,
         {"truncate_prompt_tokens": 2},

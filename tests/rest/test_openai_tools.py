@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from pydantic import BaseModel
 
 from tests.rest.questions import PARIS, STORY, SUM, SUNNY, TWO_CITIES, WEATHER
@@ -92,3 +93,20 @@ def test_reasoning_before_a_tools_result_is_part_of_the_prompt(sdk: openai.OpenA
         return answer.usage.prompt_tokens
 
     assert prompt_tokens(reasoning_content="I look it up.") > prompt_tokens()
+
+
+@pytest.mark.parametrize("tools", [{"strict": True}, {}], ids=["held to a grammar", "free"])
+def test_a_call_that_is_cut_anywhere_leaves_no_markup(
+    sdk: openai.OpenAI, tools: dict[str, Any]
+) -> None:
+    tool: Any = {**WEATHER, "function": {**WEATHER["function"], **tools}}
+    whole = sdk.chat.completions.create(model="demo", messages=PARIS, tools=[tool], temperature=0)
+    assert whole.choices[0].finish_reason == "tool_calls"
+    assert whole.usage
+
+    for most in range(1, whole.usage.completion_tokens):
+        cut = sdk.chat.completions.create(
+            model="demo", messages=PARIS, tools=[tool], temperature=0, max_tokens=most
+        )
+        assert cut.choices[0].finish_reason in {"length", "tool_calls"}
+        assert "<" not in (cut.choices[0].message.content or "")
