@@ -91,7 +91,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"prompt": "a", "add_generation_prompt": True},
         "add_generation_prompt",
     ),
-    "a message without content": ({"messages": [{"role": "user"}]}, "messages[0].content"),
+    "a result of no call": (
+        {"messages": [{"role": "tool", "content": "x"}]},
+        "messages[0].tool_call_id",
+    ),
     "a forged template argument": (
         {"messages": [USER], "chat_template_kwargs": {"messages": []}},
         "chat_template_kwargs.messages",

@@ -204,12 +204,12 @@ async def test_an_id_that_is_no_text_is_refused(http: httpx.AsyncClient) -> None
 
 
 async def test_the_typed_path_names_the_field_too(http: httpx.AsyncClient) -> None:
-    body = {"model": "successor", "messages": [{"role": "ROLE_USER", "content": []}]}
+    body = {"model": "successor", "messages": [{"role": "ROLE_TOOL", "content": []}]}
 
     for path in ("/ovchat/v1/chat:create", "/ovchat/v1/chat:stream"):
         response = await http.post(path, json=body)
         assert response.status_code == 400
-        assert error_of(response)["param"] == "messages[0].content"
+        assert error_of(response)["param"] == "messages[0].tool_call_id"
 
 
 async def test_the_typed_path_refuses_wrong_types(http: httpx.AsyncClient) -> None:

@@ -75,7 +75,7 @@ async def test_a_stream_is_made_of_openais_events(http: httpx.AsyncClient, path:
     assert choices[0] == [
         {
             "index": 0,
-            "delta": {"role": "assistant", "content": None},
+            "delta": {"role": "assistant", "content": ""},
             "logprobs": None,
             "finish_reason": None,
         }

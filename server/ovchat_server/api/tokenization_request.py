@@ -101,7 +101,8 @@ def _read_input(reader: Reader, model: str) -> TextsInput | ChatRequest:
         return TextsInput(())
     [kind] = given
     for name in OF_TEXTS if kind == "messages" else PROMPT_PARAMETERS:
-        if reader.present(name):
+        # An empty list is none, as in chats.
+        if reader.fields.get(name) not in (None, []):
             others = "text or prompt" if kind == "messages" else "messages"
             reader.refuse(name, f"belongs to {others}, not to {kind}", "unsupported_parameter")
     return _read_chat(reader, model) if kind == "messages" else _read_texts(reader, kind)

@@ -37,11 +37,17 @@ def chat_completion(completion: Completion) -> JsonObject:
     }
 
 
-def chat_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
-    """Return a part of an answer to a chat."""
+def chat_chunk(chunk: Chunk, options: StreamOptions, opening: str | None = "") -> JsonObject:
+    """Return a part of an answer to a chat.
+
+    Args:
+        chunk: The part.
+        options: What the stream carries besides deltas.
+        opening: The content of the first delta.
+    """
     return {
         **_info(chunk.info, "chat.completion.chunk"),
-        "choices": [_chunk_choice(choice) for choice in chunk.choices],
+        "choices": [_chunk_choice(choice, opening) for choice in chunk.choices],
         **_chunk_usage(chunk, options),
     }
 
@@ -126,7 +132,7 @@ def _message(message: Message) -> JsonObject:
         "refusal": None,
     }
     if message.reasoning_content is not None:
-        fields["reasoning_content"] = message.reasoning_content
+        fields |= _reasoning(message.reasoning_content)
     if message.tool_calls:
         fields["tool_calls"] = [
             {
@@ -139,10 +145,10 @@ def _message(message: Message) -> JsonObject:
     return fields
 
 
-def _chunk_choice(choice: ChunkChoice) -> JsonObject:
+def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
-        "delta": _delta(choice.delta),
+        "delta": _delta(choice.delta, opening),
         "logprobs": _logprobs(choice.logprobs),
         "finish_reason": choice.finish_reason,
     }
@@ -160,6 +166,11 @@ def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
         for item in logprobs
     ]
     return {"content": content, "refusal": None}
+
+
+def _reasoning(text: str) -> JsonObject:
+    """Return reasoning by both of its names: vLLM has renamed it, and clients read either."""
+    return {"reasoning_content": text, "reasoning": text}
 
 
 def _logprob(item: TokenLogprob | Alternative) -> JsonObject:
@@ -224,15 +235,14 @@ def _chunk_usage(chunk: Chunk, options: StreamOptions) -> JsonObject:
     return {"usage": None if chunk.usage is None else _usage(chunk.usage)}
 
 
-def _delta(delta: Delta) -> JsonObject:
+def _delta(delta: Delta, opening: str | None) -> JsonObject:
     fields: JsonObject = {}
     if delta.role is not None:
-        # OVMS's first chunk, by which its callers measure their TTFT.
-        fields = {"role": delta.role, "content": None}
+        fields = {"role": delta.role, "content": opening}
     if delta.content is not None:
         fields["content"] = delta.content
     if delta.reasoning_content is not None:
-        fields["reasoning_content"] = delta.reasoning_content
+        fields |= _reasoning(delta.reasoning_content)
     if delta.tool_calls:
         fields["tool_calls"] = [_tool_call_delta(call) for call in delta.tool_calls]
     return fields
