@@ -71,9 +71,9 @@ AGENT_FORMATS = ("openai", "codex", "passthrough", "qwen3", "llama3", "auto")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 BOUNDS: list[Bound] = [
-    # The prompt takes 3 of the model's 4,096 tokens.
-    *_both("max_tokens", (1, 4093), (0, -1, 4094, 2**32)),
-    _one("chat", "max_completion_tokens", (1, 4093), (0, -1, 4094, 2**32)),
+    # The prompt takes 3 of the model's 4,096 tokens: more are cut to those that are left.
+    *_both("max_tokens", (1, 4093, 4094, 2**32 - 1), (0, -1, 2**32)),
+    _one("chat", "max_completion_tokens", (1, 4093, 4094, 2**32 - 1), (0, -1, 2**32)),
     *_both("min_tokens", (0, 2), (-1, 3, 2**32)),
     *_both("stop", ([], ["x"] * 16), (["x"] * 17, "", ["x", ""])),
     *_both("stop_token_ids", ([], [0] * 1024, [258]), ([0] * 1025, [-1], [2**32], [259])),
@@ -124,12 +124,20 @@ BOUNDS: list[Bound] = [
         ("none", "auto", "required", NAMED),
         ("named", {"type": "function", "function": {"name": "f"}}),
     ),
-    _one("chat", "functions", (FUNCTIONS[:1], FUNCTIONS), ([], [*FUNCTIONS, *FUNCTIONS[:1]])),
+    _one("chat", "functions", ([], FUNCTIONS[:1], FUNCTIONS), ([*FUNCTIONS, *FUNCTIONS[:1]],)),
     _one(
         "chat",
         "function_call",
         ("none", "auto", {"name": "get_weather"}),
         ("required", {"name": "f"}, {}),
+    ),
+    # No tools are none, by either name.
+    *(
+        Bound("chat", name, ("none", "auto"), ("required", called), {**SHORT["chat"], listed: []})
+        for name, called, listed in (
+            ("tool_choice", NAMED, "tools"),
+            ("function_call", {"name": "get_weather"}, "functions"),
+        )
     ),
     _one("chat", "agent_format", AGENT_FORMATS, ("hermes", "")),
     # A model of whose prompt only the last message is part.
@@ -140,7 +148,7 @@ BOUNDS: list[Bound] = [
         ([], [USER] * 2049),
         {**SHORT["chat"], "model": "library"},
     ),
-    _one("chat", "tools", (_tools(1), _tools(1024)), (_tools(1025), [WEATHER, WEATHER])),
+    _one("chat", "tools", ([], _tools(1), _tools(1024)), (_tools(1025), [WEATHER, WEATHER])),
     _one("chat", "documents", ([{}] * 1024,), ([{}] * 1025,)),
     _one(
         "chat",
@@ -155,7 +163,8 @@ BOUNDS: list[Bound] = [
     _asked("reasoning_effort", EFFORTS, ("most",), MESSAGES),
     _asked("tool_choice", ("none", "auto"), ("any",), {**MESSAGES, "tools": [WEATHER]}),
     _asked("messages", ([USER] * 2048,), ([USER] * 2049,), MESSAGES),
-    _asked("tools", (_tools(1024),), (_tools(1025),), MESSAGES),
+    _asked("tools", ([], _tools(1024)), (_tools(1025),), MESSAGES),
+    _asked("tools", ([],), (_tools(1),), TEXT),
     _asked("documents", ([{}] * 1024,), ([{}] * 1025,), MESSAGES),
     _asked("add_special_tokens", (False,), (True,), MESSAGES),
     _asked("pad_to_max_length", (True,), (), {"model": "demo", "text": "a", "max_length": 2**20}),
@@ -184,6 +193,13 @@ BOUNDS: list[Bound] = [
 TOGETHER: list[Bound] = [
     *_beside("best_of", (3, 20), (2,), n=3),
     *_beside("n", (20,), (21,), use_beam_search=True),
+    *_beside("max_tokens", (2**32 - 1,), (), truncate_prompt_tokens=2, stop="d"),
+    # Cut for an answer of that length, nothing would be left of the prompt.
+    *_beside("max_tokens", (4095,), (4096,), truncate_prompt_tokens=-1, stop="d"),
+    # What must be written has to fit.
+    *_beside("min_tokens", (4093,), (4094,), max_tokens=2**32 - 1),
+    Bound("chat", "functions", ([],), (FUNCTIONS[:1],), {**SHORT["chat"], "tools": [WEATHER]}),
+    Bound("chat", "functions", (FUNCTIONS[:1],), (), {**SHORT["chat"], "tools": []}),
     *_beside("use_beam_search", (True,), (False,), best_of=2),
     *_beside("length_penalty", (1,), (0, 1.1)),
     *_beside("min_tokens", (0,), (1,), best_of=2),
