@@ -106,16 +106,12 @@ class ScriptedEngine:
 
 def chats(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
-    return Completions(
-        ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits)
-    )
+    return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
 
 
 def texts(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
     """The pipeline of text completions with one model."""
-    return Completions(
-        TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits)
-    )
+    return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
 
 
 def served(

@@ -253,7 +253,9 @@ def test_a_prompt_is_cut_as_asked_for(
         ({"include_usage": None}, StreamOptions()),
         ({"include_usage": False, "continuous_usage_stats": False}, StreamOptions()),
         ({"include_usage": True, "include_obfuscation": True}, StreamOptions(include_usage=True)),
-        ({"continuous_usage_stats": True}, StreamOptions(continuous_usage=True)),
+        # How often, not whether.
+        ({"continuous_usage_stats": True}, StreamOptions()),
+        ({"continuous_usage_stats": True, "include_usage": False}, StreamOptions()),
         (
             {"include_usage": True, "continuous_usage_stats": True},
             StreamOptions(include_usage=True, continuous_usage=True),

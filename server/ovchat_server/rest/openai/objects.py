@@ -58,7 +58,7 @@ def text_completion(completion: Completion) -> JsonObject:
         **_info(completion.info, "text_completion"),
         "choices": [
             {
-                **_text_choice(choice, choice.message.content or ""),
+                **_text_choice(choice, choice.message.content or "", choice.logprobs),
                 "prompt_logprobs": _prompt_logprobs(choice.prompt_logprobs),
             }
             for choice in completion.choices
@@ -71,7 +71,11 @@ def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
     """Return a part of a text completion: the same kind of object as the whole (OpenAI)."""
     return {
         **_info(chunk.info, "text_completion"),
-        "choices": [_text_choice(choice, choice.delta.content or "") for choice in chunk.choices],
+        "choices": [
+            # As of a chat: none where the chunk brings no tokens.
+            _text_choice(choice, choice.delta.content or "", choice.logprobs or None)
+            for choice in chunk.choices
+        ],
         **_chunk_usage(chunk, options),
     }
 
@@ -149,7 +153,8 @@ def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
         "delta": _delta(choice.delta, opening),
-        "logprobs": _logprobs(choice.logprobs),
+        # A chunk that brings no tokens has nothing to say of them.
+        "logprobs": _logprobs(choice.logprobs or None),
         "finish_reason": choice.finish_reason,
     }
     if choice.finish_reason is not None:
@@ -158,8 +163,7 @@ def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
 
 
 def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
-    # A chunk that brings no tokens has nothing to say of them.
-    if not logprobs:
+    if logprobs is None:
         return None
     content: list[JsonValue] = [
         {**_logprob(item), "top_logprobs": [_logprob(top) for top in item.alternatives]}
@@ -177,11 +181,13 @@ def _logprob(item: TokenLogprob | Alternative) -> JsonObject:
     return {"token": item.text, "logprob": item.logprob, "bytes": list(item.bytes)}
 
 
-def _text_choice(choice: Choice | ChunkChoice, text: str) -> JsonObject:
+def _text_choice(
+    choice: Choice | ChunkChoice, text: str, logprobs: Sequence[TokenLogprob] | None
+) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
         "text": text,
-        "logprobs": _text_logprobs(choice.logprobs),
+        "logprobs": _text_logprobs(logprobs),
         "finish_reason": choice.finish_reason,
         "stop_reason": choice.stop_reason,
     }
@@ -209,7 +215,7 @@ def _prompt_token(token: PromptToken) -> JsonObject | None:
 
 def _text_logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
     """Return the older form: a list for each kind of fact."""
-    if not logprobs:
+    if logprobs is None:
         return None
     alternatives: list[JsonValue] = [_by_text(item.alternatives) or None for item in logprobs]
     return {
@@ -230,7 +236,7 @@ def _by_text(alternatives: Sequence[Alternative]) -> JsonObject:
 
 def _chunk_usage(chunk: Chunk, options: StreamOptions) -> JsonObject:
     """Return the usage: every chunk has the key where it was asked for."""
-    if not (options.include_usage or options.continuous_usage):
+    if not options.include_usage:
         return {}
     return {"usage": None if chunk.usage is None else _usage(chunk.usage)}
 
