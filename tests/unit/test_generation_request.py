@@ -281,7 +281,7 @@ def test_several_faults_are_told_together(refused: Any) -> None:
         max_tokens=2,
         min_tokens=3,
         stop_token_ids=["a", -1],
-        length_penalty=3,
+        length_penalty=8,
         truncation_side="up",
         seed="x",
     )

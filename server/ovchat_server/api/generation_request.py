@@ -204,8 +204,6 @@ def _read_beams(reader: Reader, n: int, sampling: SamplingParams) -> BeamSearch 
             1.0 if length_penalty is None else length_penalty,
             field=FieldPath.of("n" if best_of is None else "best_of"),
         )
-    if length_penalty not in (None, 1.0):
-        reader.refuse("length_penalty", "needs beam search: best_of of 2 or more")
     return None
 
 
