@@ -104,8 +104,9 @@ class CreateCompletionRequest(_message.Message):
     max_tokens: _builtins.int
     """--- Length ---
 
-    The maximum number of tokens to generate for each choice. Must be at least 1, or 0 with echo,
-    and must fit into the context together with the prompt. Defaults to 16.
+    The maximum number of tokens to generate for each choice. Must be at least 1, or 0 with echo.
+    If it is more than the context has left, the choice ends where the context does, with
+    FINISH_REASON_LENGTH; a server with strict parameters refuses it. Defaults to 16.
     """
     min_tokens: _builtins.int
     """The minimum number of tokens to generate before an end-of-sequence token, a stop string or a
