@@ -256,7 +256,8 @@ class CreateChatCompletionRequest(_message.Message):
     """
     length_penalty: _builtins.float
     """The exponent of a sequence's length by which its beam search score is divided, from -7 to 7.
-    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1.
+    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1. Has no
+    effect without beam search.
     """
     logprobs: _builtins.bool
     """--- Log probabilities ---
@@ -315,14 +316,12 @@ class CreateChatCompletionRequest(_message.Message):
     num_assistant_tokens: _builtins.int
     """--- Speculative decoding (OVMS) ---
 
-    The number of tokens that the draft model proposes in each step. Not supported yet: refused.
+    The number of tokens that the draft model proposes in each step. Has no effect: there is none.
     """
     assistant_confidence_threshold: _builtins.float
-    """The confidence threshold below which the draft model stops proposing. Not supported yet:
-    refused.
-    """
+    """The confidence threshold below which the draft model stops proposing. Has no effect."""
     max_ngram_size: _builtins.int
-    """The maximum n-gram size of prompt lookup. Not supported yet: refused."""
+    """The maximum n-gram size of prompt lookup. Has no effect."""
     priority: _builtins.int
     """--- Scheduling ---
 

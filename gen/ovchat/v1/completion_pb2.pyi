@@ -186,7 +186,8 @@ class CreateCompletionRequest(_message.Message):
     """
     length_penalty: _builtins.float
     """The exponent of a sequence's length by which its beam search score is divided, from -7 to 7.
-    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1.
+    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1. Has no
+    effect without beam search.
     """
     logprobs: _builtins.int
     """--- Log probabilities ---
