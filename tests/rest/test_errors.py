@@ -90,7 +90,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "guided_json",
     ),
     "n": ({"n": 0}, "n"),
-    "logprob_token_ids": ({"logprob_token_ids": [1]}, "logprob_token_ids"),
+    "logprob_token_ids": ({"logprob_token_ids": [1], "logprobs": True}, "logprob_token_ids"),
     "repetition_detection": ({"repetition_detection": {"min_count": 2}}, "repetition_detection"),
     "frequency_penalty": ({"frequency_penalty": 3}, "frequency_penalty"),
     "a key of logit_bias": ({"logit_bias": {"5": 1, "x": 1}}, "logit_bias.x"),
