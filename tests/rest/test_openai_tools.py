@@ -162,3 +162,24 @@ def test_who_gives_functions_is_answered_in_the_older_form(
     # One alone: it has room for no more.
     assert called == {"name": "get_weather", "arguments": '{"city": "Paris"}'}
     assert finish == "function_call"
+
+
+def test_the_older_loop_comes_to_its_answer(sdk: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {
+        "model": "demo",
+        "functions": [WEATHER["function"]],
+        "temperature": 0,
+    }
+    said = sdk.chat.completions.create(messages=PARIS, **asked).choices[0].message
+    assert said.function_call
+    turns: list[Any] = [
+        *PARIS,
+        said,
+        {"role": "function", "name": said.function_call.name, "content": SUNNY},
+    ]
+
+    [answer] = sdk.chat.completions.create(messages=turns, **asked).choices
+
+    assert "21" in (answer.message.content or "")
+    assert answer.message.function_call is None
+    assert answer.finish_reason == "stop"
