@@ -160,6 +160,8 @@ def _add_json(choice: Choice, item: dict[str, Any]) -> None:
     choice.reasoning += said.get("reasoning_content") or ""
     for call in said.get("tool_calls") or []:
         _add_call(choice, call.get("index"), call["function"])
+    if older := said.get("function_call"):
+        _add_call(choice, None if "message" in item else 0, older)
     choice.finish = item["finish_reason"] or choice.finish
     choice.stop_reason = item.get("stop_reason", choice.stop_reason)
     logprobs = item["logprobs"] or {}

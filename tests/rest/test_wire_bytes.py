@@ -75,7 +75,7 @@ async def test_a_stream_is_made_of_openais_events(http: httpx.AsyncClient, path:
     assert choices[0] == [
         {
             "index": 0,
-            "delta": {"role": "assistant", "content": None},
+            "delta": {"role": "assistant", "content": ""},
             "logprobs": None,
             "finish_reason": None,
         }
@@ -210,3 +210,33 @@ async def test_the_typed_models_path_tells_how_the_engine_is_doing(http: httpx.A
     assert body["model"]["state"] == "MODEL_STATE_READY"
     assert body["model"]["load"]["total_kv_blocks"] == 512
     assert body["model"]["load"]["running_requests"] == 0
+
+
+EMPTY = {"model": "successor", "max_tokens": 3, "temperature": 0, "stop_token_ids": [ord("b")]}
+
+
+async def test_an_empty_answer_has_empty_lists_of_log_probabilities(
+    http: httpx.AsyncClient,
+) -> None:
+    body = {**EMPTY, "messages": [{"role": "user", "content": "a"}], "logprobs": True}
+    [choice] = (await http.post(PATHS[0], json=body)).json()["choices"]
+    assert choice["message"]["content"] == ""
+    assert choice["logprobs"] == {"content": [], "refusal": None}
+
+    body = {**EMPTY, "prompt": "a", "logprobs": 1}
+    [choice] = (await http.post("/v1/completions", json=body)).json()["choices"]
+    assert choice["text"] == ""
+    assert choice["logprobs"] == {
+        "text_offset": [],
+        "token_logprobs": [],
+        "tokens": [],
+        "top_logprobs": [],
+    }
+
+
+async def test_usage_so_far_without_usage_is_none(http: httpx.AsyncClient) -> None:
+    body = {**ASK, "stream": True, "stream_options": {"continuous_usage_stats": True}}
+
+    *chunks, _ = events((await http.post(PATHS[0], json=body)).text)
+
+    assert not any("usage" in json.loads(chunk) for chunk in chunks)

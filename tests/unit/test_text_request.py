@@ -18,6 +18,7 @@ from ovchat_server.api.text_request import (
     MAX_TEXT_CHOICES,
     read_text_request,
 )
+from tests.parameters.values import BESIDE, BESIDE_IN_TEXTS
 
 
 def read(**fields: Any) -> TextRequest:
@@ -193,7 +194,13 @@ def test_what_is_not_supported_may_ask_for_what_happens_anyway(name: str, value:
 
 @pytest.mark.parametrize("name", sorted(TEXT.refused))
 def test_what_is_not_supported_is_refused_by_name(name: str) -> None:
-    assert paths(**{name: {"no": "neutral value"}}) == [(name, "unsupported_parameter")]
+    beside = BESIDE_IN_TEXTS.get(name, BESIDE.get(name, {}))
+    assert paths(**beside, **{name: {"no": "neutral value"}}) == [(name, "unsupported_parameter")]
+
+
+@pytest.mark.parametrize("name", sorted(TEXT.acting))
+def test_what_cannot_act_may_have_any_value(name: str) -> None:
+    assert read(**{name: {"no": "neutral value"}}) == read()
 
 
 def test_a_parameter_has_one_fate() -> None:

@@ -23,6 +23,7 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
+from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
@@ -68,8 +69,8 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
     return Services(
-        Completions(ChatEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
-        Completions(TextEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
+        Completions(ChatEndpoint(FORMATS), models, WORKERS, RequestRules()),
+        Completions(TextEndpoint(FORMATS), models, WORKERS, RequestRules()),
         Tokenization(models, WORKERS),
         models,
         Versions("", "", ""),
@@ -162,7 +163,11 @@ async def test_a_stream_that_breaks_says_so_in_its_apis_words() -> None:
     [
         ({"most": 0}, "most", "most must be between 1 and 4294967295, got 0."),
         # Found by the model's limits, not by the reader.
-        ({"most": 98}, "most", "most asks for 98 tokens besides the 5 of the prompt. "),
+        (
+            {"most": 100, "truncate_prompt_tokens": -1},
+            "most",
+            "most asks for 100 tokens besides the 1 of the prompt. ",
+        ),
         ({"say": 5}, "say", "say must be a string or an array, not a number."),
     ],
 )

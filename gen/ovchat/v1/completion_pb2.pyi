@@ -104,8 +104,9 @@ class CreateCompletionRequest(_message.Message):
     max_tokens: _builtins.int
     """--- Length ---
 
-    The maximum number of tokens to generate for each choice. Must be at least 1, or 0 with echo,
-    and must fit into the context together with the prompt. Defaults to 16.
+    The maximum number of tokens to generate for each choice. Must be at least 1, or 0 with echo.
+    If it is more than the context has left, the choice ends where the context does, with
+    FINISH_REASON_LENGTH; a server with strict parameters refuses it. Defaults to 16.
     """
     min_tokens: _builtins.int
     """The minimum number of tokens to generate before an end-of-sequence token, a stop string or a
@@ -185,7 +186,8 @@ class CreateCompletionRequest(_message.Message):
     """
     length_penalty: _builtins.float
     """The exponent of a sequence's length by which its beam search score is divided, from -7 to 7.
-    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1.
+    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1. Has no
+    effect without beam search.
     """
     logprobs: _builtins.int
     """--- Log probabilities ---
