@@ -144,9 +144,9 @@ def create_server(
             ("grpc.max_metadata_size", 128 << 10),
             # Two servers on one port would share its callers without anybody noticing.
             ("grpc.so_reuseport", 0),
-            # Callers ping through a long prefill; without this they would be cut off.
-            ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
-            ("grpc.keepalive_permit_without_calls", 1),
+            # Callers may ping as often as they like, with and without calls: gRPC's default cuts
+            # them off at the third ping within five minutes of silence, such as a long prefill.
+            ("grpc.http2.max_ping_strikes", 0),
             *_connection_age(options.request_timeout),
         ],
     )
