@@ -15,6 +15,7 @@ import yaml
 from google.api import annotations_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+import ovchat_server.resources
 from ovchat_server.launch import envoy_config as module
 from ovchat_server.launch.envoy_config import (
     Address,
@@ -227,8 +228,8 @@ def test_the_packaged_files_come_before_the_repositorys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "server" / "ovchat_server"
-    monkeypatch.setattr(module, "_PACKAGE", package)
-    with pytest.raises(LaunchError, match=r"ovchat\.binpb"):
+    monkeypatch.setattr(ovchat_server.resources, "_PACKAGE", package)
+    with pytest.raises(LaunchError, match=r"envoy/envoy\.yaml"):
         EnvoyFiles.locate()
     resources(tmp_path)
     assert EnvoyFiles.locate().lua == tmp_path / "envoy" / "errors.lua"

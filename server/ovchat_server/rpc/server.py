@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from ovchat.v1 import (
     chat_service_pb2,
@@ -29,6 +28,7 @@ from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import naming
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.idle import IdleInterceptor
+from ovchat_server.rpc.reflection import add_reflection
 from ovchat_server.rpc.servicers import (
     ChatServicer,
     CompletionServicer,
@@ -157,8 +157,7 @@ def create_server(
     add_ServerServiceServicer_to_server(ServerServicer(services.versions), server)
     server.add_generic_rpc_handlers((rest.handlers,))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    names = (*ENGINE_SERVICES, *ENGINELESS_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
+    add_reflection((*ENGINE_SERVICES, *ENGINELESS_SERVICES, health.SERVICE_NAME), server)
     return server
 
 
