@@ -23,7 +23,7 @@ from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.api.models import Capability, ModelState
-from ovchat_server.rpc.access import identify, log_access
+from ovchat_server.rpc.access import identify, log_access, silence_lost_clients
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import naming
 from ovchat_server.rpc.errors import error_translation
@@ -123,6 +123,7 @@ def create_server(
         calls: Knows the calls under way.
         options: How to serve.
     """
+    silence_lost_clients()
     server = grpc.aio.server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
