@@ -42,7 +42,7 @@ PYTEST := $(BIN)/python -m pytest
 COVERAGE := $(BIN)/coverage run -m pytest
 CLIENTS := tests/rest/node/node_modules/.installed tests/rest/instructor/.venv/.installed
 
-# OpenAI's SDK for Node, with the Node that setup installed.
+# OpenAI's SDK and gRPC's client for Node, with the Node that setup installed.
 tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/package-lock.json
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --prefix tests/rest/node
 	@touch $@
