@@ -154,6 +154,7 @@ async def test_an_unknown_model_is_not_found(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await client.models.GetModel(model_service_pb2.GetModelRequest(id="nobody"))
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert details(caught.value) == ("MODEL_NOT_FOUND", ["id"])
 
 
 @pytest.mark.parametrize(

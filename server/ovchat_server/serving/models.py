@@ -120,8 +120,12 @@ class ModelRegistry:
         del self._models[identifier]
         self._on_change()
 
-    def get(self, identifier: str) -> Model:
+    def get(self, identifier: str, field: str = "model") -> Model:
         """Return the model of an id.
+
+        Args:
+            identifier: The id.
+            field: The field of the request that has it.
 
         Raises:
             ModelNotFoundError: There is none.
@@ -133,7 +137,7 @@ class ModelRegistry:
                 f"Served are: {', '.join(self._models)}."
             )
             code = ModelNotFoundError.code
-            violation = Violation(FieldPath.of("model"), ErrorText.of(message), code)
+            violation = Violation(FieldPath.of(field), ErrorText.of(message), code)
             raise ModelNotFoundError(message, violations=[violation])
         return model
 
