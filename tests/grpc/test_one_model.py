@@ -12,6 +12,7 @@ from google.api import httpbody_pb2
 from ovchat.v1 import (
     chat_pb2,
     completion_pb2,
+    rest_service_pb2,
     rest_service_pb2_grpc,
     tokenizer_service_pb2,
 )
@@ -83,6 +84,13 @@ async def posted(client: Client, method: str, body: dict[str, Any]) -> Any:
     call = getattr(rest_service_pb2_grpc.RestServiceStub(client.channel), method)
     parts = call(httpbody_pb2.HttpBody(data=json.dumps(body).encode()))
     return json.loads(b"".join([part.data async for part in parts]))
+
+
+async def test_a_tokenizer_is_described_without_its_model_being_named(alone: Client) -> None:
+    stub = rest_service_pb2_grpc.RestServiceStub(alone.channel)
+    answer = await stub.GetTokenizerInfo(rest_service_pb2.RestServiceGetTokenizerInfoRequest())
+
+    assert json.loads(answer.data)["tokenizer_class"]
 
 
 @pytest.mark.parametrize("method", REST)
