@@ -6,7 +6,7 @@ import importlib
 import ipaddress
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -43,6 +43,8 @@ class EnvoyFiles:
     """replicas.yaml, which is added if there are several servers."""
     lua: Path
     """errors.lua."""
+    unknown_paths: Path
+    """unknown_paths.lua."""
     descriptor: Path
     """ovchat.binpb, the descriptor set for the transcoder."""
 
@@ -60,13 +62,14 @@ class EnvoyFiles:
                 config=root / "envoy" / "envoy.yaml",
                 replicas=root / "envoy" / "replicas.yaml",
                 lua=root / "envoy" / "errors.lua",
+                unknown_paths=root / "envoy" / "unknown_paths.lua",
                 descriptor=root / "gen" / "ovchat.binpb",
             )
-            paths = (files.config, files.replicas, files.lua, files.descriptor)
-            if all(path.is_file() for path in paths):
+            if all(path.is_file() for path in astuple(files)):
                 return files
         places = " or ".join(str(root) for root in roots)
-        msg = f"envoy.yaml, replicas.yaml, errors.lua or ovchat.binpb is not in {places}"
+        names = ", ".join(path.name for path in astuple(files))
+        msg = f"one of {names} is not in {places}"
         raise LaunchError(msg)
 
 
@@ -178,6 +181,7 @@ def envoy_config(
         _set_retries(manager["route_config"], several["retry_policy"])
 
     lua["default_source_code"] = {"filename": str(files.lua)}
+    lua["source_codes"]["unknown_paths"] = {"filename": str(files.unknown_paths)}
     transcoder["proto_descriptor"] = str(files.descriptor)
 
     # The buffer filter decides. What a body becomes on the way has to fit everywhere else.
