@@ -41,7 +41,7 @@ TEST_EFFORT := 0.1
 PYTEST := $(BIN)/python -m pytest
 COVERAGE := $(BIN)/coverage run -m pytest
 # Clients in environments of their own: they hold back what they share with us.
-PYTHON_CLIENTS := $(addprefix tests/rest/,instructor strands)
+PYTHON_CLIENTS := $(addprefix tests/rest/,instructor lmeval strands)
 CLIENTS := tests/rest/node/node_modules/.installed $(PYTHON_CLIENTS:%=%/.venv/.installed)
 
 # OpenAI's SDK and gRPC's client for Node, with the Node that setup installed.

@@ -96,7 +96,17 @@ async def test_every_way_in_is_closed_without_a_key(
         assert response.headers["www-authenticate"] == "Bearer", path
 
 
-@pytest.mark.parametrize("path", ["/health", "/v2/health/live", "/v2/health/ready"])
+PROBES = [
+    "/health",
+    "/v2/health/live",
+    "/v2/health/ready",
+    "/v2/models/successor/ready",
+    "/v2",
+    "/",
+]
+
+
+@pytest.mark.parametrize("path", PROBES)
 async def test_probes_need_no_key(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(path)).status_code == 200
 

@@ -131,6 +131,7 @@ def served(
         defaults=defaults or GenerationDefaults(),
         template=ChatTemplate(template, {}),
         tokenizer=TOKENIZER,
+        tokenizer_info={},
     )
     read = dataclasses.replace(read, **files)
     renderer = PromptRenderer(read.template, read.tokenizer)

@@ -188,7 +188,7 @@ def test_what_is_unset_or_not_served_is_refused_by_name(fields: dict[str, Any], 
 def test_an_empty_request_misses_what_is_required() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         chat_request(chat_pb2.CreateChatCompletionRequest(), stream=False)
-    assert [violation.field for violation in caught.value.violations] == ["model", "messages"]
+    assert [violation.field for violation in caught.value.violations] == ["messages"]
 
 
 def test_a_field_that_breaks_a_rule_of_the_shared_rules_has_the_contracts_path() -> None:

@@ -116,7 +116,6 @@ def test_a_streams_options_are_read() -> None:
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
-        ({"model": ""}, "model"),
         ({"prompt": []}, "prompt"),
         ({"prompt": [text("a"), completion_pb2.Prompt()]}, "prompt[1]"),
         ({"prompt": [text("a"), text("")]}, "prompt[1]"),

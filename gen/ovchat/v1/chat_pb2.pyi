@@ -166,7 +166,9 @@ class CreateChatCompletionRequest(_message.Message):
     PROMPT_CACHE_RETENTION_FIELD_NUMBER: _builtins.int
     MODALITIES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Required. The id of the model, as returned by ModelService.ListModels."""
+    """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
+    one model.
+    """
     max_completion_tokens: _builtins.int
     """--- Length ---
 
@@ -758,7 +760,7 @@ class ChatCompletion(_message.Message):
     created: _builtins.int
     """The time at which the request was accepted, in seconds since the Unix epoch."""
     model: _builtins.str
-    """The id of the model, as in the request."""
+    """The id of the model."""
     system_fingerprint: _builtins.str
     """The fingerprint of everything that may change answers: model files, engine and settings."""
     @_builtins.property
@@ -876,7 +878,7 @@ class ChatCompletionChunk(_message.Message):
     chunks.
     """
     model: _builtins.str
-    """The id of the model, as in the request."""
+    """The id of the model."""
     system_fingerprint: _builtins.str
     """The fingerprint of the model and the server; see ChatCompletion.system_fingerprint."""
     @_builtins.property

@@ -88,7 +88,9 @@ class CreateCompletionRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Required. The id of the model, as returned by ModelService.ListModels."""
+    """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
+    one model.
+    """
     suffix: _builtins.str
     """The text that follows the completion (OpenAI). Not supported: refused."""
     add_special_tokens: _builtins.bool
@@ -509,7 +511,7 @@ class Completion(_message.Message):
     created: _builtins.int
     """The time at which the request was accepted, in seconds since the Unix epoch."""
     model: _builtins.str
-    """The id of the model, as in the request."""
+    """The id of the model."""
     system_fingerprint: _builtins.str
     """The fingerprint of everything that may change answers: model files, engine and settings."""
     @_builtins.property
@@ -638,7 +640,7 @@ class CompletionChunk(_message.Message):
     chunks.
     """
     model: _builtins.str
-    """The id of the model, as in the request."""
+    """The id of the model."""
     system_fingerprint: _builtins.str
     """The fingerprint of the model and the server; see Completion.system_fingerprint."""
     @_builtins.property

@@ -68,7 +68,9 @@ class TokenizeRequest(_message.Message):
     CONTINUE_FINAL_MESSAGE_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Required. The id of the model, as returned by ModelService.ListModels."""
+    """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
+    one model.
+    """
     prompt: _builtins.str
     """The text to tokenize. The text of a special token is read as that token."""
     add_special_tokens: _builtins.bool
@@ -270,7 +272,9 @@ class DetokenizeRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Required. The id of the model, as returned by ModelService.ListModels."""
+    """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
+    one model.
+    """
     @_builtins.property
     def tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The ids of the tokens, each in the model's vocabulary; at most 1,048,576."""

@@ -56,7 +56,6 @@ def read_tokenize_request(
         InvalidRequestError: With every fault found.
     """
     reader = Reader.of_request(fields, limits)
-    reader.require("model")
     model = reader.string("model") or ""
     request = TokenizeRequest(
         model=model,
@@ -81,7 +80,6 @@ def read_detokenize_request(
         InvalidRequestError: With every fault found.
     """
     reader = Reader.of_request(fields, limits)
-    reader.require("model")
     reader.require("tokens")
     request = DetokenizeRequest(
         model=reader.string("model") or "",

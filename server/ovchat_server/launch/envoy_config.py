@@ -42,6 +42,8 @@ class EnvoyFiles:
     """replicas.yaml, which is added if there are several servers."""
     lua: Path
     """errors.lua."""
+    unknown_paths: Path
+    """unknown_paths.lua."""
     descriptor: Path
     """ovchat.binpb, the descriptor set for the transcoder."""
 
@@ -57,6 +59,7 @@ class EnvoyFiles:
                 config=resource("envoy/envoy.yaml"),
                 replicas=resource("envoy/replicas.yaml"),
                 lua=resource("envoy/errors.lua"),
+                unknown_paths=resource("envoy/unknown_paths.lua"),
                 descriptor=resource("gen/ovchat.binpb"),
             )
         except FileNotFoundError as error:
@@ -171,6 +174,7 @@ def envoy_config(
         _set_retries(manager["route_config"], several["retry_policy"])
 
     lua["default_source_code"] = {"filename": str(files.lua)}
+    lua["source_codes"]["unknown_paths"] = {"filename": str(files.unknown_paths)}
     transcoder["proto_descriptor"] = str(files.descriptor)
 
     # The buffer filter decides. What a body becomes on the way has to fit everywhere else.

@@ -144,15 +144,27 @@ class ModelRegistry:
     def get_as(self, kind: type[ModelT], identifier: str) -> ModelT:
         """Return the model of an id, which has to be of a kind.
 
+        Args:
+            kind: The kind that the request is for.
+            identifier: The id; "" for the only model of that kind.
+
         Raises:
             ModelNotFoundError: There is none.
-            InvalidRequestError: It is of another kind.
+            InvalidRequestError: It is of another kind, or there are several to choose from.
         """
-        model = self.get(identifier)
+        model = self.get(identifier) if identifier else self._only(kind)
         if isinstance(model, kind):
             return model
         complaint = f"names {identifier!r}, which is for {model.type}, not for {kind.type}."
         raise InvalidRequestError.about("model", complaint)
+
+    def _only(self, kind: type[ModelT]) -> ModelT:
+        models = [model for model in self._models.values() if isinstance(model, kind)]
+        if len(models) == 1:
+            return models[0]
+        served = ", ".join(model.id for model in models) or "none"
+        complaint = f"is required unless one model is served. Served are: {served}."
+        raise InvalidRequestError.about("model", complaint, "missing_required_parameter")
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """Return how all models are doing, by id."""
