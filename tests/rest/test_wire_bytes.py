@@ -13,6 +13,12 @@ from tests.successor import successor_text
 if TYPE_CHECKING:
     import httpx
 
+USAGE = {
+    "prompt_tokens": 1,
+    "completion_tokens": 3,
+    "total_tokens": 4,
+    "prompt_tokens_details": {"cached_tokens": 0},
+}
 ASK = {
     "model": "successor",
     "messages": [{"role": "user", "content": "a"}],
@@ -53,7 +59,7 @@ async def test_a_whole_answer_has_openais_keys(http: httpx.AsyncClient, path: st
                 "stop_reason": None,
             }
         ],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4},
+        "usage": USAGE,
         "prompt_logprobs": None,
     }
 
@@ -102,7 +108,7 @@ async def test_usage_is_null_until_the_last_chunk_where_asked_for(http: httpx.As
     *others, last = [json.loads(chunk) for chunk in chunks]
     assert all(chunk["usage"] is None for chunk in others)
     assert last["choices"] == []
-    assert last["usage"] == {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4}
+    assert last["usage"] == USAGE
 
 
 async def test_events_come_as_they_are_made(http: httpx.AsyncClient) -> None:
@@ -187,7 +193,7 @@ async def test_the_typed_path_answers_in_proto_json(http: httpx.AsyncClient) -> 
             "finish_reason": "FINISH_REASON_LENGTH",
         }
     ]
-    assert body["usage"] == {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4}
+    assert body["usage"] == USAGE
 
 
 async def test_the_typed_stream_sends_a_proto_json_message_an_event(
