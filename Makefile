@@ -40,16 +40,17 @@ run: setup ## Serve smollm2 and the demo model: [REST_PORT=8000] [GRPC_PORT=9000
 TEST_EFFORT := 0.1
 PYTEST := $(BIN)/python -m pytest
 COVERAGE := $(BIN)/coverage run -m pytest
-CLIENTS := tests/rest/node/node_modules/.installed tests/rest/instructor/.venv/.installed
+# Clients in environments of their own: they hold back what they share with us.
+PYTHON_CLIENTS := $(addprefix tests/rest/,instructor lmeval strands)
+CLIENTS := tests/rest/node/node_modules/.installed $(PYTHON_CLIENTS:%=%/.venv/.installed)
 
-# OpenAI's SDK for Node, with the Node that setup installed.
+# OpenAI's SDK and gRPC's client for Node, with the Node that setup installed.
 tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/package-lock.json
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --prefix tests/rest/node
 	@touch $@
 
-# instructor holds back what it shares with us, so it has an environment of its own, which
-# tests/rest/test_instructor.py makes.
-tests/rest/instructor/.venv/.installed: tests/rest/instructor/requirements.txt
+# tests/rest/environments.py makes them, too.
+$(PYTHON_CLIENTS:%=%/.venv/.installed): %/.venv/.installed: %/requirements.txt
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python $(PIP_INSTALL) --requirement $<
 	@touch $@
@@ -129,5 +130,5 @@ lint: setup ## Lint, format, types, the contract.
 	$(BIN)/python protos/generate.py --breaking
 
 clean: ## Remove what was installed and cached.
-	rm -rf .venv .cache tests/rest/node/node_modules tests/rest/instructor/.venv
+	rm -rf .venv .cache tests/rest/node/node_modules tests/rest/*/.venv
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,5 @@
--- The last hand on every REST response: error bodies, HEAD, and the headers of a stream.
+-- The last hand on every REST response: error bodies, HEAD, and the headers of a stream. And the
+-- first on a request: HEAD, and a slash at the end of the path.
 --
 -- Stands before grpc_json_transcoder in the filter chain, so it sees requests before they become
 -- gRPC and responses after they have become HTTP again. Native gRPC has its own route, where
@@ -160,9 +161,14 @@ local function write_error(handle)
   body:setBytes(text)
 end
 
--- The transcoder knows no HEAD. Changing the method has the route chosen again.
+-- The transcoder knows no HEAD, and no slash at the end of a path. Changing either has the route
+-- chosen again.
 function envoy_on_request(handle)
   local headers = handle:headers()
+  local path, query = headers:get(":path"):match("^([^?]*)(.*)$")
+  if #path > 1 and path:sub(-1) == "/" then
+    headers:replace(":path", path:sub(1, -2) .. query)
+  end
   if headers:get(":method") == "HEAD" then
     handle:streamInfo():dynamicMetadata():set(METADATA, "head", true)
     headers:replace(":method", "GET")
@@ -180,6 +186,8 @@ function envoy_on_response(handle)
     remove_internal(headers)
     if headers:get("content-type") == "text/event-stream" then
       headers:replace("cache-control", "no-cache")
+      -- For nginx, which holds answers back otherwise.
+      headers:replace("x-accel-buffering", "no")
     end
   end
   local metadata = handle:streamInfo():dynamicMetadata():get(METADATA)

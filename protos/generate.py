@@ -1,4 +1,4 @@
-"""Generate gen/ from protos/: messages, typed stubs and the descriptor set for Envoy.
+"""Generate gen/ from protos/: messages, typed stubs, the descriptor set, what protos import.
 
 And guard the contract: its style, and that no caller of the released one breaks.
 
@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 
 from grpc_tools import protoc
@@ -25,7 +24,16 @@ GEN = PROTOS.parent / "gen"
 RELEASED = PROTOS / "released.binpb"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 # google/api and google/rpc come with googleapis-common-protos, google/protobuf with grpc_tools.
-INCLUDES = [PROTOS, Path(sysconfig.get_path("purelib")), Path(protoc.__file__).parent / "_proto"]
+PACKAGES = Path(sysconfig.get_path("purelib"))
+INCLUDES = [PROTOS, PACKAGES, Path(protoc.__file__).parent / "_proto"]
+# What the contract imports from elsewhere, and the details of its errors, which no file imports.
+GOOGLE = [
+    "google/api/annotations.proto",
+    "google/api/http.proto",
+    "google/api/httpbody.proto",
+    "google/rpc/error_details.proto",
+    "google/rpc/status.proto",
+]
 
 
 def run_protoc(*arguments: str, files: list[Path]) -> None:
@@ -45,7 +53,11 @@ def generate(target: Path) -> None:
     services = [path for path in files if path.stem.endswith("_service")]
     run_protoc(f"--python_out={target}", f"--mypy_out=quiet:{target}", files=files)
     run_protoc(f"--grpc_python_out={target}", f"--mypy_grpc_out=quiet:{target}", files=services)
-    write_image(target / "ovchat.binpb")
+    # Envoy needs no comments, but reflection and callers who have nothing else do.
+    write_image(target / "ovchat.binpb", "--include_source_info", *GOOGLE)
+    for name in GOOGLE:
+        (target / "include" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(PACKAGES / name, target / "include" / name)
     (target / "ovchat" / "py.typed").touch()
 
 
@@ -57,13 +69,7 @@ def write_image(target: Path, *options: str) -> None:
 
 def buf(command: str, *arguments: str | Path) -> int:
     """Have buf check the contract; its exit code."""
-    # buf would resolve google/api from its own registry; a descriptor set needs no network.
-    with tempfile.TemporaryDirectory() as directory:
-        image = Path(directory) / "image.binpb"
-        # For the lines that buf names, and the comments that turn off a rule.
-        write_image(image, "--include_source_info")
-        config = PROTOS.parent / "buf.yaml"
-        return subprocess.call([SCRIPTS / "buf", command, image, "--config", config, *arguments])
+    return subprocess.call([SCRIPTS / "buf", command, PROTOS.name, *arguments], cwd=PROTOS.parent)
 
 
 def main() -> int:

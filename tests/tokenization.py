@@ -39,6 +39,19 @@ SERVED: dict[str, dict[str, Any]] = {
         "add_generation_prompt": True,
         "continue_final_message": False,
     },
+    # What cannot act is as good as absent.
+    "messages without padding": {
+        "messages": [USER],
+        "pad_to_max_length": False,
+        "padding_side": "left",
+    },
+    "what shapes a conversation, of a text": {
+        "text": "Hello there",
+        "tools": [TOOL],
+        "chat_template_kwargs": {"enable_thinking": False},
+        "add_generation_prompt": True,
+        "documents": [{"text": "b"}],
+    },
     "no generation prompt": {"messages": [USER], "add_generation_prompt": False},
     "an open message": {"messages": [USER], "continue_final_message": True},
     "documents": {"messages": [USER], "documents": [{"title": "a", "text": "b"}]},
@@ -78,20 +91,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "max_length of messages": ({"messages": [USER], "max_length": 5}, "max_length"),
     "padding of messages": (
-        {"messages": [USER], "pad_to_max_length": False},
+        {"messages": [USER], "pad_to_max_length": True},
         "pad_to_max_length",
     ),
-    "side of messages": ({"messages": [USER], "padding_side": "left"}, "padding_side"),
-    "tools of a text": ({"text": "a", "tools": [TOOL]}, "tools"),
-    "template arguments of a prompt": (
-        {"prompt": "a", "chat_template_kwargs": {}},
-        "chat_template_kwargs",
+    "a result of no call": (
+        {"messages": [{"role": "tool", "content": "x"}]},
+        "messages[0].tool_call_id",
     ),
-    "generation prompt of a prompt": (
-        {"prompt": "a", "add_generation_prompt": True},
-        "add_generation_prompt",
-    ),
-    "a message without content": ({"messages": [{"role": "user"}]}, "messages[0].content"),
     "a forged template argument": (
         {"messages": [USER], "chat_template_kwargs": {"messages": []}},
         "chat_template_kwargs.messages",

@@ -26,6 +26,7 @@ from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, pub
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
+from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
@@ -98,9 +99,10 @@ class Server:
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
         formats = AnswerFormats(GrammarCache(), WorkerPool("grammar", GRAMMAR_THREADS))
+        rules = RequestRules(settings.limits, timeout, settings.strict_parameters)
         services = Services(
-            Completions(ChatEndpoint(formats), self._models, workers, settings.limits, timeout),
-            Completions(TextEndpoint(formats), self._models, workers, settings.limits, timeout),
+            Completions(ChatEndpoint(formats), self._models, workers, rules),
+            Completions(TextEndpoint(formats), self._models, workers, rules),
             Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
             self._models,
             installed_versions(),

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.models import EngineLoad
     from ovchat_server.engine.client.connection import EngineConnection
-    from ovchat_server.engine.contract.generation import Generation, PromptScore
+    from ovchat_server.engine.contract.generation import PromptScore
+    from ovchat_server.engine.contract.generation_engine import Generation
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 
@@ -163,6 +164,7 @@ class Sequence:
     alternatives: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
     prompt: list[PromptScore] = field(default_factory=list)
     finish: TokenFinish | None = None
+    cached: list[int] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -182,6 +184,7 @@ async def collect_all(generation: Generation) -> list[Sequence]:
             assert not (piece.prompt and len(sequence.tokens) > len(piece.tokens))
             sequence.prompt += piece.prompt
             sequence.finish = piece.finish
+            sequence.cached += [] if piece.cached is None else [piece.cached]
     return [sequences[index] for index in sorted(sequences)]
 
 

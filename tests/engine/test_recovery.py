@@ -27,7 +27,7 @@ from tests.engine.conftest import Watched, collect, collect_all, engine, request
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.contract.generation import Generation
+    from ovchat_server.engine.contract.generation_engine import Generation
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 

@@ -177,3 +177,26 @@ async def test_conversations_that_part_anywhere_at_once(
     await branches.run(20)
     assert branches.wrong == []
     assert branches.checked > 100
+
+
+@pytest.mark.parametrize(
+    ("shared", "cached"),
+    [
+        pytest.param(0, 0, id="nothing"),
+        pytest.param(100, 3 * BLOCK, id="full blocks"),
+        # The last token is always read.
+        pytest.param(8 * BLOCK, 8 * BLOCK - 1, id="the same prompt"),
+    ],
+)
+async def test_what_the_prefix_cache_had_of_a_prompt_is_counted_once(
+    engine: tuple[Watched, ReferenceModel], shared: int, cached: int
+) -> None:
+    watched, _ = engine
+    before = words(8 * BLOCK)
+    [first] = await collect_all(watched.engine.generate([asked(before)]))
+
+    request = asked(before[:shared] + words(8 * BLOCK - shared))
+    [answer] = await collect_all(watched.engine.generate([request]))
+
+    assert first.cached == [0]
+    assert answer.cached == [cached]

@@ -124,7 +124,7 @@ BAD_REQUESTS = [
     go_on("a", stop_token_ids=[VOCABULARY]),
     go_on("a", stop_token_ids=[2**32 - 1]),
     go_on(prompt=[TOKENS_BEYOND]),
-    go_on("a", max_tokens=2**32 - 1),
+    go_on("a", stop=[""]),
 ]
 PATH = "/ovchat.v1.CompletionService/StreamCompletion"
 

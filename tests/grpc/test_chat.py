@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,6 +84,15 @@ async def test_usage_counts_the_end_token(client: Client) -> None:
     tokenizer = client.server._models.get("demo").files.tokenizer
 
     assert completion.usage.completion_tokens == len(tokenizer.encode(text_of(completion))) + 1
+
+
+async def test_usage_counts_what_the_prefix_cache_had(client: Client) -> None:
+    request = successor(secrets.token_hex(16), 1)
+
+    first, again = [await client.chat.CreateChatCompletion(request) for _ in range(2)]
+
+    assert first.usage.prompt_tokens_details == chat_pb2.PromptTokensDetails(cached_tokens=0)
+    assert again.usage.prompt_tokens_details == chat_pb2.PromptTokensDetails(cached_tokens=31)
 
 
 async def test_a_stream_carries_usage_only_where_asked(client: Client) -> None:

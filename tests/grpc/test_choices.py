@@ -121,6 +121,21 @@ async def test_log_probabilities_come_with_their_text(client: Client) -> None:
     assert streamed == list(choice.logprobs.content)
 
 
+async def test_an_empty_answer_has_no_log_probabilities_but_tells_so(client: Client) -> None:
+    [end] = b"b"
+    request = successor("a", 3, logprobs=True, stop_token_ids=[end])
+    [choice] = (await client.chat.CreateChatCompletion(request)).choices
+    assert choice.finish_reason == chat_pb2.FINISH_REASON_STOP
+    assert choice.HasField("logprobs")
+    assert not choice.logprobs.content
+
+
+async def test_usage_so_far_without_usage_is_none(client: Client) -> None:
+    options = chat_pb2.StreamOptions(continuous_usage_stats=True)
+    chunks = await stream(client, successor("ab", 3, stream_options=options))
+    assert not any(chunk.HasField("usage") for chunk in chunks)
+
+
 async def test_without_asking_there_are_no_log_probabilities(client: Client) -> None:
     [choice] = (await client.chat.CreateChatCompletion(successor("a", 3))).choices
 

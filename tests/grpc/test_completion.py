@@ -138,7 +138,11 @@ async def test_a_stop_text_ends_the_answer(client: Client) -> None:
         (go_on("a", suffix="x"), "UNSUPPORTED_PARAMETER", "suffix"),
         (go_on("a", "x" * 5000), "CONTEXT_LENGTH_EXCEEDED", "prompt[1]"),
         (go_on("x" * 5000), "CONTEXT_LENGTH_EXCEEDED", "prompt"),
-        (go_on("x" * 96, max_tokens=4001), "CONTEXT_LENGTH_EXCEEDED", "max_tokens"),
+        (
+            go_on("x" * 96, max_tokens=5000, truncate_prompt_tokens=-1),
+            "CONTEXT_LENGTH_EXCEEDED",
+            "max_tokens",
+        ),
         (
             go_on(
                 prompt=[

@@ -41,9 +41,9 @@ BAD_REQUESTS: dict[str, tuple[Request, str]] = {
         Request(model="demo", messages=[message_pb2.Message(role=99, content=user("x").content)]),  # type: ignore[arg-type]
         "messages[0].role",
     ),
-    "no content": (
-        Request(model="demo", messages=[message_pb2.Message(role=message_pb2.ROLE_USER)]),
-        "messages[0].content",
+    "no call": (
+        Request(model="demo", messages=[message_pb2.Message(role=message_pb2.ROLE_TOOL)]),
+        "messages[0].tool_call_id",
     ),
     "a picture": (
         Request(
@@ -154,6 +154,7 @@ async def test_an_unknown_model_is_not_found(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await client.models.GetModel(model_service_pb2.GetModelRequest(id="nobody"))
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert details(caught.value) == ("MODEL_NOT_FOUND", ["id"])
 
 
 @pytest.mark.parametrize(
@@ -216,13 +217,16 @@ async def test_bytes_that_are_no_message_are_refused(client: Client, method: str
 
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
-async def test_more_tokens_than_the_context_has_left_are_refused(
-    client: Client, field: str
+@pytest.mark.parametrize("asked", [4001, 2**32 - 1])
+async def test_more_tokens_than_the_context_has_left_end_where_it_does(
+    client: Client, field: str, asked: int
 ) -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await client.chat.CreateChatCompletion(ask("x" * 96, "successor", **{field: 4001}))
+    completion = await client.chat.CreateChatCompletion(
+        ask("x" * 96, "successor", temperature=0, **{field: asked})
+    )
 
-    assert details(caught.value) == ("CONTEXT_LENGTH_EXCEEDED", [field])
+    assert completion.choices[0].finish_reason == chat_pb2.FINISH_REASON_LENGTH
+    assert completion.usage.total_tokens == 4096
 
 
 @pytest.mark.slow

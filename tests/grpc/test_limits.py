@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import grpc
+import msgspec
 import pytest
 
 from ovchat.v1 import chat_pb2, message_pb2, tokenizer_service_pb2, tool_pb2
@@ -12,6 +14,7 @@ from ovchat_server.api.limits import Limits
 from ovchat_server.app import Server
 from tests.grpc.conftest import Client
 from tests.grpc.requests import go_on, successor, user
+from tests.grpc.test_deadlines import serving
 from tests.grpc.test_errors import details
 
 if TYPE_CHECKING:
@@ -50,6 +53,21 @@ async def bounded(
         client = Client(server, channel)
         await client.wait_for_health("SERVING")
         yield client
+
+
+async def test_an_answer_ends_where_the_kv_cache_does(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    # Shorter than the model's context of 4,096 tokens.
+    async with serving(make_settings(msgspec.structs.replace(successor, kv_blocks=8))) as client:
+        request = go_on("a", max_tokens=32_000)
+        answers = await asyncio.gather(*(client.texts.CreateCompletion(request) for _ in range(2)))
+        model = await client.model("successor")
+
+    assert 0 < model.context_length < 256
+    for answer in answers:
+        assert answer.choices[0].finish_reason == chat_pb2.FINISH_REASON_LENGTH
+        assert answer.usage.total_tokens == model.context_length
 
 
 def nested(levels: int) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from ovchat.v1 import model_service_pb2, server_service_pb2
 
@@ -97,25 +96,6 @@ async def test_health_does_not_know_other_names(client: Client) -> None:
         await client.health.Check(health_pb2.HealthCheckRequest(service="nobody"))
 
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-
-
-async def test_reflection_lists_all_services(client: Client) -> None:
-    stub = reflection_pb2_grpc.ServerReflectionStub(client.channel)
-    request = reflection_pb2.ServerReflectionRequest(list_services="")
-
-    call = stub.ServerReflectionInfo(iter([request]))
-    response = await call.read()
-
-    assert {service.name for service in response.list_services_response.service} == {
-        "grpc.health.v1.Health",
-        "grpc.reflection.v1alpha.ServerReflection",
-        "ovchat.v1.ChatService",
-        "ovchat.v1.CompletionService",
-        "ovchat.v1.ModelService",
-        "ovchat.v1.RestService",
-        "ovchat.v1.ServerService",
-        "ovchat.v1.TokenizerService",
-    }
 
 
 async def test_an_unknown_method_is_unimplemented(client: Client) -> None:

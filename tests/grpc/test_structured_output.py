@@ -108,6 +108,7 @@ async def test_reasoning_is_free_and_the_answer_is_not(client: Client) -> None:
         "What is 12 + 30?",
         max_tokens=300,
         temperature=0,
+        reasoning_effort="low",
         structured_outputs=format_pb2.StructuredOutputs(regex="[0-9]{2}"),
     )
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.contract.engine import Caller
-    from ovchat_server.engine.contract.generation import Generation, GenerationRequest
+    from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.engine.contract.generation_engine import Generation
     from tests.grpc.conftest import Client
 
 DEMO = tokenizers.Tokenizer.from_file(str(ROOT / "models/demo/tokenizer.json"))

@@ -79,8 +79,8 @@ def of_json(body: dict[str, Any]) -> Answer:
 
 
 def of_events(lines: Iterable[str]) -> Answer:
-    """A stream of the REST door."""
-    events = [line.removeprefix("data: ") for line in lines if line]
+    """A stream of the REST door, on a slow machine with comments."""
+    events = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
     assert events.pop() == "[DONE]"
     chunks = [json.loads(event) for event in events]
     answer = _joined_json(chunks)
@@ -160,6 +160,8 @@ def _add_json(choice: Choice, item: dict[str, Any]) -> None:
     choice.reasoning += said.get("reasoning_content") or ""
     for call in said.get("tool_calls") or []:
         _add_call(choice, call.get("index"), call["function"])
+    if older := said.get("function_call"):
+        _add_call(choice, None if "message" in item else 0, older)
     choice.finish = item["finish_reason"] or choice.finish
     choice.stop_reason = item.get("stop_reason", choice.stop_reason)
     logprobs = item["logprobs"] or {}

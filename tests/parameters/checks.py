@@ -79,7 +79,10 @@ def request_with(endpoint: str, name: str, value: Any) -> Fields:
     base = values.SHORT[endpoint]
     if endpoint == "tokenize":
         base = _tokenize_base(name, value)
-    return {**base, **values.BESIDE.get(name, {}), name: value}
+    beside = values.BESIDE.get(name, {})
+    if endpoint == "text":
+        beside = values.BESIDE_IN_TEXTS.get(name, beside)
+    return {**base, **beside, name: value}
 
 
 def _tokenize_base(name: str, value: Any) -> Fields:

@@ -31,6 +31,17 @@ MESSAGES: Fields = {"model": "demo", "messages": [USER]}
 DOCUMENTS = {"documents": [{"text": "x"}, {"text": "y"}]}
 
 
+def _empty(content: Fields) -> list[Fields]:
+    """A conversation in which everybody once says nothing, as `content` has it."""
+    silent: list[Fields] = [
+        {"role": "system"},
+        {"role": "user"},
+        {"role": "assistant"},
+        {"role": "tool", "tool_call_id": "call1"},
+    ]
+    return [*({**message, **content} for message in silent), USER]
+
+
 def _thinks_no_more(without: Answer, given: Answer) -> bool:
     return (
         "carry" in without.choices[0].reasoning
@@ -75,6 +86,19 @@ CHAT: list[Effect] = [
         {"messages": [{"role": "user", "content": "What is 17 + 25?"}], "max_tokens": 100},
         becomes("Hello! How can I help you?", "17 + 25 = 42"),
     ),
+    *(
+        Effect(
+            "chat",
+            "messages",
+            {**GREET[0], "messages": _empty({"content": ""})},
+            {"messages": _empty(content)},
+            lambda without, given: (
+                (given.text, given.prompt_tokens) == (without.text, without.prompt_tokens)
+            ),
+            f"no content: {content}",
+        )
+        for content in ({}, {"content": None}, {"content": []})
+    ),
     Effect(
         "chat",
         "tools",
@@ -85,6 +109,19 @@ CHAT: list[Effect] = [
             and _calls(given) == [["get_weather", '{"city": "Paris"}']]
             and given.choices[0].finish == "tool_calls"
         ),
+    ),
+    *(
+        Effect(
+            "chat",
+            name,
+            said("What is the weather in Paris?"),
+            {name: []},
+            lambda without, given: (
+                (given.text, given.prompt_tokens) == (without.text, without.prompt_tokens)
+            ),
+            "of which there are none",
+        )
+        for name in ("tools", "functions")
     ),
     Effect(
         "chat",

@@ -166,7 +166,7 @@ STREAM: list[Effect] = [
     *of_both(
         "stream_options",
         both(COUNT, stream=True),
-        {"stream_options": {"continuous_usage_stats": True}},
+        {"stream_options": {"include_usage": True, "continuous_usage_stats": True}},
         lambda without, given: (
             without.usage is None
             and all(given.usages)
@@ -174,6 +174,13 @@ STREAM: list[Effect] = [
             and given.usages[-1] == (3, 8)
         ),
         "continuous_usage_stats",
+    ),
+    *of_both(
+        "stream_options",
+        both(COUNT, stream=True),
+        {"stream_options": {"continuous_usage_stats": True}},
+        lambda without, given: without.choices == given.choices and given.usage is None,
+        "continuous_usage_stats alone has no effect",
     ),
     *of_both(
         "stream_options",

@@ -14,6 +14,15 @@ ENDS: tuple[Fields, Fields] = (
     said("abcxyz", "successor", max_tokens=4),
     written("abcxyz", "successor", max_tokens=4),
 )
+# All but 4 tokens of the model's context.
+FULL: tuple[Fields, Fields] = (
+    said("x" * 4088 + "abcd", "successor", max_tokens=2),
+    written("x" * 4088 + "abcd", "successor", max_tokens=2),
+)
+
+
+def _cut_to_the_room(without: Answer, given: Answer) -> bool:
+    return (without.text, given.text, given.choices[0].finish) == ("ef", "efgh", "length")
 
 
 def _ended(without: Answer, given: Answer) -> bool:
@@ -24,6 +33,21 @@ def _ended(without: Answer, given: Answer) -> bool:
 
 EFFECTS: list[Effect] = [
     *of_both("max_tokens", COUNT, {"max_tokens": 3}, becomes("defghijk", "def")),
+    *of_both("max_tokens", FULL, {"max_tokens": 2**32 - 1}, _cut_to_the_room, "beyond the room"),
+    *of_both(
+        "max_tokens", both(FULL, best_of=2), {"max_tokens": 4096}, _cut_to_the_room, "of beams"
+    ),
+    Effect(
+        "text", "max_tokens", FULL[1], {"max_tokens": None}, _cut_to_the_room, "absent, beyond it"
+    ),
+    Effect(
+        "chat",
+        "max_completion_tokens",
+        FULL[0],
+        {"max_completion_tokens": 32_000},
+        _cut_to_the_room,
+        "beyond the room",
+    ),
     Effect(
         "chat",
         "max_tokens",
@@ -147,6 +171,22 @@ EFFECTS: list[Effect] = [
         lambda without, given: (
             "<|im_end|>" not in without.text and given.text == without.text + "<|im_end|>" * 3
         ),
+    ),
+    *of_both(
+        "skip_special_tokens",
+        GREET,
+        {"skip_special_tokens": False},
+        lambda without, given: (
+            given.text == without.text + "<|im_end|>" and given.tokens == without.tokens
+        ),
+        "shows the end token",
+    ),
+    *of_both(
+        "skip_special_tokens",
+        both(COUNT, stop_token_ids=[ord("f")]),
+        {"skip_special_tokens": False},
+        becomes("de", "de"),
+        "a stop token is none",
     ),
     *of_both(
         "truncate_prompt_tokens",

@@ -72,6 +72,8 @@ def _said(value: Any) -> Any:
         return value
     content = value.get("content")
     parts = [{"text": content}] if isinstance(content, str) else content
+    if isinstance(parts, list):
+        parts = [{key: item for key, item in part.items() if key != "type"} for part in parts]
     role = f"ROLE_{value['role'].upper()}"
     return {**value, "role": role, **({} if content is None else {"content": parts})}
 

@@ -20,6 +20,10 @@ SHORT: dict[str, Fields] = {
 BESIDE: dict[str, Fields] = {
     "top_logprobs": {"logprobs": True},
     "length_penalty": {"best_of": 2},
+    "early_stopping": {"best_of": 2},
+    "spaces_between_special_tokens": {"skip_special_tokens": False},
+    "logprob_token_ids": {"logprobs": True},
+    "return_tokens_as_token_ids": {"logprobs": True},
     "stream_options": {"stream": True},
     "tool_choice": {"tools": [WEATHER], "model": "demo"},
     "function_call": {"functions": [WEATHER["function"]], "model": "demo"},
@@ -27,6 +31,10 @@ BESIDE: dict[str, Fields] = {
     "max_completion_tokens": {"stop": "d", "max_tokens": None},
 }
 
+BESIDE_IN_TEXTS: dict[str, Fields] = {
+    "logprob_token_ids": {"logprobs": 0},
+    "return_tokens_as_token_ids": {"logprobs": 0},
+}
 
 # That many different ones.
 PAIRS = list(map("".join, itertools.islice(itertools.product("abcdefghijkl", repeat=2), 128)))
@@ -71,9 +79,9 @@ AGENT_FORMATS = ("openai", "codex", "passthrough", "qwen3", "llama3", "auto")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 BOUNDS: list[Bound] = [
-    # The prompt takes 3 of the model's 4,096 tokens.
-    *_both("max_tokens", (1, 4093), (0, -1, 4094, 2**32)),
-    _one("chat", "max_completion_tokens", (1, 4093), (0, -1, 4094, 2**32)),
+    # The prompt takes 3 of the model's 4,096 tokens: more are cut to those that are left.
+    *_both("max_tokens", (1, 4093, 4094, 2**32 - 1), (0, -1, 2**32)),
+    _one("chat", "max_completion_tokens", (1, 4093, 4094, 2**32 - 1), (0, -1, 2**32)),
     *_both("min_tokens", (0, 2), (-1, 3, 2**32)),
     *_both("stop", ([], ["x"] * 16), (["x"] * 17, "", ["x", ""])),
     *_both("stop_token_ids", ([], [0] * 1024, [258]), ([0] * 1025, [-1], [2**32], [259])),
@@ -100,8 +108,7 @@ BOUNDS: list[Bound] = [
     ),
     *_both(
         "allowed_token_ids",
-        # [] is refused over REST; a message cannot say it.
-        ([97], [97] * 4096, [0, 258]),
+        ([], [97], [97] * 4096, [0, 258]),
         ([97] * 4097, [-1], [2**32], [259]),
     ),
     *_both(
@@ -124,12 +131,20 @@ BOUNDS: list[Bound] = [
         ("none", "auto", "required", NAMED),
         ("named", {"type": "function", "function": {"name": "f"}}),
     ),
-    _one("chat", "functions", (FUNCTIONS[:1], FUNCTIONS), ([], [*FUNCTIONS, *FUNCTIONS[:1]])),
+    _one("chat", "functions", ([], FUNCTIONS[:1], FUNCTIONS), ([*FUNCTIONS, *FUNCTIONS[:1]],)),
     _one(
         "chat",
         "function_call",
         ("none", "auto", {"name": "get_weather"}),
         ("required", {"name": "f"}, {}),
+    ),
+    # No tools are none, by either name.
+    *(
+        Bound("chat", name, ("none", "auto"), ("required", called), {**SHORT["chat"], listed: []})
+        for name, called, listed in (
+            ("tool_choice", NAMED, "tools"),
+            ("function_call", {"name": "get_weather"}, "functions"),
+        )
     ),
     _one("chat", "agent_format", AGENT_FORMATS, ("hermes", "")),
     # A model of whose prompt only the last message is part.
@@ -140,7 +155,7 @@ BOUNDS: list[Bound] = [
         ([], [USER] * 2049),
         {**SHORT["chat"], "model": "library"},
     ),
-    _one("chat", "tools", (_tools(1), _tools(1024)), (_tools(1025), [WEATHER, WEATHER])),
+    _one("chat", "tools", ([], _tools(1), _tools(1024)), (_tools(1025), [WEATHER, WEATHER])),
     _one("chat", "documents", ([{}] * 1024,), ([{}] * 1025,)),
     _one(
         "chat",
@@ -155,7 +170,8 @@ BOUNDS: list[Bound] = [
     _asked("reasoning_effort", EFFORTS, ("most",), MESSAGES),
     _asked("tool_choice", ("none", "auto"), ("any",), {**MESSAGES, "tools": [WEATHER]}),
     _asked("messages", ([USER] * 2048,), ([USER] * 2049,), MESSAGES),
-    _asked("tools", (_tools(1024),), (_tools(1025),), MESSAGES),
+    _asked("tools", ([], _tools(1024)), (_tools(1025),), MESSAGES),
+    _asked("tools", ([], _tools(1)), (), TEXT),
     _asked("documents", ([{}] * 1024,), ([{}] * 1025,), MESSAGES),
     _asked("add_special_tokens", (False,), (True,), MESSAGES),
     _asked("pad_to_max_length", (True,), (), {"model": "demo", "text": "a", "max_length": 2**20}),
@@ -184,8 +200,21 @@ BOUNDS: list[Bound] = [
 TOGETHER: list[Bound] = [
     *_beside("best_of", (3, 20), (2,), n=3),
     *_beside("n", (20,), (21,), use_beam_search=True),
+    *_beside("max_tokens", (2**32 - 1,), (), truncate_prompt_tokens=2, stop="d"),
+    # Cut for an answer of that length, nothing would be left of the prompt.
+    *_beside("max_tokens", (4095,), (4096,), truncate_prompt_tokens=-1, stop="d"),
+    # What must be written has to fit.
+    *_beside("min_tokens", (4093,), (4094,), max_tokens=2**32 - 1),
+    Bound("chat", "functions", ([],), (FUNCTIONS[:1],), {**SHORT["chat"], "tools": [WEATHER]}),
+    Bound("chat", "functions", (FUNCTIONS[:1],), (), {**SHORT["chat"], "tools": []}),
     *_beside("use_beam_search", (True,), (False,), best_of=2),
-    *_beside("length_penalty", (1,), (0, 1.1)),
+    # What cannot act in a request is as good as absent.
+    *_beside("length_penalty", (0, 1, 1.1), (7.001,)),
+    *_beside("early_stopping", (True, "never"), ()),
+    *_beside("spaces_between_special_tokens", (False,), ()),
+    *_beside("logprob_token_ids", ([1],), (), logprobs=None),
+    *_beside("return_tokens_as_token_ids", (True,), (), logprobs=None),
+    Bound("chat", "return_tokens_as_token_ids", (True,), (), {**SHORT["chat"], "logprobs": False}),
     *_beside("min_tokens", (0,), (1,), best_of=2),
     *_beside("ignore_eos", (False,), (True,), best_of=2),
     *_beside("repetition_penalty", (1,), (1.1,), best_of=2),
@@ -337,6 +366,14 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
     "prompt_cache_retention": ("24h", 5),
     "verbosity": ("low", 5),
     "prediction": ({"type": "content", "content": "Hello"}, 5),
+    "num_assistant_tokens": (5, "x"),
+    "assistant_confidence_threshold": (0.5, "x"),
+    "max_ngram_size": (3, "x"),
+    "routed_experts_prompt_start": (0, "x"),
+    "return_mm_kwargs": (True, 5),
+    "mm_processor_kwargs": ({"max_pixels": 1}, 5),
+    "media_io_kwargs": ({"video": {"num_frames": 1}}, 5),
+    "audio": ({"format": "wav", "voice": "x"}, 5),
 }
 
 # Parameters that are refused: values that are, of a wrong type too, and what is neutral.
@@ -348,28 +385,20 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "return_token_offsets": ((True, 0), (False,)),
     "spaces_between_special_tokens": ((False, 1), (True,)),
     "cache_salt": (("a",), ()),
-    "num_assistant_tokens": ((1, "x"), ()),
-    "assistant_confidence_threshold": ((0.5, "x"), ()),
-    "max_ngram_size": ((1, "x"), ()),
     "early_stopping": ((True, 0), (False,)),
     "detokenize": ((False, 1), (True,)),
     "logits_processors": ((["x"], 5), ([],)),
     "vllm_xargs": (({"x": 1}, 5), ({},)),
-    "kv_transfer_params": (({},), ()),
-    "ec_transfer_params": (({},), ()),
-    "routed_experts_prompt_start": ((0,), ()),
+    "kv_transfer_params": (({"x": 1},), ({},)),
+    "ec_transfer_params": (({"x": 1},), ({},)),
     "suffix": (("x", 5), ("",)),
     "prompt_embeds": (("x",), ()),
     "return_token_ids": ((True, 0), (False,)),
     "return_prompt_text": ((True, 0), (False,)),
-    "return_mm_kwargs": ((True, 0), (False,)),
     "thinking_token_budget": ((5, "x"), (-1,)),
     "chat_template": (("x", 5), ("",)),
-    "mm_processor_kwargs": (({"x": 1}, 5), ({},)),
-    "media_io_kwargs": (({"x": 1}, 5), ({},)),
     "add_special_tokens": ((True, 0), (False,)),
     "modalities": ((["audio"], 5), (["text"], [])),
-    "audio": (({"format": "wav", "voice": "x"},), ()),
     "moderation": (({"model": "x"},), ()),
     "web_search_options": (({},), ()),
 }

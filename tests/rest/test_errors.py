@@ -90,7 +90,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "guided_json",
     ),
     "n": ({"n": 0}, "n"),
-    "logprob_token_ids": ({"logprob_token_ids": [1]}, "logprob_token_ids"),
+    "logprob_token_ids": ({"logprob_token_ids": [1], "logprobs": True}, "logprob_token_ids"),
     "repetition_detection": ({"repetition_detection": {"min_count": 2}}, "repetition_detection"),
     "frequency_penalty": ({"frequency_penalty": 3}, "frequency_penalty"),
     "a key of logit_bias": ({"logit_bias": {"5": 1, "x": 1}}, "logit_bias.x"),
@@ -204,12 +204,12 @@ async def test_an_id_that_is_no_text_is_refused(http: httpx.AsyncClient) -> None
 
 
 async def test_the_typed_path_names_the_field_too(http: httpx.AsyncClient) -> None:
-    body = {"model": "successor", "messages": [{"role": "ROLE_USER", "content": []}]}
+    body = {"model": "successor", "messages": [{"role": "ROLE_TOOL", "content": []}]}
 
     for path in ("/ovchat/v1/chat:create", "/ovchat/v1/chat:stream"):
         response = await http.post(path, json=body)
         assert response.status_code == 400
-        assert error_of(response)["param"] == "messages[0].content"
+        assert error_of(response)["param"] == "messages[0].tool_call_id"
 
 
 async def test_the_typed_path_refuses_wrong_types(http: httpx.AsyncClient) -> None:

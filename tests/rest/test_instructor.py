@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.rest.environments import what_it_saw
 
 if TYPE_CHECKING:
     from tests.rest.conftest import Stack
 
-HERE = Path(__file__).resolve().parent / "instructor"
-PYTHON = HERE / ".venv/bin/python"
 ANNA = {"name": "Anna", "age": 31}
 MODES = ["TOOLS", "TOOLS_STRICT", "JSON", "JSON_SCHEMA", "MD_JSON"]
 
@@ -29,21 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def seen(stack: Stack) -> Any:
     """What instructor made of our answers."""
-    installed = (HERE / ".venv/.installed").relative_to(ROOT)
-    subprocess.run(
-        ["make", "--silent", "--directory", ROOT, f"PYTHON={sys.executable}", installed], check=True
-    )
-    server = {"OPENAI_BASE_URL": f"{stack.url}/v3", "OPENAI_API_KEY": "unused"}
-    result = subprocess.run(
-        # Isolated from what PYTHONPATH has for us.
-        [PYTHON, "-I", HERE / "ask.py"],
-        capture_output=True,
-        check=False,
-        text=True,
-        env={**os.environ, **server},
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return what_it_saw("instructor", stack)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -31,7 +31,11 @@ def test_a_model_that_is_not_there(sdk: openai.OpenAI) -> None:
         ({"presence_penalty": 3}, "presence_penalty", "invalid_value"),
         ({"modalities": ["audio"]}, "modalities", "unsupported_parameter"),
         ({"messages": [{"role": "nobody"}]}, "messages[0].role", "invalid_value"),
-        ({"max_tokens": 100_000}, "max_tokens", "context_length_exceeded"),
+        (
+            {"messages": [{"role": "user", "content": "x " * 100_000}]},
+            "messages",
+            "context_length_exceeded",
+        ),
     ],
 )
 def test_a_parameter_that_is_wrong(

@@ -43,7 +43,12 @@ def test_answers_whole_and_streamed(seen: Any) -> None:
     assert seen["contentEvents"] == text
     assert seen["streamed"] == {
         "text": text,
-        "usage": {"prompt_tokens": 1, "completion_tokens": 40, "total_tokens": 41},
+        "usage": {
+            "prompt_tokens": 1,
+            "completion_tokens": 40,
+            "total_tokens": 41,
+            "prompt_tokens_details": {"cached_tokens": 0},
+        },
     }
 
 

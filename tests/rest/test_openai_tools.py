@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from pydantic import BaseModel
 
 from tests.rest.questions import PARIS, STORY, SUM, SUNNY, TWO_CITIES, WEATHER
@@ -92,3 +93,110 @@ def test_reasoning_before_a_tools_result_is_part_of_the_prompt(sdk: openai.OpenA
         return answer.usage.prompt_tokens
 
     assert prompt_tokens(reasoning_content="I look it up.") > prompt_tokens()
+
+
+@pytest.mark.parametrize("tools", [{"strict": True}, {}], ids=["held to a grammar", "free"])
+def test_a_call_that_is_cut_anywhere_leaves_no_markup(
+    sdk: openai.OpenAI, tools: dict[str, Any]
+) -> None:
+    tool: Any = {**WEATHER, "function": {**WEATHER["function"], **tools}}
+    whole = sdk.chat.completions.create(model="demo", messages=PARIS, tools=[tool], temperature=0)
+    assert whole.choices[0].finish_reason == "tool_calls"
+    assert whole.usage
+
+    for most in range(1, whole.usage.completion_tokens):
+        cut = sdk.chat.completions.create(
+            model="demo", messages=PARIS, tools=[tool], temperature=0, max_tokens=most
+        )
+        assert cut.choices[0].finish_reason in {"length", "tool_calls"}
+        assert "<" not in (cut.choices[0].message.content or "")
+
+
+def test_an_agent_without_tools_may_say_so(sdk: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": "demo", "messages": PARIS, "temperature": 0}
+    without = sdk.chat.completions.create(**asked)
+
+    given = sdk.chat.completions.create(**asked, tools=[])
+
+    assert given.choices[0].message == without.choices[0].message
+    assert given.usage == without.usage
+
+
+def test_a_call_and_its_result_may_be_given_back_in_the_older_form(sdk: openai.OpenAI) -> None:
+    call = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+    older: list[dict[str, Any]] = [
+        {"role": "assistant", "content": None, "function_call": call},
+        {"role": "function", "name": "get_weather", "content": SUNNY},
+    ]
+    newer: list[dict[str, Any]] = [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call00001", "type": "function", "function": call}],
+        },
+        {"role": "tool", "tool_call_id": "call00001", "content": SUNNY},
+    ]
+    asked: dict[str, Any] = {
+        "model": "demo",
+        "functions": [WEATHER["function"]],
+        "temperature": 0,
+    }
+
+    answers = [
+        sdk.chat.completions.create(messages=[*PARIS, *turns], **asked) for turns in (older, newer)
+    ]
+
+    assert "21" in (answers[0].choices[0].message.content or "")
+    assert answers[0].choices == answers[1].choices
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_who_gives_functions_is_answered_in_the_older_form(
+    sdk: openai.OpenAI,
+    streamed: bool,  # noqa: FBT001
+) -> None:
+    asked: dict[str, Any] = {
+        "model": "demo",
+        "messages": TWO_CITIES,
+        "functions": [WEATHER["function"]],
+        "temperature": 0,
+    }
+    called: dict[str, str] = {"name": "", "arguments": ""}
+    if streamed:
+        choices = [chunk.choices[0] for chunk in sdk.chat.completions.create(**asked, stream=True)]
+        assert [choice.delta.role for choice in choices if choice.delta.role] == ["assistant"]
+        said = [choice.delta for choice in choices]
+        finish = choices[-1].finish_reason
+    else:
+        [choice] = sdk.chat.completions.create(**asked).choices
+        said, finish = [choice.message], choice.finish_reason
+
+    for part in said:
+        assert not part.tool_calls
+        if part.function_call:
+            called["name"] += part.function_call.name or ""
+            called["arguments"] += part.function_call.arguments or ""
+    # One alone: it has room for no more.
+    assert called == {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+    assert finish == "function_call"
+
+
+def test_the_older_loop_comes_to_its_answer(sdk: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {
+        "model": "demo",
+        "functions": [WEATHER["function"]],
+        "temperature": 0,
+    }
+    said = sdk.chat.completions.create(messages=PARIS, **asked).choices[0].message
+    assert said.function_call
+    turns: list[Any] = [
+        *PARIS,
+        said,
+        {"role": "function", "name": said.function_call.name, "content": SUNNY},
+    ]
+
+    [answer] = sdk.chat.completions.create(messages=turns, **asked).choices
+
+    assert "21" in (answer.message.content or "")
+    assert answer.message.function_call is None
+    assert answer.finish_reason == "stop"

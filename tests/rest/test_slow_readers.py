@@ -55,7 +55,7 @@ async def slow_readers(port: int) -> AsyncIterator[list[socket.socket]]:
 
 async def text_of(http: httpx.AsyncClient, text: str) -> str:
     answer = await http.post(PATH, json=stream(text, TOKENS))
-    events = [line.removeprefix("data: ") for line in answer.text.split("\n\n") if line]
+    events = [line[6:] for line in answer.text.split("\n\n") if line.startswith("data: ")]
     assert events.pop() == "[DONE]"
     deltas = [json.loads(event)["choices"][0]["delta"] for event in events]
     return "".join(delta.get("content") or "" for delta in deltas)

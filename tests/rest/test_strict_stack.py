@@ -96,7 +96,17 @@ async def test_every_way_in_is_closed_without_a_key(
         assert response.headers["www-authenticate"] == "Bearer", path
 
 
-@pytest.mark.parametrize("path", ["/health", "/v2/health/live", "/v2/health/ready"])
+PROBES = [
+    "/health",
+    "/v2/health/live",
+    "/v2/health/ready",
+    "/v2/models/successor/ready",
+    "/v2",
+    "/",
+]
+
+
+@pytest.mark.parametrize("path", PROBES)
 async def test_probes_need_no_key(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(path)).status_code == 200
 
@@ -135,3 +145,19 @@ async def test_unknown_parameters_are_refused_by_name(client: httpx.AsyncClient)
         error = response.json()["error"]
         assert (error["param"], error["code"]) == ("max_token", "unknown_parameter"), path
         assert "temprature is not a known parameter" in error["message"], path
+
+
+@pytest.mark.parametrize("path", ["/v3/chat/completions", "/ovchat/v1/chat:create"])
+async def test_more_tokens_than_the_context_has_left_are_refused_here(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    message = {"role": "user", "content": "abc"}
+    if "ovchat" in path:
+        message = {"role": "ROLE_USER", "content": [{"text": "abc"}]}  # type: ignore[dict-item]
+    response = await client.post(
+        path,
+        json={"model": "successor", "messages": [message], "max_tokens": 5000},
+        headers={"authorization": f"Bearer {KEY}"},
+    )
+    assert response.status_code == 400
+    assert "max_tokens" in response.json()["error"]["message"]

@@ -54,7 +54,7 @@ def body(**fields: Any) -> dict[str, Any]:
 
 async def streamed(http: httpx.AsyncClient, request: dict[str, Any]) -> str:
     response = await http.post("/v3/chat/completions", json={**request, "stream": True})
-    lines = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line]
+    lines = [line[6:] for line in response.text.split("\n\n") if line.startswith("data: ")]
     assert lines.pop() == "[DONE]"
     chunks = [json.loads(line) for line in lines]
     return "".join(

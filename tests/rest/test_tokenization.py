@@ -204,3 +204,18 @@ async def test_models_are_chosen_by_type_and_provider(
     typed_answer = (await http.get(f"/ovchat/v1/models?{query}")).json()
     assert len(typed_answer.get("models", [])) == found
     assert all(model["sampling_control"] for model in typed_answer.get("models", []))
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+async def test_a_tokenizer_is_described_as_vllm_does(http: httpx.AsyncClient, prefix: str) -> None:
+    path = f"{prefix}/tokenizer_info"
+    described = (await http.get(path, params={"model": "demo"})).json()
+    several = await http.get(path)
+    unknown = await http.get(path, params={"model": "nobody"})
+
+    assert described["eos_token"] == "<|im_end|>"
+    assert described["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert "<|im_end|>" in described["added_tokens_decoder"].values()
+    assert "{%" in described["chat_template"]
+    assert (several.status_code, error_of(several)["param"]) == (400, "model")
+    assert (unknown.status_code, error_of(unknown)["code"]) == (404, "model_not_found")

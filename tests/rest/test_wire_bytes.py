@@ -13,6 +13,12 @@ from tests.successor import successor_text
 if TYPE_CHECKING:
     import httpx
 
+USAGE = {
+    "prompt_tokens": 1,
+    "completion_tokens": 3,
+    "total_tokens": 4,
+    "prompt_tokens_details": {"cached_tokens": 0},
+}
 ASK = {
     "model": "successor",
     "messages": [{"role": "user", "content": "a"}],
@@ -53,7 +59,7 @@ async def test_a_whole_answer_has_openais_keys(http: httpx.AsyncClient, path: st
                 "stop_reason": None,
             }
         ],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4},
+        "usage": USAGE,
         "prompt_logprobs": None,
     }
 
@@ -75,7 +81,7 @@ async def test_a_stream_is_made_of_openais_events(http: httpx.AsyncClient, path:
     assert choices[0] == [
         {
             "index": 0,
-            "delta": {"role": "assistant", "content": None},
+            "delta": {"role": "assistant", "content": ""},
             "logprobs": None,
             "finish_reason": None,
         }
@@ -102,7 +108,7 @@ async def test_usage_is_null_until_the_last_chunk_where_asked_for(http: httpx.As
     *others, last = [json.loads(chunk) for chunk in chunks]
     assert all(chunk["usage"] is None for chunk in others)
     assert last["choices"] == []
-    assert last["usage"] == {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4}
+    assert last["usage"] == USAGE
 
 
 async def test_events_come_as_they_are_made(http: httpx.AsyncClient) -> None:
@@ -187,7 +193,7 @@ async def test_the_typed_path_answers_in_proto_json(http: httpx.AsyncClient) -> 
             "finish_reason": "FINISH_REASON_LENGTH",
         }
     ]
-    assert body["usage"] == {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4}
+    assert body["usage"] == USAGE
 
 
 async def test_the_typed_stream_sends_a_proto_json_message_an_event(
@@ -210,3 +216,33 @@ async def test_the_typed_models_path_tells_how_the_engine_is_doing(http: httpx.A
     assert body["model"]["state"] == "MODEL_STATE_READY"
     assert body["model"]["load"]["total_kv_blocks"] == 512
     assert body["model"]["load"]["running_requests"] == 0
+
+
+EMPTY = {"model": "successor", "max_tokens": 3, "temperature": 0, "stop_token_ids": [ord("b")]}
+
+
+async def test_an_empty_answer_has_empty_lists_of_log_probabilities(
+    http: httpx.AsyncClient,
+) -> None:
+    body = {**EMPTY, "messages": [{"role": "user", "content": "a"}], "logprobs": True}
+    [choice] = (await http.post(PATHS[0], json=body)).json()["choices"]
+    assert choice["message"]["content"] == ""
+    assert choice["logprobs"] == {"content": [], "refusal": None}
+
+    body = {**EMPTY, "prompt": "a", "logprobs": 1}
+    [choice] = (await http.post("/v1/completions", json=body)).json()["choices"]
+    assert choice["text"] == ""
+    assert choice["logprobs"] == {
+        "text_offset": [],
+        "token_logprobs": [],
+        "tokens": [],
+        "top_logprobs": [],
+    }
+
+
+async def test_usage_so_far_without_usage_is_none(http: httpx.AsyncClient) -> None:
+    body = {**ASK, "stream": True, "stream_options": {"continuous_usage_stats": True}}
+
+    *chunks, _ = events((await http.post(PATHS[0], json=body)).text)
+
+    assert not any("usage" in json.loads(chunk) for chunk in chunks)

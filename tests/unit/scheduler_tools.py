@@ -124,6 +124,10 @@ class Handle:
         return max(len(beam.tokens) for beam in self.beams) - len(self.request.generation.prompt)
 
     @property
+    def cached(self) -> int | None:
+        return None
+
+    @property
     def blocks(self) -> int:
         """Blocks for all tokens and the one that comes; beams may share nothing."""
         longest = max(len(beam.tokens) for beam in self.beams)

@@ -17,6 +17,7 @@ from ovchat_server.engine.contract.generation import GeneratedTokens, Generation
 from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
+from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ModelRegistry, TextModel
 from ovchat_server.serving.pipeline import Completions
@@ -105,12 +106,12 @@ class ScriptedEngine:
 
 def chats(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
-    return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
+    return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
 
 
 def texts(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
     """The pipeline of text completions with one model."""
-    return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, limits)
+    return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
 
 
 def served(
@@ -130,6 +131,7 @@ def served(
         defaults=defaults or GenerationDefaults(),
         template=ChatTemplate(template, {}),
         tokenizer=TOKENIZER,
+        tokenizer_info={},
     )
     read = dataclasses.replace(read, **files)
     renderer = PromptRenderer(read.template, read.tokenizer)

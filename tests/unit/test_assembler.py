@@ -114,11 +114,34 @@ def test_the_reason_is_the_callers_view_of_the_end(
 def test_a_cut_off_answer_keeps_all_that_was_held_back() -> None:
     length = FinishReason.LENGTH
     assert choice("a EN", EVERYTHING, length).message.content == "a EN"
-    assert choice("a\n<tool_call>{", EVERYTHING, length).message.content == "a\n<tool_call>{"
     assert choice("<think>Hm </th", EVERYTHING, length).message.reasoning_content == "Hm </th"
-    smile = TOKENIZER.encode("a😀")[:-1]
-    cut = assembled(TOKENIZER, [smile], AssemblyOptions(), length).choice
-    assert cut.message.content == "a\ufffd"
+
+
+@pytest.mark.parametrize("reason", [FinishReason.LENGTH, FinishReason.STOP])
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_half_a_character_at_the_end_is_no_text_but_its_tokens_are_told(
+    reason: FinishReason, lost: int
+) -> None:
+    options = AssemblyOptions(token_ids=True, logprobs=True)
+    smile = TOKENIZER.encode("a😀")[:-lost]
+    tokens = [*smile, 0] if reason is FinishReason.STOP else smile
+    one = assembled(TOKENIZER, [tokens], options, reason, [0.0] * len(tokens))
+    assert one.choice.message.content == "a"
+    assert one.choice.token_ids == tuple(tokens)
+    assert len(one.choice.logprobs or ()) == len(smile)
+
+
+@pytest.mark.parametrize("opening", ["<tool_call>", '<tool_call>\n{"name": "get_we', "<tool_ca"])
+def test_a_call_that_was_cut_at_its_opening_leaves_no_markup(opening: str) -> None:
+    said = choice(f"a\n{opening}", EVERYTHING, FinishReason.LENGTH)
+    assert (said.message.content, said.message.tool_calls) == (
+        "a\n" if opening == "<tool_ca" else "a",
+        (),
+    )
+    assert said.finish_reason is FinishReason.LENGTH
+    # The model's own end is no cut.
+    said = choice(f"a\n{opening}", EVERYTHING, FinishReason.STOP)
+    assert said.message.content == f"a\n{opening}"
 
 
 def test_calls_are_numbered_and_have_ids_of_their_own() -> None:
@@ -248,7 +271,7 @@ def test_half_a_character_at_the_end_is_no_stop_string() -> None:
     options = AssemblyOptions(stop=("a\ufffd", "\ufffd"))
     smile = TOKENIZER.encode("a😀")[:-1]
     one = assembled(TOKENIZER, [smile], options, FinishReason.LENGTH).choice
-    assert (one.message.content, one.stop_reason) == ("a\ufffd", None)
+    assert (one.message.content, one.stop_reason) == ("a", None)
     assert one.finish_reason is FinishReason.LENGTH
 
 

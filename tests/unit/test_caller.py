@@ -1,4 +1,4 @@
-"""Which client a call is taken for where there are no API keys."""
+"""Which client a call is taken for."""
 
 from __future__ import annotations
 
@@ -69,3 +69,16 @@ async def test_others_cannot_choose_a_name(peer: str, address: str) -> None:
 
 async def test_a_direct_caller_of_this_machine_is_known_by_its_address() -> None:
     assert await known("ipv4:127.0.0.1:5000", None) == "ipv4:127.0.0.1"
+
+
+async def test_a_key_is_one_client_however_its_header_is_spelled() -> None:
+    async def known_by(header: str) -> str:
+        metadata = (("authorization", header),)
+        context: Any = SimpleNamespace(invocation_metadata=lambda: metadata)
+        async with naming(by_key=True)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
+            return client.get()
+
+    spellings = {await known_by(header) for header in ("Bearer k", "bearer  k", "BEARER k ")}
+
+    assert len(spellings) == 1
+    assert await known_by("Bearer other") not in spellings

@@ -58,6 +58,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The contract of today and some reserved numbers, released."""
     copy = tmp_path_factory.mktemp("released")
     shutil.copytree(ROOT / "protos", copy / "protos")
+    shutil.copytree(ROOT / "gen/include", copy / "gen/include")
     shutil.copy(ROOT / "buf.yaml", copy)
     edit(copy, FIELD, FIELD + "  reserved 1000;\n")
     edit(copy, VALUE, VALUE + "  reserved 2000;\n")
@@ -96,7 +97,7 @@ def test_what_breaks_callers_is_refused(contract: Path, change: str) -> None:
     edit(contract, *BREAKING[change])
     result = generate(contract, "--breaking")
     assert result.returncode != 0
-    assert result.stdout.startswith(PROTO), result.stdout + result.stderr
+    assert result.stdout.startswith(f"protos/{PROTO}"), result.stdout + result.stderr
 
 
 def test_a_release_makes_a_break_the_contract(contract: Path) -> None:

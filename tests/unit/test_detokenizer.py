@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -129,6 +130,38 @@ def test_a_character_that_never_becomes_whole_comes_at_the_end() -> None:
     assert detokenizer.flush() == ""
 
 
+def whole_characters(data: bytes) -> str:
+    """The text of bytes, up to a character that their end cuts off."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
+
+
+def ended(detokenizer: Detokenizer, tokens: list[int]) -> str:
+    return "".join([*(detokenizer.feed(token) for token in tokens), detokenizer.end()])
+
+
+@given(cut())
+def test_a_character_that_the_end_cuts_off_is_no_text(tokens: list[bytes]) -> None:
+    detokenizer = Detokenizer(PieceDecoder(tokens))
+    text = ended(detokenizer, list(range(len(tokens))))
+    assert text == whole_characters(b"".join(tokens))
+
+
+@given(DATA)
+def test_a_character_of_a_token_a_byte_that_the_end_cuts_off_is_no_text(data: bytes) -> None:
+    assert ended(Detokenizer(BYTES), byte_tokens(BYTES, data)) == whole_characters(data)
+
+
+def test_bytes_of_a_fallback_that_the_end_cuts_off_are_no_text() -> None:
+    tokenizer = fallback_tokenizer()
+    for length in range(1, 4):
+        tokens = [256, *"你".encode(), *"😀".encode()[:length]]
+        assert ended(Detokenizer(tokenizer), tokens) == " a你"
+
+
+def test_the_replacement_character_at_the_end_stays_where_it_was_said() -> None:
+    assert ended(Detokenizer(BYTES), BYTES.encode(f"a{REPLACEMENT}")) == f"a{REPLACEMENT}"
+
+
 def test_the_replacement_character_itself_may_be_said() -> None:
     tokens = BYTES.encode(f"{REPLACEMENT}{REPLACEMENT} a{REPLACEMENT}")
     assert "".join(run(Detokenizer(BYTES), tokens)) == f"{REPLACEMENT}{REPLACEMENT} a{REPLACEMENT}"
@@ -143,15 +176,20 @@ def test_spaces_between_words_of_sentencepiece_are_kept() -> None:
     assert pieces == ["the", " cat", "s", " ", " cat", ""]
 
 
-def test_bytes_that_a_vocabulary_falls_back_to_become_characters() -> None:
-    # Llama's: the bytes of 你 and 好 are tokens of their own, in one run.
+def fallback_tokenizer() -> Tokenizer:
+    """Llama's: bytes are tokens of their own."""
     words = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"\u2581a": 256}
     inner = tokenizers.Tokenizer(models.BPE(words, [], byte_fallback=True))
     inner.decoder = decoders.Sequence(
         [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
     )
+    return Tokenizer(inner)
+
+
+def test_bytes_that_a_vocabulary_falls_back_to_become_characters() -> None:
+    # Those of 你 and 好 in one run.
     tokens = [256, *"你好😀".encode(), 256]
-    pieces = run(Detokenizer(Tokenizer(inner)), tokens)
+    pieces = run(Detokenizer(fallback_tokenizer()), tokens)
     assert [piece for piece in pieces if piece] == [" a", "你", "好", "😀", " a"]
 
 

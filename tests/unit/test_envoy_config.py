@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import yaml
 from google.api import annotations_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+import ovchat_server.resources
 from ovchat_server.launch import envoy_config as module
 from ovchat_server.launch.envoy_config import (
     Address,
@@ -30,6 +31,7 @@ from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ovchat_server.launch.envoy_config import Upstream
 
@@ -140,8 +142,13 @@ def test_several_servers_are_watched_and_tried_in_turn() -> None:
     assert cluster(config)["health_checks"]
     manager = listener(config)["filter_chains"][0]["filters"][0]["typed_config"]
     routes = manager["route_config"]["virtual_hosts"][0]["routes"]
-    policies = [route["route"].get("retry_policy") for route in routes if "route" in route]
-    assert len([policy for policy in policies if policy and "reset" in policy["retry_on"]]) == 3
+    policies = [
+        route["route"]["retry_policy"]
+        for route in routes
+        if "route" in route and route["name"] != "preflight"
+    ]
+    assert policies
+    assert all("reset" in policy["retry_on"] for policy in policies)
 
 
 def test_a_further_port_has_the_same_doors() -> None:
@@ -179,9 +186,11 @@ def test_the_transcoder_knows_every_service_that_has_paths() -> None:
 def test_paths_do_not_depend_on_the_working_directory() -> None:
     config = configured()
     files = EnvoyFiles.locate()
-    assert http_filter(config, "lua")["default_source_code"] == {"filename": str(files.lua)}
+    lua = http_filter(config, "lua")
+    assert lua["default_source_code"] == {"filename": str(files.lua)}
+    assert lua["source_codes"]["unknown_paths"] == {"filename": str(files.unknown_paths)}
     assert http_filter(config, "transcoder")["proto_descriptor"] == str(files.descriptor)
-    assert all(path.is_absolute() for path in (files.config, files.lua, files.descriptor))
+    assert all(path.is_absolute() for path in dataclasses.astuple(files))
 
 
 def test_the_configuration_is_json() -> None:
@@ -194,7 +203,7 @@ def test_parts_are_found_by_name_not_position(tmp_path: Path) -> None:
     config["static_resources"]["clusters"].insert(0, {"name": "other"})
     path = tmp_path / "envoy.yaml"
     path.write_text(yaml.safe_dump(config))
-    files = EnvoyFiles(path, Path("replicas.yaml"), Path("errors.lua"), Path("ovchat.binpb"))
+    files = dataclasses.replace(EnvoyFiles.locate(), config=path)
     result = configured(ports=[81], files=files)
     resources = result["static_resources"]
     assert resources["listeners"][0] == {"name": "other"}
@@ -213,12 +222,15 @@ def test_a_renamed_part_is_named(tmp_path: Path) -> None:
     path = tmp_path / "envoy.yaml"
     path.write_text(EnvoyFiles.locate().config.read_text().replace("name: rest", "name: tser"))
     with pytest.raises(LaunchError, match="has no 'rest'"):
-        configured(files=EnvoyFiles(path, path, path, path))
+        configured(files=dataclasses.replace(EnvoyFiles.locate(), config=path))
+
+
+SHIPPED = [file.relative_to(ROOT) for file in dataclasses.astuple(EnvoyFiles.locate())]
 
 
 def resources(root: Path) -> None:
-    for name in ("envoy/envoy.yaml", "envoy/replicas.yaml", "envoy/errors.lua", "gen/ovchat.binpb"):
-        path = root / name
+    for file in SHIPPED:
+        path = root / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
 
@@ -227,8 +239,8 @@ def test_the_packaged_files_come_before_the_repositorys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "server" / "ovchat_server"
-    monkeypatch.setattr(module, "_PACKAGE", package)
-    with pytest.raises(LaunchError, match=r"ovchat\.binpb"):
+    monkeypatch.setattr(ovchat_server.resources, "_PACKAGE", package)
+    with pytest.raises(LaunchError, match=r"envoy/envoy\.yaml"):
         EnvoyFiles.locate()
     resources(tmp_path)
     assert EnvoyFiles.locate().lua == tmp_path / "envoy" / "errors.lua"

@@ -253,7 +253,9 @@ def test_a_prompt_is_cut_as_asked_for(
         ({"include_usage": None}, StreamOptions()),
         ({"include_usage": False, "continuous_usage_stats": False}, StreamOptions()),
         ({"include_usage": True, "include_obfuscation": True}, StreamOptions(include_usage=True)),
-        ({"continuous_usage_stats": True}, StreamOptions(continuous_usage=True)),
+        # How often, not whether.
+        ({"continuous_usage_stats": True}, StreamOptions()),
+        ({"continuous_usage_stats": True, "include_usage": False}, StreamOptions()),
         (
             {"include_usage": True, "continuous_usage_stats": True},
             StreamOptions(include_usage=True, continuous_usage=True),
@@ -279,7 +281,7 @@ def test_several_faults_are_told_together(refused: Any) -> None:
         max_tokens=2,
         min_tokens=3,
         stop_token_ids=["a", -1],
-        length_penalty=3,
+        length_penalty=8,
         truncation_side="up",
         seed="x",
     )

@@ -49,9 +49,10 @@ def requests(
     params: GenerationParams | None = None,
     *prompts: RenderedPrompt,
     model: TextModel | None = None,
+    strict: bool = False,
 ) -> list[GenerationRequest]:
     model, params, prompts = model or served(), params or GenerationParams(), prompts or (PROMPT,)
-    lengths = check_limits(model, params, prompts)
+    lengths = check_limits(model, params, prompts, strict=strict)
     sampling = resolve_sampling(params.sampling, model.files.defaults)
     return generation_requests(params, prompts, lengths, sampling, NO_GRAMMAR)
 
@@ -201,10 +202,17 @@ def test_what_does_not_fit_is_refused_by_the_name_the_caller_used(
     params: GenerationParams, tokens: int, field: str
 ) -> None:
     with pytest.raises(ContextLengthExceededError) as caught:
-        requests(params, prompt(tokens))
+        requests(params, prompt(tokens), strict=True)
     assert caught.value.param == str(field)
     assert str(CONTEXT) in caught.value.message
     assert str(tokens) in caught.value.message
+
+
+@pytest.mark.parametrize("asked", [2, CONTEXT, 32_000])
+def test_more_than_there_is_room_for_is_up_to_the_end_of_the_context(asked: int) -> None:
+    [request] = requests(ending(max_tokens=asked), prompt(CONTEXT - 1))
+    # Who asks for all there is has said nothing of the answer's length: no room is kept for it.
+    assert (request.max_tokens, request.reserve) == (1, False)
 
 
 def test_room_is_kept_for_what_a_caller_asked_for_and_not_for_a_models_own_length() -> None:
@@ -251,7 +259,6 @@ def refused(params: GenerationParams, given: RenderedPrompt, words: str = "") ->
         (4, 25, None, 3),
         (4, 25, 8, 3),
         (4, 25, 9, 2),
-        (4, 20, 6, 3),
         (3, 33, None, 2),
         (4, 33, 0, 3),
         (4, 49, None, 2),
@@ -278,7 +285,10 @@ def test_what_no_search_has_room_for_is_not_its_widths_fault() -> None:
     searching = GenerationParams(beams=BeamSearch(4))
     assert refused(searching, prompt(CONTEXT), f"length is {CONTEXT} tokens") == "messages"
     long = GenerationParams(ending=Ending(max_tokens=CONTEXT), beams=BeamSearch(4))
-    assert refused(long, prompt(3)) == "max_tokens"
+    [request] = requests(long, prompt(3))
+    assert request.max_tokens == SEARCH_LENGTHS[3] - 3
+    with pytest.raises(ContextLengthExceededError, match="best_of must be at most 3"):
+        requests(GenerationParams(ending=Ending(6), beams=BeamSearch(4)), prompt(20), strict=True)
     # Here the width is one fault of two.
     assert refused(long, prompt(40), "best_of must be at most 2") == "best_of"
 

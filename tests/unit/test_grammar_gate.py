@@ -91,6 +91,7 @@ class FakeHandle:
     grammar: str = ""
     # Steps before its first token.
     wait: int = 0
+    cached: int | None = None
 
     def take(self) -> list[Output]:
         tokens, self.unread = self.unread, []

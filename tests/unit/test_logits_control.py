@@ -75,7 +75,10 @@ def test_where_nobody_asks_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> N
     calls: list[object] = []
     monkeypatch.setattr(logits_control, "row_owners", lambda *told: calls.append(told) or [])
     steps = Steps()
-    steps.enter(RunningSequence(PROMPT))
+    read = RunningSequence(PROMPT)
+    # Its prompt was read, which tells what of it was cached.
+    read.read_from(0)
+    steps.enter(read)
     gone = RunningSequence(PROMPT, logits_of(sampling=BIAS))
     steps.enter(gone)
     steps.logits.leave(gone)

@@ -67,9 +67,7 @@ def test_an_assistants_turn_may_come_back_as_it_was_answered() -> None:
 
 def test_an_assistants_refusal_is_what_it_said() -> None:
     assert one(role="assistant", content=None, refusal="No").content == "No"
-    assert faults({"role": "user", "refusal": "No"}) == [
-        ("messages[0].content", "missing_required_parameter")
-    ]
+    assert faults({"role": "user", "refusal": "No"}) == [("messages[0].refusal", "invalid_value")]
 
 
 @pytest.mark.parametrize(
@@ -159,11 +157,9 @@ def test_messages_must_not_be_empty() -> None:
         ({"content": "x"}, ".role", "missing_required_parameter"),
         ({"role": None, "content": "x"}, ".role", "missing_required_parameter"),
         ({"role": 1, "content": "x"}, ".role", "invalid_type"),
-        ({"role": "function", "content": "x"}, ".role", "invalid_value"),
-        ({"role": "user"}, ".content", "missing_required_parameter"),
+        ({"role": "functions", "content": "x"}, ".role", "invalid_value"),
         ({"role": "user", "content": True}, ".content", "invalid_type"),
         ({"role": "assistant", "audio": {"id": "a"}}, ".audio", "unsupported_value"),
-        ({"role": "tool", "tool_call_id": "c"}, ".content", "missing_required_parameter"),
         ({"role": "user", "content": 5}, ".content", "invalid_type"),
         ({"role": "assistant", "content": {}}, ".content", "invalid_type"),
         ({"role": "user", "content": ["x"]}, ".content[0]", "invalid_type"),
@@ -224,10 +220,18 @@ def test_messages_must_not_be_empty() -> None:
             "invalid_type",
         ),
         (
-            {"role": "assistant", "function_call": {"name": "f"}},
+            {"role": "assistant", "function_call": {"name": "f"}, "tool_calls": [CALL]},
             ".function_call",
-            "unsupported_parameter",
+            "invalid_value",
         ),
+        ({"role": "assistant", "function_call": "f"}, ".function_call", "invalid_type"),
+        (
+            {"role": "assistant", "function_call": {"arguments": "{}"}},
+            ".function_call.name",
+            "missing_required_parameter",
+        ),
+        ({"role": "user", "function_call": {"name": "f"}}, ".function_call", "invalid_value"),
+        ({"role": "function", "content": "4"}, ".name", "missing_required_parameter"),
         (
             {"role": "assistant", "content": "x", "reasoning_content": []},
             ".reasoning_content",
@@ -252,13 +256,43 @@ def test_all_faults_of_a_conversation_are_found() -> None:
     found = faults({"role": "x"}, {"role": "user"}, {"role": "tool", "content": [{"type": "y"}]})
     assert [path for path, _ in found] == [
         "messages[0].role",
-        "messages[1].content",
         "messages[2].content[0].type",
         "messages[2].tool_call_id",
     ]
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
-def test_null_is_no_text(role: str) -> None:
-    (message,), violations = read({"role": role, "content": None})
+@pytest.mark.parametrize(
+    "fields", [{}, {"content": None}, {"content": []}, {"content": ""}], ids=str
+)
+def test_missing_null_and_empty_content_are_no_text(role: str, fields: dict[str, Any]) -> None:
+    (message,), violations = read({"role": role, **fields})
     assert (message.content or "", violations) == ("", [])
+
+
+def test_openais_older_calls_and_results_are_read_as_tools() -> None:
+    messages, violations = read(
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "4"},
+        {"role": "assistant", "content": None, "function_call": {"name": "g"}},
+        {"role": "function", "name": "g", "content": "5"},
+        {"role": "function", "name": "f", "content": "6"},
+    )
+    assert violations == []
+    (first,), (second,) = messages[1].tool_calls, messages[3].tool_calls
+    assert (first.name, second.name, second.arguments) == ("f", "g", "{}")
+    assert first.id != second.id
+    results = [message for message in messages if message.role is Role.TOOL]
+    assert [(item.tool_call_id, item.content) for item in results] == [
+        (first.id, "4"),
+        (second.id, "5"),
+        (first.id, "6"),
+    ]
+
+
+def test_a_functions_result_may_come_without_its_call() -> None:
+    # A client that keeps the end of a conversation only.
+    message = one(role="function", name="f", content="4")
+    assert (message.role, message.name, message.content) == (Role.TOOL, "f", "4")
+    assert message.tool_call_id

@@ -38,7 +38,7 @@ class CompilingEngine(ScriptedEngine):
     ("prompt", "fields", "params"),
     [
         ("a" * CONTEXT, {}, ("messages", "prompt")),
-        ("Hi", {"max_tokens": CONTEXT}, ("max_tokens",)),
+        ("Hi", {"max_tokens": CONTEXT, "truncate_prompt_tokens": -1}, ("max_tokens",)),
         ("Hi", {"stop_token_ids": [VOCABULARY]}, ("stop_token_ids[0]",)),
         ("Hi", {"logit_bias": {str(VOCABULARY): 1}}, (f"logit_bias.{VOCABULARY}",)),
         ("Hi", {"prompt_logprobs": 0}, ("prompt_logprobs",)),

@@ -14,15 +14,17 @@ HEALTH = "/grpc.health.v1.Health/Watch"
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 LIVENESS = "/ovchat.v1.RestService/GetLiveness"
 READINESS = "/ovchat.v1.RestService/GetReadiness"
+MODEL_READINESS = "/ovchat.v1.RestService/GetModelReadiness"
+METADATA = "/ovchat.v1.RestService/GetServerMetadata"
 NO_PROBES = ["/ovchat.v1.RestService/GetVersion", "/ovchat.v1.ChatService/CreateChatCompletion"]
-ALL = [HEALTH, REFLECTION, LIVENESS, READINESS, *NO_PROBES]
+ALL = [HEALTH, REFLECTION, LIVENESS, READINESS, MODEL_READINESS, METADATA, *NO_PROBES]
 
 
 @pytest.mark.parametrize(
     ("rule", "probes"),
     [
-        (Exempt.KEY, [HEALTH, REFLECTION, LIVENESS, READINESS]),
-        (Exempt.LOG, [HEALTH, LIVENESS, READINESS]),
+        (Exempt.KEY, [HEALTH, REFLECTION, LIVENESS, READINESS, MODEL_READINESS, METADATA]),
+        (Exempt.LOG, [HEALTH, LIVENESS, READINESS, MODEL_READINESS, METADATA]),
         (Exempt.DRAIN, [HEALTH, REFLECTION, LIVENESS]),
     ],
 )

@@ -107,16 +107,15 @@ def test_every_field_of_the_contract_is_known_to_the_rules() -> None:
 
 
 def test_a_streams_options_are_read() -> None:
-    options = chat_pb2.StreamOptions(continuous_usage_stats=True)
+    options = chat_pb2.StreamOptions(include_usage=True, continuous_usage_stats=True)
     read = text_request(proto(stream_options=options), stream=True)
-    assert read.stream == StreamOptions(continuous_usage=True)
+    assert read.stream == StreamOptions(include_usage=True, continuous_usage=True)
     assert text_request(proto(), stream=True).stream == StreamOptions()
 
 
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
-        ({"model": ""}, "model"),
         ({"prompt": []}, "prompt"),
         ({"prompt": [text("a"), completion_pb2.Prompt()]}, "prompt[1]"),
         ({"prompt": [text("a"), text("")]}, "prompt[1]"),

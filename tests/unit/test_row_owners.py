@@ -33,6 +33,9 @@ class Running:
     def last(self) -> int | None:
         return self.answer[-1] if self.answer and self.beams == 1 else None
 
+    def read_from(self, position: int) -> None:
+        assert position == self.start, "a prompt is read from what was cached of it"
+
     @property
     def read(self) -> list[tuple[int, int]]:
         """Tokens and positions."""

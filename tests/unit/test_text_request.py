@@ -18,6 +18,7 @@ from ovchat_server.api.text_request import (
     MAX_TEXT_CHOICES,
     read_text_request,
 )
+from tests.parameters.values import BESIDE, BESIDE_IN_TEXTS
 
 
 def read(**fields: Any) -> TextRequest:
@@ -40,13 +41,12 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
     assert read() == TextRequest("demo", ("Hi",), ("prompt",), generation)
 
 
-@pytest.mark.parametrize("field", ["model", "prompt"])
 @pytest.mark.parametrize("fields", [{}, {"model": None, "prompt": None}])
-def test_what_is_required_is_missed_by_name(field: str, fields: dict[str, Any]) -> None:
+def test_what_is_required_is_missed_by_name(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         read_text_request(fields)
-    (violation,) = [item for item in caught.value.violations if item.field == field]
-    assert violation.message == f"{field} is required."
+    (violation,) = caught.value.violations
+    assert violation.message == "prompt is required."
     assert violation.code == "missing_required_parameter"
 
 
@@ -193,7 +193,13 @@ def test_what_is_not_supported_may_ask_for_what_happens_anyway(name: str, value:
 
 @pytest.mark.parametrize("name", sorted(TEXT.refused))
 def test_what_is_not_supported_is_refused_by_name(name: str) -> None:
-    assert paths(**{name: {"no": "neutral value"}}) == [(name, "unsupported_parameter")]
+    beside = BESIDE_IN_TEXTS.get(name, BESIDE.get(name, {}))
+    assert paths(**beside, **{name: {"no": "neutral value"}}) == [(name, "unsupported_parameter")]
+
+
+@pytest.mark.parametrize("name", sorted(TEXT.acting))
+def test_what_cannot_act_may_have_any_value(name: str) -> None:
+    assert read(**{name: {"no": "neutral value"}}) == read()
 
 
 def test_a_parameter_has_one_fate() -> None:

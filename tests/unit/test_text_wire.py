@@ -130,7 +130,6 @@ def test_of_alternatives_that_look_the_same_the_likelier_is_told() -> None:
     [
         (StreamOptions(), "absent"),
         (StreamOptions(include_usage=True), None),
-        (StreamOptions(continuous_usage=True), None),
     ],
 )
 def test_usage_has_a_key_on_every_part_where_asked_for(

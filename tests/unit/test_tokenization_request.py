@@ -169,8 +169,8 @@ def test_all_forms_are_named_where_there_is_not_exactly_one() -> None:
 
 
 def test_every_fault_is_told_at_once() -> None:
-    violations = refused({"text": [1], "max_length": 0, "tools": [TOOL]})
-    assert {item.field for item in violations} == {"model", "text[0]", "max_length", "tools"}
+    violations = refused({"text": [1], "max_length": 0, "padding_side": "up"})
+    assert {item.field for item in violations} == {"text[0]", "max_length", "padding_side"}
 
 
 @pytest.mark.parametrize("tokens", [[], [0], [5, 2**70, -1], [7] * 1000])
@@ -183,7 +183,6 @@ def test_tokens_are_read_whatever_they_are(tokens: list[int]) -> None:
     [
         ({"model": "demo"}, "tokens", "missing_required_parameter"),
         ({"model": "demo", "tokens": None}, "tokens", "missing_required_parameter"),
-        ({"tokens": [1]}, "model", "missing_required_parameter"),
         ({"model": "demo", "tokens": 5}, "tokens", "invalid_type"),
         ({"model": "demo", "tokens": "a"}, "tokens", "invalid_type"),
         ({"model": "demo", "tokens": [1, "2"]}, "tokens[1]", "invalid_type"),

@@ -73,9 +73,25 @@ def test_a_fault_is_told_by_its_exact_place(tool: Any, path: str, code: str) -> 
     assert [(item.field, item.code) for item in violations] == [(f"tools[1]{path}", code)]
 
 
-def test_an_empty_list_of_tools_is_refused() -> None:
-    _, _, violations = read(tools=[])
-    assert [item.field for item in violations] == ["tools"]
+@pytest.mark.parametrize(
+    ("fields", "faulty"),
+    [
+        ({"tools": []}, []),
+        ({"functions": []}, []),
+        ({"tools": [], "functions": []}, []),
+        ({"tools": [], "functions": [OLDER]}, []),
+        ({"tools": [], "tool_choice": "auto"}, []),
+        ({"tools": [], "tool_choice": "none"}, []),
+        ({"functions": [], "function_call": "auto"}, []),
+        ({"tools": [], "tool_choice": "required"}, ["tool_choice"]),
+        ({"tools": [], "tool_choice": NAMED}, ["tool_choice.function.name"]),
+        ({"functions": [], "function_call": {"name": "f"}}, ["function_call.name"]),
+        ({"tools": [function()], "functions": [OLDER]}, ["functions"]),
+    ],
+)
+def test_an_empty_list_of_tools_is_none(fields: dict[str, Any], faulty: list[str]) -> None:
+    _, _, violations = read(**fields)
+    assert [item.field for item in violations] == faulty
 
 
 @pytest.mark.parametrize(
@@ -176,7 +192,6 @@ def test_a_fault_of_the_choice_is_told_by_its_exact_place(
     [
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": NAMED}, "tool_choice.function.name"),
-        ({"functions": []}, "functions"),
         ({"functions": [OLDER], "tools": [function()]}, "functions"),
         ({"functions": [OLDER, OLDER]}, "functions[1].name"),
         ({"functions": [{"name": ""}]}, "functions[0].name"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
+from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
@@ -58,6 +60,20 @@ class Dying(ScriptedGeneration):
             raise UnavailableError("The engine is gone.") from None
 
 
+class Held(ScriptedGeneration):
+    """Says nothing before it is let go."""
+
+    go_on: asyncio.Event
+
+    async def __anext__(self) -> GeneratedTokens:
+        await self.go_on.wait()
+        return await super().__anext__()
+
+
+class HeldAndDying(Held, Dying):
+    """Says nothing, and then ends with its engine."""
+
+
 def engine() -> ScriptedEngine:
     pieces = [("He", None), ("y", TokenFinish.LENGTH)]
     return ScriptedEngine(
@@ -68,8 +84,8 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
     return Services(
-        Completions(ChatEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
-        Completions(TextEndpoint(FORMATS), models, WORKERS, DEFAULT_LIMITS),
+        Completions(ChatEndpoint(FORMATS), models, WORKERS, RequestRules()),
+        Completions(TextEndpoint(FORMATS), models, WORKERS, RequestRules()),
         Tokenization(models, WORKERS),
         models,
         Versions("", "", ""),
@@ -78,11 +94,11 @@ def offered(engine: ScriptedEngine) -> Services:
 
 
 @contextlib.asynccontextmanager
-async def serving(engine: ScriptedEngine) -> AsyncIterator[grpc.aio.Channel]:
+async def serving(engine: ScriptedEngine, silence: float = 15.0) -> AsyncIterator[grpc.aio.Channel]:
     """A server with the toy beside all other APIs."""
     services = offered(engine)
     rest = RestDoor(
-        {**public_apis(services), TALK: toy_api(services.chat)},
+        {**public_apis(services), TALK: toy_api(services.chat, silence)},
         BodyReader(strict=False, limits=DEFAULT_LIMITS, workers=services.workers),
         default_errors=encode_error,
     )
@@ -158,11 +174,34 @@ async def test_a_stream_that_breaks_says_so_in_its_apis_words() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "end"),
+    [(Held, ("end", 4, "3")), (HeldAndDying, ("broken", 1, "The engine is gone."))],
+)
+async def test_a_silent_stream_has_comments_and_then_its_errors_are_events(
+    kind: type[Held], end: tuple[str, int, str]
+) -> None:
+    silent = engine()
+    silent.generation = held = kind(silent.pieces if kind is Held else [])
+    held.go_on = asyncio.Event()
+    async with serving(silent, silence=1e-3) as channel:
+        answer = aiter(call(channel, TALK, {"model": "demo", "say": "Hello", "live": True}))
+        comments = [(await anext(answer)).data for _ in range(3)]
+        held.go_on.set()
+        rest = await body(answer)
+    assert comments == [b": ping\n\n"] * 3
+    assert events(rest.replace(b": ping\n\n", b""))[-1] == end
+
+
+@pytest.mark.parametrize(
     ("fields", "where", "trouble"),
     [
         ({"most": 0}, "most", "most must be between 1 and 4294967295, got 0."),
         # Found by the model's limits, not by the reader.
-        ({"most": 98}, "most", "most asks for 98 tokens besides the 5 of the prompt. "),
+        (
+            {"most": 100, "truncate_prompt_tokens": -1},
+            "most",
+            "most asks for 100 tokens besides the 1 of the prompt. ",
+        ),
         ({"say": 5}, "say", "say must be a string or an array, not a number."),
     ],
 )

@@ -72,5 +72,5 @@ class Numbered:
         return event({"number": self.number, "text": text}, name)
 
 
-def toy_api(chat: ChatCompletions) -> GenerationApi[ChatRequest]:
-    return GenerationApi(read, chat.answer, lambda _: Numbered(), encode_error)
+def toy_api(chat: ChatCompletions, silence: float = 15.0) -> GenerationApi[ChatRequest]:
+    return GenerationApi(read, chat.answer, lambda _: Numbered(), encode_error, silence)

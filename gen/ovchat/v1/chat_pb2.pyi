@@ -166,13 +166,16 @@ class CreateChatCompletionRequest(_message.Message):
     PROMPT_CACHE_RETENTION_FIELD_NUMBER: _builtins.int
     MODALITIES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Required. The id of the model, as returned by ModelService.ListModels."""
+    """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
+    one model.
+    """
     max_completion_tokens: _builtins.int
     """--- Length ---
 
     The maximum number of tokens to generate for each choice, including reasoning tokens. Must
-    be at least 1, and must fit into the context together with the prompt. Takes precedence over
-    max_tokens. Defaults to what the context has left.
+    be at least 1. If it is more than the context has left, the choice ends where the context
+    does, with FINISH_REASON_LENGTH; a server with strict parameters refuses it. Takes precedence
+    over max_tokens. Defaults to what the context has left.
     """
     max_tokens: _builtins.int
     """The maximum number of tokens to generate: the older name of max_completion_tokens, which
@@ -255,7 +258,8 @@ class CreateChatCompletionRequest(_message.Message):
     """
     length_penalty: _builtins.float
     """The exponent of a sequence's length by which its beam search score is divided, from -7 to 7.
-    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1.
+    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1. Has no
+    effect without beam search.
     """
     logprobs: _builtins.bool
     """--- Log probabilities ---
@@ -314,14 +318,12 @@ class CreateChatCompletionRequest(_message.Message):
     num_assistant_tokens: _builtins.int
     """--- Speculative decoding (OVMS) ---
 
-    The number of tokens that the draft model proposes in each step. Not supported yet: refused.
+    The number of tokens that the draft model proposes in each step. Has no effect: there is none.
     """
     assistant_confidence_threshold: _builtins.float
-    """The confidence threshold below which the draft model stops proposing. Not supported yet:
-    refused.
-    """
+    """The confidence threshold below which the draft model stops proposing. Has no effect."""
     max_ngram_size: _builtins.int
-    """The maximum n-gram size of prompt lookup. Not supported yet: refused."""
+    """The maximum n-gram size of prompt lookup. Has no effect."""
     priority: _builtins.int
     """--- Scheduling ---
 
@@ -709,7 +711,9 @@ class StreamOptions(_message.Message):
     choices. Defaults to false.
     """
     continuous_usage_stats: _builtins.bool
-    """Whether each chunk contains the usage up to that chunk, as in vLLM. Defaults to false."""
+    """Whether each chunk contains the usage up to that chunk, as in vLLM. Defaults to false. Has no
+    effect without include_usage.
+    """
     include_obfuscation: _builtins.bool
     """Whether to pad chunks against traffic analysis, as OpenAI does. Has no effect."""
     def __init__(
@@ -756,7 +760,7 @@ class ChatCompletion(_message.Message):
     created: _builtins.int
     """The time at which the request was accepted, in seconds since the Unix epoch."""
     model: _builtins.str
-    """The id of the model, as in the request."""
+    """The id of the model."""
     system_fingerprint: _builtins.str
     """The fingerprint of everything that may change answers: model files, engine and settings."""
     @_builtins.property
@@ -874,7 +878,7 @@ class ChatCompletionChunk(_message.Message):
     chunks.
     """
     model: _builtins.str
-    """The id of the model, as in the request."""
+    """The id of the model."""
     system_fingerprint: _builtins.str
     """The fingerprint of the model and the server; see ChatCompletion.system_fingerprint."""
     @_builtins.property
@@ -884,7 +888,7 @@ class ChatCompletionChunk(_message.Message):
     @_builtins.property
     def usage(self) -> Global___Usage:
         """The token usage: of the whole request in the last chunk if the request sets
-        stream_options.include_usage, and up to the chunk in all chunks if it sets
+        stream_options.include_usage, and up to the chunk in all chunks if it also sets
         stream_options.continuous_usage_stats.
         """
 

@@ -26,13 +26,14 @@ from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from ovchat.v1 import chat_pb2 as ovchat_dot_v1_dot_chat__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1covchat/v1/chat_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x14ovchat/v1/chat.proto2\x91\x02\n\x0b\x43hatService\x12|\n\x14\x43reateChatCompletion\x12&.ovchat.v1.CreateChatCompletionRequest\x1a\x19.ovchat.v1.ChatCompletion\"!\x82\xd3\xe4\x93\x02\x1b\"\x16/ovchat/v1/chat:create:\x01*\x12\x83\x01\n\x14StreamChatCompletion\x12&.ovchat.v1.CreateChatCompletionRequest\x1a\x1e.ovchat.v1.ChatCompletionChunk\"!\x82\xd3\xe4\x93\x02\x1b\"\x16/ovchat/v1/chat:stream:\x01*0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1covchat/v1/chat_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x14ovchat/v1/chat.proto2\x91\x02\n\x0b\x43hatService\x12|\n\x14\x43reateChatCompletion\x12&.ovchat.v1.CreateChatCompletionRequest\x1a\x19.ovchat.v1.ChatCompletion\"!\x82\xd3\xe4\x93\x02\x1b\"\x16/ovchat/v1/chat:create:\x01*\x12\x83\x01\n\x14StreamChatCompletion\x12&.ovchat.v1.CreateChatCompletionRequest\x1a\x1e.ovchat.v1.ChatCompletionChunk\"!\x82\xd3\xe4\x93\x02\x1b\"\x16/ovchat/v1/chat:stream:\x01*0\x01\x42\x31\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ovchat.v1.chat_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\rdev.ovchat.v1P\001Z\022ovchat/v1;ovchatv1\252\002\tOvchat.V1'
   _globals['_CHATSERVICE'].methods_by_name['CreateChatCompletion']._loaded_options = None
   _globals['_CHATSERVICE'].methods_by_name['CreateChatCompletion']._serialized_options = b'\202\323\344\223\002\033\"\026/ovchat/v1/chat:create:\001*'
   _globals['_CHATSERVICE'].methods_by_name['StreamChatCompletion']._loaded_options = None

@@ -88,7 +88,9 @@ class CreateCompletionRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Required. The id of the model, as returned by ModelService.ListModels."""
+    """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
+    one model.
+    """
     suffix: _builtins.str
     """The text that follows the completion (OpenAI). Not supported: refused."""
     add_special_tokens: _builtins.bool
@@ -104,8 +106,9 @@ class CreateCompletionRequest(_message.Message):
     max_tokens: _builtins.int
     """--- Length ---
 
-    The maximum number of tokens to generate for each choice. Must be at least 1, or 0 with echo,
-    and must fit into the context together with the prompt. Defaults to 16.
+    The maximum number of tokens to generate for each choice. Must be at least 1, or 0 with echo.
+    If it is more than the context has left, the choice ends where the context does, with
+    FINISH_REASON_LENGTH; a server with strict parameters refuses it. Defaults to 16.
     """
     min_tokens: _builtins.int
     """The minimum number of tokens to generate before an end-of-sequence token, a stop string or a
@@ -185,7 +188,8 @@ class CreateCompletionRequest(_message.Message):
     """
     length_penalty: _builtins.float
     """The exponent of a sequence's length by which its beam search score is divided, from -7 to 7.
-    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1.
+    Values above 0 favor longer sequences, values below 0 shorter ones. Defaults to 1. Has no
+    effect without beam search.
     """
     logprobs: _builtins.int
     """--- Log probabilities ---
@@ -507,7 +511,7 @@ class Completion(_message.Message):
     created: _builtins.int
     """The time at which the request was accepted, in seconds since the Unix epoch."""
     model: _builtins.str
-    """The id of the model, as in the request."""
+    """The id of the model."""
     system_fingerprint: _builtins.str
     """The fingerprint of everything that may change answers: model files, engine and settings."""
     @_builtins.property
@@ -636,7 +640,7 @@ class CompletionChunk(_message.Message):
     chunks.
     """
     model: _builtins.str
-    """The id of the model, as in the request."""
+    """The id of the model."""
     system_fingerprint: _builtins.str
     """The fingerprint of the model and the server; see Completion.system_fingerprint."""
     @_builtins.property

@@ -26,13 +26,14 @@ from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from ovchat.v1 import completion_pb2 as ovchat_dot_v1_dot_completion__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"ovchat/v1/completion_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1aovchat/v1/completion.proto2\x8a\x02\n\x11\x43ompletionService\x12v\n\x10\x43reateCompletion\x12\".ovchat.v1.CreateCompletionRequest\x1a\x15.ovchat.v1.Completion\"\'\x82\xd3\xe4\x93\x02!\"\x1c/ovchat/v1/completion:create:\x01*\x12}\n\x10StreamCompletion\x12\".ovchat.v1.CreateCompletionRequest\x1a\x1a.ovchat.v1.CompletionChunk\"\'\x82\xd3\xe4\x93\x02!\"\x1c/ovchat/v1/completion:stream:\x01*0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"ovchat/v1/completion_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1aovchat/v1/completion.proto2\x8a\x02\n\x11\x43ompletionService\x12v\n\x10\x43reateCompletion\x12\".ovchat.v1.CreateCompletionRequest\x1a\x15.ovchat.v1.Completion\"\'\x82\xd3\xe4\x93\x02!\"\x1c/ovchat/v1/completion:create:\x01*\x12}\n\x10StreamCompletion\x12\".ovchat.v1.CreateCompletionRequest\x1a\x1a.ovchat.v1.CompletionChunk\"\'\x82\xd3\xe4\x93\x02!\"\x1c/ovchat/v1/completion:stream:\x01*0\x01\x42\x31\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ovchat.v1.completion_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\rdev.ovchat.v1P\001Z\022ovchat/v1;ovchatv1\252\002\tOvchat.V1'
   _globals['_COMPLETIONSERVICE'].methods_by_name['CreateCompletion']._loaded_options = None
   _globals['_COMPLETIONSERVICE'].methods_by_name['CreateCompletion']._serialized_options = b'\202\323\344\223\002!\"\034/ovchat/v1/completion:create:\001*'
   _globals['_COMPLETIONSERVICE'].methods_by_name['StreamCompletion']._loaded_options = None

@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16ovchat/v1/format.proto\x12\tovchat.v1\"\xc3\x01\n\x0eResponseFormat\x12%\n\x04text\x18\x01 \x01(\x0b\x32\x15.ovchat.v1.TextFormatH\x00\x12\x32\n\x0bjson_object\x18\x02 \x01(\x0b\x32\x1b.ovchat.v1.JsonObjectFormatH\x00\x12\x32\n\x0bjson_schema\x18\x03 \x01(\x0b\x32\x1b.ovchat.v1.JsonSchemaFormatH\x00\x12\x18\n\x0estructural_tag\x18\x04 \x01(\tH\x00\x42\x08\n\x06\x66ormat\"\x0c\n\nTextFormat\"\x12\n\x10JsonObjectFormat\"z\n\x10JsonSchemaFormat\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x18\n\x0b\x64\x65scription\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x0e\n\x06schema\x18\x03 \x01(\t\x12\x13\n\x06strict\x18\x04 \x01(\x08H\x01\x88\x01\x01\x42\x0e\n\x0c_descriptionB\t\n\x07_strict\"\xaf\x01\n\x11StructuredOutputs\x12\x0e\n\x04json\x18\x01 \x01(\tH\x00\x12\x0f\n\x05regex\x18\x02 \x01(\tH\x00\x12\'\n\x06\x63hoice\x18\x03 \x01(\x0b\x32\x15.ovchat.v1.StringListH\x00\x12\x11\n\x07grammar\x18\x04 \x01(\tH\x00\x12\x15\n\x0bjson_object\x18\x05 \x01(\x08H\x00\x12\x18\n\x0estructural_tag\x18\x06 \x01(\tH\x00\x42\x0c\n\nconstraint\"\x1c\n\nStringList\x12\x0e\n\x06values\x18\x01 \x03(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16ovchat/v1/format.proto\x12\tovchat.v1\"\xc3\x01\n\x0eResponseFormat\x12%\n\x04text\x18\x01 \x01(\x0b\x32\x15.ovchat.v1.TextFormatH\x00\x12\x32\n\x0bjson_object\x18\x02 \x01(\x0b\x32\x1b.ovchat.v1.JsonObjectFormatH\x00\x12\x32\n\x0bjson_schema\x18\x03 \x01(\x0b\x32\x1b.ovchat.v1.JsonSchemaFormatH\x00\x12\x18\n\x0estructural_tag\x18\x04 \x01(\tH\x00\x42\x08\n\x06\x66ormat\"\x0c\n\nTextFormat\"\x12\n\x10JsonObjectFormat\"z\n\x10JsonSchemaFormat\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x18\n\x0b\x64\x65scription\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x0e\n\x06schema\x18\x03 \x01(\t\x12\x13\n\x06strict\x18\x04 \x01(\x08H\x01\x88\x01\x01\x42\x0e\n\x0c_descriptionB\t\n\x07_strict\"\xaf\x01\n\x11StructuredOutputs\x12\x0e\n\x04json\x18\x01 \x01(\tH\x00\x12\x0f\n\x05regex\x18\x02 \x01(\tH\x00\x12\'\n\x06\x63hoice\x18\x03 \x01(\x0b\x32\x15.ovchat.v1.StringListH\x00\x12\x11\n\x07grammar\x18\x04 \x01(\tH\x00\x12\x15\n\x0bjson_object\x18\x05 \x01(\x08H\x00\x12\x18\n\x0estructural_tag\x18\x06 \x01(\tH\x00\x42\x0c\n\nconstraint\"\x1c\n\nStringList\x12\x0e\n\x06values\x18\x01 \x03(\tB1\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ovchat.v1.format_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\rdev.ovchat.v1P\001Z\022ovchat/v1;ovchatv1\252\002\tOvchat.V1'
   _globals['_RESPONSEFORMAT']._serialized_start=38
   _globals['_RESPONSEFORMAT']._serialized_end=233
   _globals['_TEXTFORMAT']._serialized_start=235

@@ -90,8 +90,8 @@ class Message(_message.Message):
     """The text with which the assistant refused to answer. Only valid in messages of ROLE_ASSISTANT."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
-        """The parts of the content, in order; at most 1,024. Text parts are joined with line breaks. May
-        only be empty in messages of ROLE_ASSISTANT.
+        """The parts of the content, in order; at most 1,024. Text parts are joined with line breaks.
+        Without parts the message has no text.
         """
 
     @_builtins.property

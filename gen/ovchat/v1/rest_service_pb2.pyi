@@ -17,6 +17,28 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class RestServiceGetTokenizerInfoRequest(_message.Message):
+    """The request of RestService.GetTokenizerInfo."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """The id of the model. May be empty if the server serves one model."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetTokenizerInfoRequest: _TypeAlias = RestServiceGetTokenizerInfoRequest  # noqa: Y015
+
+@_typing.final
 class RestServiceListModelsRequest(_message.Message):
     """The request of RestService.ListModels."""
 
@@ -118,3 +140,81 @@ class RestServiceGetVersionRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RestServiceGetVersionRequest: _TypeAlias = RestServiceGetVersionRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceGetServerMetadataRequest(_message.Message):
+    """The request of RestService.GetServerMetadata."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetServerMetadataRequest: _TypeAlias = RestServiceGetServerMetadataRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceGetModelMetadataRequest(_message.Message):
+    """The request of RestService.GetModelMetadata."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The id of the model."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetModelMetadataRequest: _TypeAlias = RestServiceGetModelMetadataRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceGetModelReadinessRequest(_message.Message):
+    """The request of RestService.GetModelReadiness."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The id of the model."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetModelReadinessRequest: _TypeAlias = RestServiceGetModelReadinessRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceGetConfigRequest(_message.Message):
+    """The request of RestService.GetConfig."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetConfigRequest: _TypeAlias = RestServiceGetConfigRequest  # noqa: Y015

@@ -61,6 +61,11 @@ class RestServiceStub:
                 request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
+        self.GetTokenizerInfo = channel.unary_unary(
+                '/ovchat.v1.RestService/GetTokenizerInfo',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetTokenizerInfoRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/ovchat.v1.RestService/ListModels',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListModelsRequest.SerializeToString,
@@ -84,6 +89,26 @@ class RestServiceStub:
         self.GetVersion = channel.unary_unary(
                 '/ovchat.v1.RestService/GetVersion',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetVersionRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.GetServerMetadata = channel.unary_unary(
+                '/ovchat.v1.RestService/GetServerMetadata',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetServerMetadataRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.GetModelMetadata = channel.unary_unary(
+                '/ovchat.v1.RestService/GetModelMetadata',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelMetadataRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.GetModelReadiness = channel.unary_unary(
+                '/ovchat.v1.RestService/GetModelReadiness',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelReadinessRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.GetConfig = channel.unary_unary(
+                '/ovchat.v1.RestService/GetConfig',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetConfigRequest.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
 
@@ -140,6 +165,15 @@ class RestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetTokenizerInfo(self, request, context):
+        """Gets the configuration of a model's tokenizer, as vLLM does.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListModels(self, request, context):
         """Lists the models.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -185,6 +219,43 @@ class RestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetServerMetadata(self, request, context):
+        """Gets the name and the version of the server, as KServe's protocol has it, and the paths of its
+        API.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetModelMetadata(self, request, context):
+        """Gets the name and the platform of a model, as KServe's protocol has it.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetModelReadiness(self, request, context):
+        """Returns 200 if a model is ready, and otherwise 503, as KServe's protocol has it.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetConfig(self, request, context):
+        """Gets the state of each model, as OpenVINO Model Server's config API has it.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -206,6 +277,11 @@ def add_RestServiceServicer_to_server(servicer, server):
             'Detokenize': grpc.unary_stream_rpc_method_handler(
                     servicer.Detokenize,
                     request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'GetTokenizerInfo': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTokenizerInfo,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetTokenizerInfoRequest.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
             'ListModels': grpc.unary_unary_rpc_method_handler(
@@ -231,6 +307,26 @@ def add_RestServiceServicer_to_server(servicer, server):
             'GetVersion': grpc.unary_unary_rpc_method_handler(
                     servicer.GetVersion,
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetVersionRequest.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'GetServerMetadata': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetServerMetadata,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetServerMetadataRequest.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'GetModelMetadata': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetModelMetadata,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelMetadataRequest.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'GetModelReadiness': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetModelReadiness,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelReadinessRequest.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'GetConfig': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetConfig,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetConfigRequest.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
     }
@@ -347,6 +443,33 @@ class RestService:
             target,
             '/ovchat.v1.RestService/Detokenize',
             google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTokenizerInfo(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/GetTokenizerInfo',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetTokenizerInfoRequest.SerializeToString,
             google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
             options,
             channel_credentials,
@@ -482,6 +605,114 @@ class RestService:
             target,
             '/ovchat.v1.RestService/GetVersion',
             ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetVersionRequest.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetServerMetadata(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/GetServerMetadata',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetServerMetadataRequest.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetModelMetadata(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/GetModelMetadata',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelMetadataRequest.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetModelReadiness(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/GetModelReadiness',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelReadinessRequest.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetConfig(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/GetConfig',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetConfigRequest.SerializeToString,
             google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
             options,
             channel_credentials,

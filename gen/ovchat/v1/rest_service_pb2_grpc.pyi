@@ -67,6 +67,11 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    GetTokenizerInfo: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetTokenizerInfoRequest, _httpbody_pb2.HttpBody]
+    """Gets the configuration of a model's tokenizer, as vLLM does.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     ListModels: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListModelsRequest, _httpbody_pb2.HttpBody]
     """Lists the models.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -89,6 +94,27 @@ class RestServiceStub:
     """
     GetVersion: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetVersionRequest, _httpbody_pb2.HttpBody]
     """Gets the versions of the server's components.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetServerMetadata: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetServerMetadataRequest, _httpbody_pb2.HttpBody]
+    """Gets the name and the version of the server, as KServe's protocol has it, and the paths of its
+    API.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetModelMetadata: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetModelMetadataRequest, _httpbody_pb2.HttpBody]
+    """Gets the name and the platform of a model, as KServe's protocol has it.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetModelReadiness: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetModelReadinessRequest, _httpbody_pb2.HttpBody]
+    """Returns 200 if a model is ready, and otherwise 503, as KServe's protocol has it.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetConfig: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetConfigRequest, _httpbody_pb2.HttpBody]
+    """Gets the state of each model, as OpenVINO Model Server's config API has it.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -131,6 +157,11 @@ class RestServiceAsyncStub(RestServiceStub):
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    GetTokenizerInfo: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetTokenizerInfoRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Gets the configuration of a model's tokenizer, as vLLM does.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     ListModels: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListModelsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """Lists the models.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -153,6 +184,27 @@ class RestServiceAsyncStub(RestServiceStub):
     """
     GetVersion: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetVersionRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """Gets the versions of the server's components.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetServerMetadata: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetServerMetadataRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Gets the name and the version of the server, as KServe's protocol has it, and the paths of its
+    API.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetModelMetadata: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetModelMetadataRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Gets the name and the platform of a model, as KServe's protocol has it.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetModelReadiness: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetModelReadinessRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Returns 200 if a model is ready, and otherwise 503, as KServe's protocol has it.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetConfig: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetConfigRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Gets the state of each model, as OpenVINO Model Server's config API has it.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -218,6 +270,17 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def GetTokenizerInfo(
+        self,
+        request: _rest_service_pb2.RestServiceGetTokenizerInfoRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Gets the configuration of a model's tokenizer, as vLLM does.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
     def ListModels(
         self,
         request: _rest_service_pb2.RestServiceListModelsRequest,
@@ -268,6 +331,51 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
         """Gets the versions of the server's components.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def GetServerMetadata(
+        self,
+        request: _rest_service_pb2.RestServiceGetServerMetadataRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Gets the name and the version of the server, as KServe's protocol has it, and the paths of its
+        API.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def GetModelMetadata(
+        self,
+        request: _rest_service_pb2.RestServiceGetModelMetadataRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Gets the name and the platform of a model, as KServe's protocol has it.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def GetModelReadiness(
+        self,
+        request: _rest_service_pb2.RestServiceGetModelReadinessRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Returns 200 if a model is ready, and otherwise 503, as KServe's protocol has it.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def GetConfig(
+        self,
+        request: _rest_service_pb2.RestServiceGetConfigRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Gets the state of each model, as OpenVINO Model Server's config API has it.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

@@ -25,13 +25,14 @@ _sym_db = _symbol_database.Default()
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eovchat/v1/server_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\"\x13\n\x11GetVersionRequest\"O\n\x12GetVersionResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08openvino\x18\x02 \x01(\t\x12\x16\n\x0eopenvino_genai\x18\x03 \x01(\t2v\n\rServerService\x12\x65\n\nGetVersion\x12\x1c.ovchat.v1.GetVersionRequest\x1a\x1d.ovchat.v1.GetVersionResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/ovchat/v1/versionb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eovchat/v1/server_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\"\x13\n\x11GetVersionRequest\"O\n\x12GetVersionResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08openvino\x18\x02 \x01(\t\x12\x16\n\x0eopenvino_genai\x18\x03 \x01(\t2v\n\rServerService\x12\x65\n\nGetVersion\x12\x1c.ovchat.v1.GetVersionRequest\x1a\x1d.ovchat.v1.GetVersionResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/ovchat/v1/versionB1\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ovchat.v1.server_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\rdev.ovchat.v1P\001Z\022ovchat/v1;ovchatv1\252\002\tOvchat.V1'
   _globals['_SERVERSERVICE'].methods_by_name['GetVersion']._loaded_options = None
   _globals['_SERVERSERVICE'].methods_by_name['GetVersion']._serialized_options = b'\202\323\344\223\002\024\022\022/ovchat/v1/version'
   _globals['_GETVERSIONREQUEST']._serialized_start=75

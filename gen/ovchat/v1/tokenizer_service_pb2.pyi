@@ -68,7 +68,9 @@ class TokenizeRequest(_message.Message):
     CONTINUE_FINAL_MESSAGE_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Required. The id of the model, as returned by ModelService.ListModels."""
+    """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
+    one model.
+    """
     prompt: _builtins.str
     """The text to tokenize. The text of a special token is read as that token."""
     add_special_tokens: _builtins.bool
@@ -88,24 +90,20 @@ class TokenizeRequest(_message.Message):
     messages.
     """
     padding_side: Global___PaddingSide.ValueType
-    """The side on which texts are padded. Defaults to PADDING_SIDE_RIGHT. Cannot be combined with
-    messages.
-    """
+    """The side on which texts are padded. Defaults to PADDING_SIDE_RIGHT. Has no effect on messages."""
     reasoning_effort: _builtins.str
-    """The reasoning effort; see CreateChatCompletionRequest.reasoning_effort. Only valid with
-    messages.
-    """
+    """The reasoning effort; see CreateChatCompletionRequest.reasoning_effort."""
     chat_template_kwargs: _builtins.str
     """The variables of the chat template, as the text of a JSON object; see
-    CreateChatCompletionRequest.chat_template_kwargs. Only valid with messages.
+    CreateChatCompletionRequest.chat_template_kwargs.
     """
     add_generation_prompt: _builtins.bool
     """Whether the prompt ends with the opening of an assistant message. Defaults to true, or to
-    false if continue_final_message is true. Only valid with messages.
+    false if continue_final_message is true.
     """
     continue_final_message: _builtins.bool
     """Whether to leave the last message open, so that an answer continues it. Defaults to false.
-    Only valid with messages. Cannot be combined with add_generation_prompt set to true.
+    Cannot be combined with add_generation_prompt set to true.
     """
     @_builtins.property
     def text(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -122,15 +120,17 @@ class TokenizeRequest(_message.Message):
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.Tool]:
-        """The tools; see CreateChatCompletionRequest.tools. Only valid with messages."""
+        """The tools; see CreateChatCompletionRequest.tools. This and the following fields have no effect
+        without messages.
+        """
 
     @_builtins.property
     def tool_choice(self) -> _tool_pb2.ToolChoice:
-        """The choice of tools; see CreateChatCompletionRequest.tool_choice. Only valid with messages."""
+        """The choice of tools; see CreateChatCompletionRequest.tool_choice."""
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The documents; see CreateChatCompletionRequest.documents. Only valid with messages."""
+        """The documents; see CreateChatCompletionRequest.documents."""
 
     def __init__(
         self,
@@ -272,7 +272,9 @@ class DetokenizeRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Required. The id of the model, as returned by ModelService.ListModels."""
+    """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
+    one model.
+    """
     @_builtins.property
     def tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The ids of the tokens, each in the model's vocabulary; at most 1,048,576."""

@@ -46,12 +46,14 @@ class ToolChoice:
         field: The name of the field it was read from.
         allowed: The names of the tools that the model may call; None for all of them.
         parallel: Whether the model may call several tools in one answer.
+        older: Whether calls are returned in OpenAI's older form, to a caller that gave `functions`.
     """
 
     mode: ToolMode = ToolMode.NONE
     field: FieldPath = dataclasses.field(default=FieldPath.of("tool_choice"), compare=False)
     allowed: tuple[str, ...] | None = None
     parallel: bool = True
+    older: bool = False
 
     def allows(self, name: str) -> bool:
         """Return whether the tool with this name may be called."""

@@ -79,7 +79,6 @@ def read_chat_request(
         InvalidRequestError: With every fault found.
     """
     reader = Reader.of_request(fields, limits)
-    reader.require("model")
     tools = read_tools(reader)
     request = ChatRequest(
         model=reader.string("model") or "",

@@ -120,11 +120,14 @@ class Usage:
         prompt_tokens: Of all prompts, each counted once.
         completion_tokens: Of all choices, end tokens included.
         reasoning_tokens: Of these, inside the reasoning. None: the model does not reason.
+        cached_tokens: Of the prompts' tokens, those that the prefix cache had. None: not known,
+            or nothing was generated yet.
     """
 
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
 
     @property
     def total_tokens(self) -> int:

@@ -171,7 +171,7 @@ class StreamOptions:
 
     Attributes:
         include_usage: Whether one more chunk with the usage is sent at the end (OpenAI).
-        continuous_usage: Whether each chunk has the usage up to it (vLLM).
+        continuous_usage: Whether each chunk has the usage up to it, too (vLLM).
     """
 
     include_usage: bool = False

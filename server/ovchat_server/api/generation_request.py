@@ -96,10 +96,10 @@ def read_stream_options(reader: Reader) -> StreamOptions | None:
     options.note_unknown(STREAM_OPTIONS)
     if not stream:
         reader.refuse("stream_options", "needs a stream; leave it out")
-    read = StreamOptions(
-        include_usage=options.boolean("include_usage") or False,
-        continuous_usage=options.boolean("continuous_usage_stats") or False,
-    )
+    include_usage = options.boolean("include_usage") or False
+    continuous = options.boolean("continuous_usage_stats") or False
+    # As vLLM: it says how often, not whether.
+    read = StreamOptions(include_usage, continuous_usage=include_usage and continuous)
     return read if stream else None
 
 
@@ -204,8 +204,6 @@ def _read_beams(reader: Reader, n: int, sampling: SamplingParams) -> BeamSearch 
             1.0 if length_penalty is None else length_penalty,
             field=FieldPath.of("n" if best_of is None else "best_of"),
         )
-    if length_penalty not in (None, 1.0):
-        reader.refuse("length_penalty", "needs beam search: best_of of 2 or more")
     return None
 
 

@@ -46,9 +46,6 @@ def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
 
 def read_allowed_tokens(reader: Reader) -> tuple[int, ...]:
     """Read the only tokens to choose from; none: all."""
-    if reader.fields.get("allowed_token_ids") == []:
-        # vLLM; whoever means all leaves it out.
-        reader.refuse("allowed_token_ids", "must not be empty")
     return reader.integers(
         "allowed_token_ids", 0, MAX_TOKEN_ID, max_items=reader.limits.max_allowed_tokens
     )

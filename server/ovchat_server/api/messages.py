@@ -9,9 +9,13 @@ from ovchat_server.api.limits import text_deeper, too_many_parts
 from ovchat_server.api.reader import kind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.api.reader import Reader
 
+# OpenAI's older role of a function's result.
+FUNCTION = "function"
 # Known to the wire formats, but not to a model that only reads text.
 UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
 # Of what SDKs give back, or say to others: annotations and hints about caching change nothing.
@@ -46,11 +50,15 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
     if complaint := too_many_parts(_parts(request.fields["messages"]), request.limits):
         request.refuse("messages", complaint)
         return ()
-    return tuple(
-        message
-        for reader in request.objects("messages", max_items=request.limits.max_messages)
-        if (message := _read_message(reader))
-    )
+    messages: list[Message] = []
+    # The ids of the last calls, by the names of their functions.
+    called: dict[str, str] = {}
+    readers = request.objects("messages", max_items=request.limits.max_messages)
+    for number, reader in enumerate(readers):
+        if message := _read_message(reader, f"call{number:05}", called):
+            messages.append(message)
+            called.update((call.name, call.id) for call in message.tool_calls)
+    return tuple(messages)
 
 
 def _parts(messages: JsonValue) -> int:
@@ -64,34 +72,43 @@ def _parts(messages: JsonValue) -> int:
     )
 
 
-def _read_message(reader: Reader) -> Message | None:
+def _read_message(reader: Reader, call_id: str, called: Mapping[str, str]) -> Message | None:
+    """Read a message.
+
+    Args:
+        reader: The message.
+        call_id: The id of its call, where that is in OpenAI's older form, which has none.
+        called: The ids of the calls before it, by the names of their functions.
+    """
     if not reader.require("role"):
         return None
-    name = reader.choice("role", [*Role])
-    if name is None:
+    given = reader.choice("role", [*Role, FUNCTION])
+    if given is None:
         return None
     reader.note_unknown(MESSAGE_KEYS)
-    role = Role(name)
-    tool_calls = _read_tool_calls(reader, role)
+    role = Role.TOOL if given == FUNCTION else Role(given)
+    tool_calls = _read_tool_calls(reader, role, call_id)
     content = _read_content(reader)
-    empty = reader.fields.get("content") in (None, [])
-    if role is Role.ASSISTANT:
-        content = reader.string("refusal") if empty else content
-    elif empty and "content" in reader.fields and content is None:
-        # OVMS takes null for no text.
-        content = ""
-    elif empty:
-        reader.refuse("content", "is required", "missing_required_parameter")
-    if role is Role.TOOL:
+    if reader.fields.get("content") in (None, []):
+        # Left out, null or without parts: no text, as OVMS takes it.
+        content = reader.string("refusal") if role is Role.ASSISTANT else ""
+        if role is not Role.ASSISTANT and reader.present("refusal"):
+            reader.refuse("refusal", f"belongs to an assistant's message, not to a {role} one")
+    name, tool_call_id = reader.string("name"), reader.string("tool_call_id")
+    if given == FUNCTION:
+        reader.require("name")
+        tool_call_id = called.get(name or "", call_id)
+    elif role is Role.TOOL:
         reader.require("tool_call_id")
+    reasoning = reader.string("reasoning")
     return Message(
         role=role,
         content=content,
-        name=reader.string("name"),
+        name=name,
         tool_calls=tool_calls,
-        tool_call_id=reader.string("tool_call_id"),
-        # vLLM sends it out as `reasoning`, and clients send back what they got.
-        reasoning_content=reader.string("reasoning_content") or reader.string("reasoning"),
+        tool_call_id=tool_call_id,
+        # vLLM's newer name comes beside the older one, which wins.
+        reasoning_content=reader.string("reasoning_content") or reasoning,
     )
 
 
@@ -123,16 +140,22 @@ def _read_part(part: Reader) -> str:
     return part.string(known) or ""
 
 
-def _read_tool_calls(reader: Reader, role: Role) -> tuple[ToolCall, ...]:
+def _read_tool_calls(reader: Reader, role: Role, call_id: str) -> tuple[ToolCall, ...]:
+    """Read the calls of a message, in either form; `call_id` is for the older one."""
     if reader.present("audio"):
         reader.refuse("audio", "is not supported: this model takes text only", "unsupported_value")
-    if reader.present("function_call"):
-        reader.refuse("function_call", "is not supported; use tool_calls", "unsupported_parameter")
     calls = reader.objects("tool_calls", max_items=reader.limits.max_parts)
-    if calls and role is not Role.ASSISTANT:
-        reader.refuse("tool_calls", f"belongs to an assistant's message, not to a {role} one")
+    older = reader.object("function_call")
+    if (calls or older) and role is not Role.ASSISTANT:
+        name = "tool_calls" if calls else "function_call"
+        reader.refuse(name, f"belongs to an assistant's message, not to a {role} one")
         return ()
-    return tuple(call for item in calls if (call := _read_tool_call(item)))
+    if calls and older:
+        reader.refuse("function_call", "is the older form of tool_calls: give one of them")
+    read = [_read_tool_call(item) for item in calls]
+    if older:
+        read.append(_read_function(older, call_id))
+    return tuple(filter(None, read))
 
 
 def _read_tool_call(reader: Reader) -> ToolCall | None:
@@ -143,11 +166,15 @@ def _read_tool_call(reader: Reader) -> ToolCall | None:
     identifier, function = reader.string("id"), reader.object("function")
     if identifier is None or function is None or (given is None and reader.present("type")):
         return None
+    return _read_function(function, identifier)
+
+
+def _read_function(function: Reader, identifier: str) -> ToolCall | None:
     function.note_unknown(CALLED_FUNCTION_KEYS)
     function.require("name")
     name = function.string("name")
     arguments = function.string("arguments")
-    depth = reader.limits.max_json_depth
+    depth = function.limits.max_json_depth
     if arguments and text_deeper(arguments, depth):
         function.refuse("arguments", f"is nested more than {depth} levels deep")
     return None if name is None else ToolCall(identifier, name, arguments or "{}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.errors import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.api.reader import Reader
@@ -28,11 +28,14 @@ class Parameters:
         accepted: Those that never change the answer: bookkeeping, hints about caching and cost.
         refused: Those that are refused, unless they have one of the values, which ask for what
             happens anyway.
+        acting: Of the refused, those that act beside some others only: whether they would in a
+            request. Where they would not, any value is accepted.
     """
 
     served: frozenset[str]
     accepted: frozenset[str] = frozenset()
     refused: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
+    acting: Mapping[str, Callable[[Reader], bool]] = field(default_factory=dict)
 
     def check(self, reader: Reader, *, strict: bool) -> tuple[str, ...]:
         """Add violations for refused parameters to the reader, and return the unknown keys.
@@ -48,8 +51,11 @@ class Parameters:
             The paths of the unknown keys.
         """
         for name, neutral in self.refused.items():
-            if reader.present(name) and not any(
-                _same(reader.fields[name], item) for item in neutral
+            acts = self.acting.get(name)
+            if (
+                reader.present(name)
+                and not any(_same(reader.fields[name], item) for item in neutral)
+                and (acts is None or acts(reader))
             ):
                 complaint = "is not supported; leave it out"
                 if neutral:
@@ -107,8 +113,21 @@ _GENERATION_SERVED = frozenset(
     }
 )
 
-# stream_interval: the joined stream is the same however many tokens a chunk has.
-_GENERATION_ACCEPTED = frozenset({"user", "request_id", "session_id", "stream_interval"})
+_GENERATION_ACCEPTED = frozenset(
+    {
+        "user",
+        "request_id",
+        "session_id",
+        # The joined stream is the same however many tokens a chunk has.
+        "stream_interval",
+        # Of speculation: there is none, and with it the answer would be the same.
+        "num_assistant_tokens",
+        "assistant_confidence_threshold",
+        "max_ngram_size",
+        # No answer tells of its experts.
+        "routed_experts_prompt_start",
+    }
+)
 
 _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     # Sampling
@@ -120,19 +139,39 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "return_token_offsets": (False,),
     # The format of the answer
     "spaces_between_special_tokens": (True,),
-    # Scheduling, caching and speculation
+    # Caching
     "cache_salt": (),
-    "num_assistant_tokens": (),
-    "assistant_confidence_threshold": (),
-    "max_ngram_size": (),
     # Of vLLM's engine and its parts
     "early_stopping": (False,),
     "detokenize": (True,),
     "logits_processors": ([],),
     "vllm_xargs": ({},),
-    "kv_transfer_params": (),
-    "ec_transfer_params": (),
-    "routed_experts_prompt_start": (),
+    "kv_transfer_params": ({},),
+    "ec_transfer_params": ({},),
+}
+
+
+def _searches(reader: Reader) -> bool:
+    return reader.fields.get("use_beam_search") is True or reader.fields.get("best_of") not in (
+        None,
+        1,
+    )
+
+
+def _shows_special_tokens(reader: Reader) -> bool:
+    return reader.fields.get("skip_special_tokens") is False
+
+
+def _reports_tokens(reader: Reader) -> bool:
+    # False asks for none; in text completions a number asks, 0 as well.
+    return reader.present("logprobs") and reader.fields["logprobs"] is not False
+
+
+_GENERATION_ACTING: Mapping[str, Callable[[Reader], bool]] = {
+    "early_stopping": _searches,
+    "spaces_between_special_tokens": _shows_special_tokens,
+    "return_tokens_as_token_ids": _reports_tokens,
+    "logprob_token_ids": _reports_tokens,
 }
 
 # What shapes the prompt of a conversation, besides its messages.
@@ -149,9 +188,10 @@ PROMPT_PARAMETERS = (
 _PROMPT_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     # A template is code: the model's own, never a caller's.
     "chat_template": ("",),
-    "mm_processor_kwargs": ({},),
-    "media_io_kwargs": ({},),
 }
+
+# How media are read: there are none.
+_PROMPT_ACCEPTED = frozenset({"mm_processor_kwargs", "media_io_kwargs"})
 
 CHAT = Parameters(
     served=_GENERATION_SERVED
@@ -167,7 +207,11 @@ CHAT = Parameters(
         "agent_format",
     },
     accepted=_GENERATION_ACCEPTED
+    | _PROMPT_ACCEPTED
     | {
+        # Acts where modalities ask for audio, which are refused.
+        "audio",
+        "return_mm_kwargs",
         "metadata",
         "store",
         "service_tier",
@@ -187,20 +231,20 @@ CHAT = Parameters(
         "thinking_token_budget": (-1,),
         # Prompt
         **_PROMPT_REFUSED,
-        "return_mm_kwargs": (False,),
         "add_special_tokens": (False,),
         # Other modalities and services
         "modalities": (["text"], []),
-        "audio": (),
         "moderation": (),
         "web_search_options": (),
     },
+    acting=_GENERATION_ACTING,
 )
 
 TEXT = Parameters(
     served=_GENERATION_SERVED | {"prompt", "add_special_tokens", "return_token_ids"},
     accepted=_GENERATION_ACCEPTED,
     refused={**_GENERATION_REFUSED, "suffix": ("",), "prompt_embeds": ()},
+    acting=_GENERATION_ACTING,
 )
 
 
@@ -219,6 +263,7 @@ TOKENIZE = Parameters(
             *PROMPT_PARAMETERS,
         }
     ),
+    accepted=_PROMPT_ACCEPTED,
     refused=_PROMPT_REFUSED,
 )
 

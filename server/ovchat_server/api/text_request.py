@@ -46,7 +46,6 @@ def read_text_request(
         InvalidRequestError: With every fault found.
     """
     reader = Reader.of_request(fields, limits)
-    reader.require("model")
     echo = reader.boolean("echo") or False
     prompts = _read_prompts(reader)
     generation = read_generation(

@@ -19,7 +19,7 @@ from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.generation_request import MAX_UINT32
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.messages import read_messages
-from ovchat_server.api.parameters import DETOKENIZE, PROMPT_PARAMETERS, TOKENIZE
+from ovchat_server.api.parameters import DETOKENIZE, TOKENIZE
 from ovchat_server.api.reader import Reader
 from ovchat_server.api.tokenization import (
     DetokenizeRequest,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 1 << 20
 
 INPUTS = ("text", "prompt", "messages")
-OF_TEXTS = ("max_length", "pad_to_max_length", "padding_side")
+UNSUPPORTED = "unsupported_parameter"
 
 
 def read_tokenize_request(
@@ -56,7 +56,6 @@ def read_tokenize_request(
         InvalidRequestError: With every fault found.
     """
     reader = Reader.of_request(fields, limits)
-    reader.require("model")
     model = reader.string("model") or ""
     request = TokenizeRequest(
         model=model,
@@ -81,7 +80,6 @@ def read_detokenize_request(
         InvalidRequestError: With every fault found.
     """
     reader = Reader.of_request(fields, limits)
-    reader.require("model")
     reader.require("tokens")
     request = DetokenizeRequest(
         model=reader.string("model") or "",
@@ -100,10 +98,7 @@ def _read_input(reader: Reader, model: str) -> TextsInput | ChatRequest:
         reader.violations.append(Violation(field, ErrorText.of(message), code))
         return TextsInput(())
     [kind] = given
-    for name in OF_TEXTS if kind == "messages" else PROMPT_PARAMETERS:
-        if reader.present(name):
-            others = "text or prompt" if kind == "messages" else "messages"
-            reader.refuse(name, f"belongs to {others}, not to {kind}", "unsupported_parameter")
+    # What shapes a conversation's prompt cannot act on a text.
     return _read_chat(reader, model) if kind == "messages" else _read_texts(reader, kind)
 
 
@@ -140,10 +135,15 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
 
 def _read_chat(reader: Reader, model: str) -> ChatRequest:
     """Read what a chat request with these fields would ask of the model."""
+    complaint = "belongs to text or prompt, not to messages"
+    if reader.present("max_length"):
+        reader.refuse("max_length", complaint, UNSUPPORTED)
+    if reader.boolean("pad_to_max_length"):
+        reader.refuse("pad_to_max_length", complaint, UNSUPPORTED)
     if reader.boolean("add_special_tokens"):
         # The template writes them.
         complaint = "is only supported as false with messages"
-        reader.refuse("add_special_tokens", complaint, "unsupported_parameter")
+        reader.refuse("add_special_tokens", complaint, UNSUPPORTED)
     tools = read_tools(reader)
     return ChatRequest(
         model=model,

@@ -23,14 +23,14 @@ CHOSEN_BY_WORD = (ToolMode.NONE, ToolMode.AUTO, ToolMode.REQUIRED)
 
 def read_tools(request: Reader) -> tuple[Tool, ...]:
     """Read the functions that the model may call; what is wrong is noted in the reader."""
-    if request.present("functions"):
+    if _given(request, "functions"):
         # OpenAI's older form: without the kind of tool around it.
-        if request.present("tools"):
+        if _given(request, "tools"):
             request.refuse("functions", "is the older form of tools: give one of them")
-        functions = [(reader, reader) for reader in _items(request, "functions")]
+        functions = [(reader, reader) for reader in _listed(request, "functions")]
         return _named_once(functions, FieldPath.of("name"))
     wrapped = []
-    for reader in _items(request, "tools"):
+    for reader in _listed(request, "tools"):
         if not reader.require("type"):
             continue
         reader.note_unknown(TOOL_KEYS)
@@ -45,7 +45,9 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
 
 def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
     """Read whether and which tools the model calls; what is wrong is noted in the reader."""
-    parallel = request.boolean("parallel_tool_calls") is not False
+    functions = _given(request, "functions")
+    # OpenAI's older form has room for one call.
+    parallel = request.boolean("parallel_tool_calls") is not False and not functions
     older = request.present("function_call")
     name = "function_call" if older else "tool_choice"
     field = FieldPath.of(name)
@@ -53,7 +55,8 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
         request.refuse(field, "is the older form of tool_choice: give one of them")
     choice = request.fields.get(name)
     if choice is None:
-        return ToolChoice(ToolMode.AUTO if tools else ToolMode.NONE, field, parallel=parallel)
+        mode = ToolMode.AUTO if tools else ToolMode.NONE
+        return ToolChoice(mode, field, parallel=parallel, older=functions)
     if isinstance(choice, dict):
         reader = request.object(name)
         mode, names = _read_named(reader, older=older) if reader else (ToolMode.NONE, ())
@@ -65,14 +68,15 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
                 request.refuse(field / path, complaint)
         allowed = tuple(called for _, called in names)
         # A function by name is one call of it (OpenAI).
-        return ToolChoice(mode, field, allowed, parallel=parallel and mode is not ToolMode.NAMED)
+        parallel = parallel and mode is not ToolMode.NAMED
+        return ToolChoice(mode, field, allowed, parallel=parallel, older=functions)
     modes = [ToolMode.NONE, ToolMode.AUTO] if older else list(CHOSEN_BY_WORD)
     word = request.choice(name, modes)
     if word == ToolMode.REQUIRED and not tools:
         request.refuse(field, "needs tools")
     if word is None or not tools:
         return ToolChoice(ToolMode.NONE, field)
-    return ToolChoice(ToolMode(word), field, parallel=parallel)
+    return ToolChoice(ToolMode(word), field, parallel=parallel, older=functions)
 
 
 def refuse_large_schemas(request: Reader, tools: tuple[Tool, ...], choice: ToolChoice) -> None:
@@ -117,9 +121,12 @@ def _read_name(function: Reader, path: FieldPath) -> list[tuple[FieldPath, str]]
     return [] if name is None else [(path / "name", name)]
 
 
-def _items(request: Reader, name: str) -> list[Reader]:
-    if request.fields.get(name) == []:
-        request.refuse(name, "must hold at least one tool; leave it out where there are none")
+def _given(request: Reader, name: str) -> bool:
+    # Agents without tools send an empty list: none, as if it were left out.
+    return request.present(name) and request.fields[name] != []
+
+
+def _listed(request: Reader, name: str) -> list[Reader]:
     return request.objects(name, max_items=request.limits.max_tools)
 
 

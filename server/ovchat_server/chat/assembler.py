@@ -42,6 +42,7 @@ class AssemblyOptions:
         include_stop: The text or token that ends the choice is part of it.
         min_tokens: Neither ends the choice before it has more tokens than these.
         special_tokens: Control tokens are part of the text.
+        end_token: So is the model's own that ends the choice.
         dropped_tokens: Control tokens that are left out of the text nevertheless.
         parser: Makes the parser of one choice, which finds reasoning and calls in its text.
         marks_reasoning: The parser tells reasoning from the answer, so its tokens are counted.
@@ -60,6 +61,7 @@ class AssemblyOptions:
     include_stop: bool = False
     min_tokens: int = 0
     special_tokens: bool = False
+    end_token: bool = False
     dropped_tokens: frozenset[int] = frozenset()
     parser: Callable[[], OutputParser] = plain_text
     marks_reasoning: bool = False
@@ -159,7 +161,7 @@ class ChoiceAssembler:
                 break
         self.ended = finish is not None
         if finish and not called:
-            pieces += self._flush()
+            pieces += self._flush(cut=finish is FinishReason.LENGTH)
         delta = self._delta(_joined(pieces))
         chunks = [self._chunk(delta)] if delta else []
         if finish:
@@ -184,7 +186,8 @@ class ChoiceAssembler:
             last = True
         if last:
             self.ended = True
-            if not options.include_stop:
+            own_end = token not in options.stop_tokens
+            if not (options.include_stop or (options.end_token and own_end)):
                 return Output()
         if options.logprobs and (options.include_reasoning or not self._parser.reasoning):
             self._logprobs.put(
@@ -205,13 +208,13 @@ class ChoiceAssembler:
             self.ended = True
         return self._parse(text)
 
-    def _flush(self) -> list[Output]:
-        """Return what the stages hold back, at the end."""
+    def _flush(self, *, cut: bool) -> list[Output]:
+        """Return what the stages hold back, at the end, which may be that of the most tokens."""
         pieces: list[Output] = []
         if self._stop.matched is None:
-            # A character that was cut completes nothing: it is no stop string.
-            pieces.append(self._parse(self._stop.flush() + self._detokenizer.flush()))
-        return [*pieces, self._parser.flush()]
+            # What no more tokens make text of completes nothing: it is no stop string.
+            pieces.append(self._parse(self._stop.flush() + self._detokenizer.end()))
+        return [*pieces, self._parser.flush(cut=cut)]
 
     def _parse(self, text: str) -> Output:
         self._passed += len(text)

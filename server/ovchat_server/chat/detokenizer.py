@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,6 +58,7 @@ class Detokenizer:
             dropped: Special tokens whose text is left out nevertheless.
         """
         self._decode = partial(decoder.decode, special_tokens=special_tokens)
+        self._token_bytes = decoder.token_bytes
         self._dropped = dropped
         # The tokens of the last piece, then those that came since.
         self._window: list[int] = []
@@ -93,9 +95,35 @@ class Detokenizer:
 
     def flush(self) -> str:
         """End the sequence and return the text that was held back."""
-        piece = self._decode(self._window)[self._passed :]
+        return self._rest(self._decode(self._window))
+
+    def end(self) -> str:
+        """End the sequence as `flush`, but for a character that the end cut off.
+
+        Its first bytes are no text: whoever reads on, reads it whole.
+        """
+        text = self._decode(self._window)
+        return self._rest(self._without_cut_character() if text.endswith(REPLACEMENT) else text)
+
+    def _rest(self, text: str) -> str:
+        piece = text[self._passed :]
         self._passed += len(piece)
         return piece
+
+    def _without_cut_character(self) -> str:
+        """Return the window's text up to the character that its last bytes begin, if they do."""
+        # Tokens that are no text have no part in it.
+        tokens = [token for token in self._window if self._decode([token])]
+        spelled = [self._token_bytes(token) for token in tokens]
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.decode(b"".join(spelled))
+        cut = len(decoder.getstate()[0])
+        while cut and cut >= len(spelled[-1]):
+            cut -= len(spelled.pop())
+            tokens.pop()
+        text = self._decode(tokens)
+        # The rest of the beginning stands at the end of a token that is text before it.
+        return text.removesuffix(REPLACEMENT) if cut else text
 
     def _forget(self, keep: int, held: int) -> None:
         """Drop all but the last `keep` tokens, of whose text `held` characters are held back."""

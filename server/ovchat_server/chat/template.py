@@ -47,8 +47,9 @@ class ChatTemplate:
         """
         self._template = _compile(source)
         self._tool_template = self._template if tool_source is None else _compile(tool_source)
-        self._special_tokens = dict(special_tokens)
+        self.special_tokens = dict(special_tokens)
         self.end_token = special_tokens.get("eos_token")
+        self.default_source = source
         # Of both, because either may show how the model writes calls and reasoning.
         self.source = source + (tool_source or "")
         # Otherwise a model reads of its tools only what the messages say.
@@ -79,7 +80,7 @@ class ChatTemplate:
         template = self._tool_template if tools else self._template
         conversation = [_message(message, template) for message in messages]
         variables: dict[str, object] = {
-            **self._special_tokens,
+            **self.special_tokens,
             **(arguments or {}),
             "messages": conversation,
             "tools": [tool_fields(tool) for tool in tools] or None,

@@ -32,11 +32,13 @@ class Reasoning:
         opens: What it writes before the reasoning.
         closes: What it writes after it.
         opened: The prompt ends inside the reasoning; otherwise the model may leave it out.
+        asked: The template or the caller asks for it; otherwise it is the model's own idea.
     """
 
     opens: str
     closes: str
     opened: bool
+    asked: bool = True
 
 
 def grammar_text(answer: JsonValue) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import yaml
 
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.resources import resource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +27,6 @@ TRANSCODER = "envoy.filters.http.grpc_json_transcoder"
 
 # What a request may grow by between a REST client and the gRPC server.
 ENVELOPE_BYTES = 64 * 1024
-
-_PACKAGE = Path(__file__).resolve().parents[1]
 
 # Envoy's configuration is a tree of JSON; its schema is Envoy's, which checks it at start.
 Config = dict[str, Any]
@@ -43,6 +42,8 @@ class EnvoyFiles:
     """replicas.yaml, which is added if there are several servers."""
     lua: Path
     """errors.lua."""
+    unknown_paths: Path
+    """unknown_paths.lua."""
     descriptor: Path
     """ovchat.binpb, the descriptor set for the transcoder."""
 
@@ -51,23 +52,18 @@ class EnvoyFiles:
         """Find the files in the installed package, or else in the repository around it.
 
         Raises:
-            LaunchError: They are in neither.
+            LaunchError: One is in neither.
         """
-        # An editable installation has no resources/: the repository is the package's.
-        roots = (_PACKAGE / "resources", _PACKAGE.parents[1])
-        for root in roots:
-            files = cls(
-                config=root / "envoy" / "envoy.yaml",
-                replicas=root / "envoy" / "replicas.yaml",
-                lua=root / "envoy" / "errors.lua",
-                descriptor=root / "gen" / "ovchat.binpb",
+        try:
+            return cls(
+                config=resource("envoy/envoy.yaml"),
+                replicas=resource("envoy/replicas.yaml"),
+                lua=resource("envoy/errors.lua"),
+                unknown_paths=resource("envoy/unknown_paths.lua"),
+                descriptor=resource("gen/ovchat.binpb"),
             )
-            paths = (files.config, files.replicas, files.lua, files.descriptor)
-            if all(path.is_file() for path in paths):
-                return files
-        places = " or ".join(str(root) for root in roots)
-        msg = f"envoy.yaml, replicas.yaml, errors.lua or ovchat.binpb is not in {places}"
-        raise LaunchError(msg)
+        except FileNotFoundError as error:
+            raise LaunchError(str(error)) from error
 
 
 def locate_envoy(explicit: Path | None) -> Path:
@@ -178,6 +174,7 @@ def envoy_config(
         _set_retries(manager["route_config"], several["retry_policy"])
 
     lua["default_source_code"] = {"filename": str(files.lua)}
+    lua["source_codes"]["unknown_paths"] = {"filename": str(files.unknown_paths)}
     transcoder["proto_descriptor"] = str(files.descriptor)
 
     # The buffer filter decides. What a body becomes on the way has to fit everywhere else.

@@ -16,7 +16,14 @@ import grpc.aio
 from google.api import httpbody_pb2
 
 from ovchat_server.api.errors import ApiError, InternalError
-from ovchat_server.rest.response_body import event_stream, json_body, json_pieces, name_ignored
+from ovchat_server.rest.keep_alive import noting_silence
+from ovchat_server.rest.response_body import (
+    PING,
+    event_stream,
+    json_body,
+    json_pieces,
+    name_ignored,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -72,12 +79,14 @@ class GenerationApi(Generic[Generating]):
         answer: Starts to answer a request.
         encoder: Makes the encoder of an answer.
         errors: Encodes errors before the answer has begun.
+        silence: Seconds after which a stream on which nothing came has a comment.
     """
 
     read: RequestReader[Generating]
     answer: Callable[[Generating], Awaitable[Answer]]
     encoder: Callable[[Generating], AnswerEncoder]
     errors: ErrorEncoder
+    silence: float = 15.0
 
     def handler(self, bodies: BodyReader) -> Handler:
         """Return the RPC; see Api."""
@@ -89,7 +98,8 @@ class GenerationApi(Generic[Generating]):
             if request.stream is None:
                 parts = _whole(answer, encoder, bodies.workers)
             else:
-                parts = _events(answer.stream(request.stream), encoder, bodies.workers)
+                chunks = noting_silence(answer.stream(request.stream), self.silence)
+                parts = _events(chunks, encoder, bodies.workers)
             named = False
             async with contextlib.aclosing(parts):
                 async for part in parts:
@@ -161,13 +171,13 @@ async def _whole(answer: Answer, encoder: AnswerEncoder, workers: CodecWorkers) 
 
 
 async def _events(
-    stream: AsyncGenerator[Chunk, None], encoder: AnswerEncoder, workers: CodecWorkers
+    stream: AsyncGenerator[Chunk | None, None], encoder: AnswerEncoder, workers: CodecWorkers
 ) -> Bodies:
     began = False
     async with contextlib.aclosing(stream) as chunks:
         try:
             async for chunk in chunks:
-                if events := await workers.write(encoder.chunk, chunk):
+                if events := await workers.write(encoder.chunk, chunk) if chunk else PING:
                     began = True
                     yield event_stream(events)
         except Exception as error:

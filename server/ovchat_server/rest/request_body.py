@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -9,6 +10,7 @@ import msgspec
 
 from ovchat_server.api.errors import MalformedBodyError, UnsupportedMediaTypeError, shortened
 from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.rest.json_faults import named_fault
 
 if TYPE_CHECKING:
     from google.api import httpbody_pb2
@@ -61,17 +63,22 @@ def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMIT
 
     Raises:
         UnsupportedMediaTypeError: The body says that it is something else.
-        MalformedBodyError: It is no JSON, or no object.
+        MalformedBodyError: It is no JSON, or no object. It names the field where it is one.
     """
     kind = body.content_type.partition(";")[0].strip().lower()
     if kind not in {"", JSON} and not kind.endswith("+json"):
         raise UnsupportedMediaTypeError(
             f"The body must be {JSON}, but its content-type is {shortened(body.content_type)!r}."
         )
+    # Some editors and clients of Windows write the mark, which is no JSON.
+    data = body.data.removeprefix(codecs.BOM_UTF8)
+    if not data.strip():
+        raise MalformedBodyError("The body is empty; it must be a JSON object.")
     try:
-        value = msgspec.json.decode(body.data)
+        value = msgspec.json.decode(data)
     except msgspec.DecodeError as error:
-        raise MalformedBodyError(f"The body is not valid JSON: {error}.") from error
+        fault = named_fault(data.decode(errors="replace"))
+        raise fault or MalformedBodyError(f"The body is not valid JSON: {error}.") from error
     except UnicodeDecodeError as error:
         raise MalformedBodyError("The body is not valid JSON: it is not UTF-8.") from error
     except RecursionError as error:

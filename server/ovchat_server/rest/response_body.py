@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
+# A comment: readers skip it.
+PING = b": ping\n\n"
 PIECE_BYTES = 1 << 20
 # A header has room for a hint, not for a list of everything.
 MAX_NAMED_PARAMETERS = 20

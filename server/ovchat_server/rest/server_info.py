@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.rest.openai import objects
+from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
     from ovchat.v1 import rest_service_pb2
@@ -38,6 +39,15 @@ class ServerInfo:
             ModelNotFoundError: There is no such model.
         """
         return objects.model(self.registry.get(request.id).status)
+
+    def tokenizer(self, request: rest_service_pb2.RestServiceGetTokenizerInfoRequest) -> JsonObject:
+        """Return what a model's tokenizer is configured with (vLLM).
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+            InvalidRequestError: It has none, or there are several models and none is named.
+        """
+        return self.registry.get_as(TextModel, request.model).files.tokenizer_info
 
     def liveness(self, _: rest_service_pb2.RestServiceGetLivenessRequest) -> JsonObject:
         """Say that the server is up, or this would not run."""

@@ -83,3 +83,17 @@ def _aborted_status(context: Context) -> str:
         return code.name
     # grpc 1.85 hands back what it was given as a number.
     return next((known.name for known in grpc.StatusCode if known.value[0] == code), str(code))
+
+
+def silence_lost_clients() -> None:
+    """Keep gRPC from logging, with a traceback, that a caller gave up what was sent to it.
+
+    It does when an answer is larger than it takes. The line of `log_access` says enough.
+    """
+    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
+
+
+def _is_no_lost_client(record: logging.LogRecord) -> bool:
+    kind = record.exc_info[0] if record.exc_info else None
+    # Of an operation of a call that is over already. The class has no public name.
+    return kind is None or kind.__name__ != "ExecuteBatchError"

@@ -18,28 +18,35 @@ if TYPE_CHECKING:
 
 def authentication(keys: Collection[str]) -> Around:
     """Return what lets only callers with one of `keys` pass; everybody where there are none."""
-    digests = [_digest(key) for key in keys]
+    digests = [digest(key) for key in keys]
 
     @contextlib.asynccontextmanager
     async def authenticate(context: Context, method: str) -> AsyncIterator[None]:
         if digests and not exempt(method, Exempt.KEY):
-            _check(dict(context.invocation_metadata() or ()).get("authorization"), digests)
+            _check(bearer_key(context), digests)
         yield
 
     return authenticate
 
 
-def _check(header: str | bytes | None, digests: list[bytes]) -> None:
+def bearer_key(context: Context) -> str:
+    """Return the API key that a call was sent with; "" where it has none."""
+    header = dict(context.invocation_metadata() or ()).get("authorization")
     scheme, _, key = str(header or "").partition(" ")
-    if scheme.lower() != "bearer" or not key.strip():
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def digest(key: str) -> bytes:
+    """Return what stands for a key where the key itself must not be."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def _check(key: str, digests: list[bytes]) -> None:
+    if not key:
         raise AuthenticationError(
             "An API key is required: send the header 'authorization: Bearer <key>'."
         )
     # Of digests: how long it takes must not tell how much of a key was right.
-    given = _digest(key.strip())
-    if not any(hmac.compare_digest(given, digest) for digest in digests):
+    given = digest(key)
+    if not any(hmac.compare_digest(given, known) for known in digests):
         raise AuthenticationError("The API key is not one of this server's.")
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()

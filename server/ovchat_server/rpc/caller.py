@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import socket
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from ovchat_server.rpc.authentication import bearer_key, digest
 from ovchat_server.serving.caller import client
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def naming(*, by_key: bool) -> Around:
         context: Context,
         method: str,  # noqa: ARG001  the same shape as every surrounding
     ) -> AsyncIterator[None]:
-        metadata = dict(context.invocation_metadata() or ())
         if by_key:
-            known = hashlib.sha256(str(metadata.get("authorization")).encode()).hexdigest()
+            known = digest(bearer_key(context)).hex()
         else:
+            metadata = dict(context.invocation_metadata() or ())
             known = _address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")
         # Every RPC runs in a task of its own, so nothing is left to reset.
         client.set(known)

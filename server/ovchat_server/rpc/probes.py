@@ -31,6 +31,9 @@ PROBES: Final = {
     "/ovchat.v1.RestService/GetLiveness": Exempt.KEY | Exempt.LOG | Exempt.DRAIN,
     # A server that drains is not ready: refused, as all calls are.
     "/ovchat.v1.RestService/GetReadiness": Exempt.KEY | Exempt.LOG,
+    "/ovchat.v1.RestService/GetModelReadiness": Exempt.KEY | Exempt.LOG,
+    # What balancers of load ask for at /.
+    "/ovchat.v1.RestService/GetServerMetadata": Exempt.KEY | Exempt.LOG,
 }
 
 

@@ -87,7 +87,8 @@ def completion(completion: Completion) -> completion_pb2.Completion:
     return completion_pb2.Completion(
         **_info(completion.info),
         choices=[
-            _text_choice(choice, choice.message.content or "") for choice in completion.choices
+            _text_choice(choice, choice.message.content or "", choice.logprobs)
+            for choice in completion.choices
         ],
         usage=_usage(completion.usage),
     )
@@ -97,7 +98,11 @@ def completion_chunk(chunk: Chunk) -> completion_pb2.CompletionChunk:
     """Return a part of a text completion."""
     return completion_pb2.CompletionChunk(
         **_info(chunk.info),
-        choices=[_text_choice(choice, choice.delta.content or "") for choice in chunk.choices],
+        choices=[
+            # As of a chat: none where the chunk brings no tokens.
+            _text_choice(choice, choice.delta.content or "", choice.logprobs or None)
+            for choice in chunk.choices
+        ],
         usage=None if chunk.usage is None else _usage(chunk.usage),
     )
 
@@ -148,12 +153,14 @@ def _choice(choice: Choice) -> chat_pb2.Choice:
     )
 
 
-def _text_choice(choice: Choice | ChunkChoice, text: str) -> completion_pb2.TextChoice:
+def _text_choice(
+    choice: Choice | ChunkChoice, text: str, logprobs: Sequence[TokenLogprob] | None
+) -> completion_pb2.TextChoice:
     return completion_pb2.TextChoice(
         index=choice.index,
         text=text,
         finish_reason=FINISH_REASONS[choice.finish_reason],
-        logprobs=_logprobs(choice.logprobs),
+        logprobs=_logprobs(logprobs),
         token_ids=choice.token_ids,
         prompt_token_ids=choice.prompt_token_ids,
         prompt_logprobs=_prompt_logprobs(choice.prompt_logprobs),
@@ -171,8 +178,7 @@ def _stop_reason(reason: str | int | None) -> _StopReason:
 
 
 def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> chat_pb2.Logprobs | None:
-    # A chunk that brings no tokens has nothing to say of them.
-    if not logprobs:
+    if logprobs is None:
         return None
     return chat_pb2.Logprobs(
         content=[
@@ -233,7 +239,8 @@ def _chunk_choice(choice: ChunkChoice) -> chat_pb2.ChunkChoice:
         index=choice.index,
         delta=_delta(choice.delta),
         finish_reason=FINISH_REASONS[choice.finish_reason],
-        logprobs=_logprobs(choice.logprobs),
+        # A chunk that brings no tokens has nothing to say of them.
+        logprobs=_logprobs(choice.logprobs or None),
         **_stop_reason(choice.stop_reason),
     )
 
@@ -257,6 +264,9 @@ def _usage(usage: Usage) -> chat_pb2.Usage:
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         total_tokens=usage.total_tokens,
+        prompt_tokens_details=None
+        if usage.cached_tokens is None
+        else chat_pb2.PromptTokensDetails(cached_tokens=usage.cached_tokens),
         completion_tokens_details=None
         if usage.reasoning_tokens is None
         else chat_pb2.CompletionTokensDetails(reasoning_tokens=usage.reasoning_tokens),

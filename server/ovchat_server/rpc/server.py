@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from ovchat.v1 import (
     chat_service_pb2,
@@ -24,11 +23,12 @@ from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.api.models import Capability, ModelState
-from ovchat_server.rpc.access import identify, log_access
+from ovchat_server.rpc.access import identify, log_access, silence_lost_clients
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import naming
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.idle import IdleInterceptor
+from ovchat_server.rpc.reflection import add_reflection
 from ovchat_server.rpc.servicers import (
     ChatServicer,
     CompletionServicer,
@@ -123,6 +123,7 @@ def create_server(
         calls: Knows the calls under way.
         options: How to serve.
     """
+    silence_lost_clients()
     server = grpc.aio.server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
@@ -144,9 +145,9 @@ def create_server(
             ("grpc.max_metadata_size", 128 << 10),
             # Two servers on one port would share its callers without anybody noticing.
             ("grpc.so_reuseport", 0),
-            # Callers ping through a long prefill; without this they would be cut off.
-            ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
-            ("grpc.keepalive_permit_without_calls", 1),
+            # Callers may ping as often as they like, with and without calls: gRPC's default cuts
+            # them off at the third ping within five minutes of silence, such as a long prefill.
+            ("grpc.http2.max_ping_strikes", 0),
             *_connection_age(options.request_timeout),
         ],
     )
@@ -157,8 +158,7 @@ def create_server(
     add_ServerServiceServicer_to_server(ServerServicer(services.versions), server)
     server.add_generic_rpc_handlers((rest.handlers,))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    names = (*ENGINE_SERVICES, *ENGINELESS_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
+    add_reflection((*ENGINE_SERVICES, *ENGINELESS_SERVICES, health.SERVICE_NAME), server)
     return server
 
 

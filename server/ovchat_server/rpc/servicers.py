@@ -128,7 +128,7 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
         self, request: model_service_pb2.GetModelRequest, context: Context
     ) -> model_service_pb2.GetModelResponse:
         """Send one model."""
-        status = self._models.get(request.id).status
+        status = self._models.get(request.id, "id").status
         return model_service_pb2.GetModelResponse(model=response.model(status))
 
 

@@ -11,6 +11,7 @@ from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.chat.collector import ChoiceCollector
 from ovchat_server.engine.contract.generation import TokenFinish
 from ovchat_server.serving.first_chunks import first_chunks
+from ovchat_server.serving.plan import engine_params
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -49,6 +50,9 @@ class Answer:
         ]
         self._first_chunks = first_chunks(plan, workers)
         self._call_tags = plan.assembly[0].call_tags
+        # The choices of each prompt that the engine generates, and what was cached by prompt.
+        self._choices = engine_params(plan.params).n
+        self._cached: dict[int, int] = {}
 
     async def whole(self) -> Completion:
         """Return the whole answer: what a stream's reader would join.
@@ -90,7 +94,17 @@ class Answer:
             reasoning_tokens=sum(item.reasoning_tokens for item in self._assemblers)
             if marks_reasoning
             else None,
+            cached_tokens=sum(self._cached.values()) if self._cached else None,
         )
+
+    def _note_cached(self, tokens: GeneratedTokens) -> None:
+        """Note what the prefix cache had of a prompt.
+
+        The first of its choices to begin reads what the others then find.
+        """
+        if tokens.cached is not None:
+            prompt = tokens.index // self._choices
+            self._cached[prompt] = min(tokens.cached, self._cached.get(prompt, tokens.cached))
 
     async def _chunks(self) -> AsyncGenerator[ChunkChoice, None]:
         plan, first = self.plan, self._first_chunks
@@ -103,6 +117,7 @@ class Answer:
             self._deadline.ends(generation),
         ):
             async for generated in generation:
+                self._note_cached(generated)
                 released: Sequence[GeneratedTokens] = (generated,)
                 if not first.sent:
                     chunks, released = await first.release(generated)

@@ -26,7 +26,7 @@ from ovchat_server.grammar.formats import (
 )
 from ovchat_server.grammar.schema.shapes import SchemaError
 from ovchat_server.grammar.values import json_grammar
-from ovchat_server.serving.reasoning import continues, reasoned_or_not
+from ovchat_server.serving.reasoning import before_form, continues, reasoned_or_not
 from ovchat_server.serving.resumptions import resumptions
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ class AnswerFormat:
     Attributes:
         grammar: The grammar that the engine enforces.
         bound: Whether the request asks for a format of the whole answer.
-        reasoned: Whether reasoning may come before it.
+        reasoning: How the model reasons before an answer that is bound; None: it does not.
         trusted: Whether calls in it are well formed.
         leading: Whether calls may only begin it.
     """
 
     grammar: Grammar = NO_GRAMMAR
     bound: bool = False
-    reasoned: bool = True
+    reasoning: Reasoning | None = None
     trusted: bool = False
     leading: bool = False
 
@@ -129,11 +129,12 @@ class AnswerFormats:
         else:
             whole, field = either(*calls, answer), plan.constraint.field
             closed = plan.constraint.closed and not calls
+        reasoning = before_form(reasoning)
         text = await _checked(model, after_reasoning(whole, reasoning), field)
         return AnswerFormat(
             Grammar(text, closed),
             bound=True,
-            reasoned=reasoning is not None,
+            reasoning=reasoning,
             # Without a trigger only the whole answer distinguishes a call from other text.
             trusted=plan.choice.forced or bool(plan.calls and plan.calls.trigger),
             leading=not plan.choice.forced,

@@ -69,7 +69,7 @@ class ChatEndpoint:
         choice = request.tool_choice
         offered = request.tools and choice.mode is not ToolMode.NONE
         # An answer that has to begin with its format is not looked through for reasoning.
-        unreasoned = answer_format.bound and not answer_format.reasoned
+        unreasoned = answer_format.bound and answer_format.reasoning is None
         dialects = (
             dataclasses.replace(model.dialects, reasoning=None) if unreasoned else (model.dialects)
         )

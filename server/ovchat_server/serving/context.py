@@ -63,14 +63,21 @@ class ContextWindow:
             self._check_beam_width(tokens + answer)
         raise ContextLengthExceededError.of_prompt(field, tokens, self._longest)
 
-    def max_tokens(self, prompt_tokens: int) -> int:
+    def max_tokens(self, prompt_tokens: int, *, strict: bool) -> int:
         """Return the most tokens to generate behind a prompt that fits.
+
+        Args:
+            prompt_tokens: The length of the prompt.
+            strict: Refuse a limit beyond the room that is left, instead of generating up to its
+                end: agents send the same large number with every request.
 
         Raises:
             ContextLengthExceededError: The answer that the request asks for does not fit.
         """
         ending, left = self._ending, self._length - prompt_tokens
-        if ending.max_tokens is not None and ending.max_tokens > left:
+        # A prompt that was to be truncated for the answer's sake has no room left beside it.
+        for_answer = self._truncation is not None and self._truncation.tokens is None
+        if ending.max_tokens is not None and ending.max_tokens > left and (strict or for_answer):
             self._check_beam_width(prompt_tokens + ending.max_tokens)
             raise ContextLengthExceededError.of_answer(
                 ending.max_tokens_field, ending.max_tokens, prompt_tokens, self._length
@@ -80,7 +87,7 @@ class ContextWindow:
                 FieldPath.of("min_tokens"), ending.min_tokens, prompt_tokens, self._length
             )
         if ending.max_tokens is not None:
-            return ending.max_tokens
+            return min(ending.max_tokens, left)
         # The model's own default is a wish, not a limit: it never makes a request impossible.
         return min(max(self._default_max_tokens or left, ending.min_tokens), left)
 

@@ -11,7 +11,7 @@ from ovchat_server.api.errors import DeadlineExceededError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from ovchat_server.engine.contract.generation import Generation
+    from ovchat_server.engine.contract.generation_engine import Generation
 
 
 class Deadline:

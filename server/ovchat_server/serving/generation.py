@@ -86,7 +86,8 @@ def generation_requests(
             # The engine would let none of them appear before the end of a grammar; the
             # assembler sees them anyway.
             stop_tokens=() if grammar.text else ending.stop_token_ids,
-            reserve=ending.max_tokens is not None,
+            # A limit that was cut to the room that is left says nothing of the answer's length.
+            reserve=ending.max_tokens is not None and ending.max_tokens <= most,
             logprobs=params.logprobs,
             top_logprobs=params.top_logprobs,
             prompt_logprobs=max(params.prompt_alternatives().values(), default=None),

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import InvalidRequestError, Violation
 from ovchat_server.api.field_path import ErrorText, FieldPath
+from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.serving.context import ContextWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.api.limits import Limits
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
 
+@dataclass(frozen=True, slots=True)
+class RequestRules:
+    """What the operator allows every request.
+
+    Attributes:
+        limits: How much it may ask for.
+        timeout: The seconds in which it has to be answered; None: any.
+        strict: A longer answer than the context has room for is refused instead of cut.
+    """
+
+    limits: Limits = DEFAULT_LIMITS
+    timeout: float | None = None
+    strict: bool = False
+
+
 def check_limits(
-    model: TextModel, params: GenerationParams, prompts: Sequence[RenderedPrompt]
+    model: TextModel,
+    params: GenerationParams,
+    prompts: Sequence[RenderedPrompt],
+    *,
+    strict: bool = False,
 ) -> list[int]:
     """Check that a model can do what is asked for, and has room for it.
 
@@ -25,6 +47,7 @@ def check_limits(
         model: Who is to answer.
         params: What to generate.
         prompts: From what.
+        strict: Refuse a longer answer than the context has room for; see ContextWindow.max_tokens.
 
     Returns:
         The most tokens to generate for each prompt.
@@ -47,7 +70,7 @@ def check_limits(
             raise InvalidRequestError.about(prompt.field, "makes an empty prompt.")
         _check_tokens(size, prompt.field, prompt.tokens)
         window.check_prompt(prompt.field, len(prompt.tokens))
-    return [window.max_tokens(len(prompt.tokens)) for prompt in prompts]
+    return [window.max_tokens(len(prompt.tokens), strict=strict) for prompt in prompts]
 
 
 def check_prompt_logprobs(

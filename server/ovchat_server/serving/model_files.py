@@ -14,11 +14,14 @@ from ovchat_server.serving.model_folder import (
     integer,
     number,
 )
+from ovchat_server.serving.tokenizer_description import describe_tokenizer
 from ovchat_server.tokenizer.huggingface import Tokenizer, TokenizerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from ovchat_server.api.json_value import JsonObject
 
 MODEL = "openvino_model.xml"
 WEIGHTS = "openvino_model.bin"
@@ -55,6 +58,7 @@ class ModelFiles:
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer.
         vocabulary_size: Tokens are less than this.
+        tokenizer_info: What the tokenizer is configured with.
     """
 
     created: int
@@ -65,6 +69,7 @@ class ModelFiles:
     defaults: GenerationDefaults
     template: ChatTemplate
     tokenizer: Tokenizer
+    tokenizer_info: JsonObject
 
 
 def read_model_files(directory: Path) -> ModelFiles:
@@ -98,6 +103,11 @@ def read_model_files(directory: Path) -> ModelFiles:
         ),
         template=template,
         tokenizer=tokenizer,
+        tokenizer_info=describe_tokenizer(
+            folder.read_json("tokenizer_config.json"),
+            template.special_tokens,
+            template.default_source,
+        ),
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
-    from ovchat_server.engine.contract.generation import GenerationEngine
+    from ovchat_server.engine.contract.generation_engine import GenerationEngine
     from ovchat_server.serving.model_files import ModelFiles
 
 
@@ -120,8 +120,12 @@ class ModelRegistry:
         del self._models[identifier]
         self._on_change()
 
-    def get(self, identifier: str) -> Model:
+    def get(self, identifier: str, field: str = "model") -> Model:
         """Return the model of an id.
+
+        Args:
+            identifier: The id.
+            field: The field of the request that has it.
 
         Raises:
             ModelNotFoundError: There is none.
@@ -133,22 +137,34 @@ class ModelRegistry:
                 f"Served are: {', '.join(self._models)}."
             )
             code = ModelNotFoundError.code
-            violation = Violation(FieldPath.of("model"), ErrorText.of(message), code)
+            violation = Violation(FieldPath.of(field), ErrorText.of(message), code)
             raise ModelNotFoundError(message, violations=[violation])
         return model
 
     def get_as(self, kind: type[ModelT], identifier: str) -> ModelT:
         """Return the model of an id, which has to be of a kind.
 
+        Args:
+            kind: The kind that the request is for.
+            identifier: The id; "" for the only model of that kind.
+
         Raises:
             ModelNotFoundError: There is none.
-            InvalidRequestError: It is of another kind.
+            InvalidRequestError: It is of another kind, or there are several to choose from.
         """
-        model = self.get(identifier)
+        model = self.get(identifier) if identifier else self._only(kind)
         if isinstance(model, kind):
             return model
         complaint = f"names {identifier!r}, which is for {model.type}, not for {kind.type}."
         raise InvalidRequestError.about("model", complaint)
+
+    def _only(self, kind: type[ModelT]) -> ModelT:
+        models = [model for model in self._models.values() if isinstance(model, kind)]
+        if len(models) == 1:
+            return models[0]
+        served = ", ".join(model.id for model in models) or "none"
+        complaint = f"is required unless one model is served. Served are: {served}."
+        raise InvalidRequestError.about("model", complaint, "missing_required_parameter")
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """Return how all models are doing, by id."""

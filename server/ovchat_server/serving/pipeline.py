@@ -12,6 +12,7 @@ their endpoints. A new stage is a line of `Completions.answer` or of `Completion
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from ovchat_server.serving.generation import generation_requests, resolve_sampli
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.plan import Plan, completion_info, engine_params, generates
+from ovchat_server.serving.reasoning import reasoning_budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,10 +32,10 @@ if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.completion import ChunkChoice
     from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.api.limits import Limits
     from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.serving.answer_format import AnswerFormat
+    from ovchat_server.serving.limits import RequestRules
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
@@ -94,8 +96,7 @@ class Completions(Generic[RequestT]):
         endpoint: Endpoint[RequestT],
         models: ModelRegistry,
         workers: WorkerPool,
-        limits: Limits,
-        request_timeout: float | None = None,
+        rules: RequestRules,
     ) -> None:
         """Answer with `models`.
 
@@ -103,14 +104,12 @@ class Completions(Generic[RequestT]):
             endpoint: What its requests have of their own.
             models: Those that there are.
             workers: For rendering, and what else would hold up the event loop.
-            limits: How much a request may ask for.
-            request_timeout: Seconds for each request; None: as long as it takes.
+            rules: What is allowed to every request.
         """
         self._endpoint = endpoint
         self._models = models
         self._workers = workers
-        self._limits = limits
-        self._request_timeout = request_timeout
+        self._rules = rules
 
     async def answer(self, request: RequestT) -> Answer:
         """Plan the answer to a request. The engine generates when the answer is read.
@@ -118,7 +117,7 @@ class Completions(Generic[RequestT]):
         Raises:
             ApiError: It cannot be answered; see the subclasses.
         """
-        deadline = Deadline(self._request_timeout)
+        deadline = Deadline(self._rules.timeout)
         async with deadline.limit():
             model = self._models.get_as(TextModel, request.model)
             params = engine_params(request.generation)
@@ -138,12 +137,15 @@ class Completions(Generic[RequestT]):
     ) -> Plan:
         endpoint = self._endpoint
         # What does not fit is refused before a grammar is compiled for it.
-        max_tokens = check_limits(model, params, prompts)
+        max_tokens = check_limits(model, params, prompts, strict=self._rules.strict)
         copies = request.generation.n if endpoint.repeats_prompts else 1
-        check_prompt_logprobs(params, prompts, self._limits.max_prompt_logprobs, copies)
+        check_prompt_logprobs(params, prompts, self._rules.limits.max_prompt_logprobs, copies)
         banned = await banned_sequences(model, params.sampling.bad_words, self._workers)
         answer_format = await endpoint.constrain(model, request, prompts)
-        sampling = resolve_sampling(params.sampling, model.files.defaults, banned)
+        sampling = dataclasses.replace(
+            resolve_sampling(params.sampling, model.files.defaults, banned),
+            reasoning=reasoning_budget(model, answer_format.reasoning, max(max_tokens)),
+        )
         requests = (
             generation_requests(params, prompts, max_tokens, sampling, answer_format.grammar)
             if generates(params)

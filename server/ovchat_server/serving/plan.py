@@ -95,5 +95,7 @@ def assembly_options(
         min_tokens=ending.min_tokens,
         # To a grammar a control token is its text: left out, the answer would not follow it.
         special_tokens=not params.skip_special_tokens or constrained,
+        # As OVMS shows it.
+        end_token=not params.skip_special_tokens,
         logprobs=params.logprobs,
     )

@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import PromptEnding
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect
+from ovchat_server.engine.contract.generation import ReasoningBudget
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, either
 
 if TYPE_CHECKING:
     from ovchat_server.api.chat import ChatRequest
     from ovchat_server.api.json_value import JsonObject
     from ovchat_server.serving.models import TextModel
+
+# What templates call the variable that has the model reason: Qwen's, and Granite's and DeepSeek's.
+# A caller's `reasoning_effort` sets the first.
+THINKING = ("enable_thinking", "thinking")
+# Of the tokens of an answer that reasoning leaves to its form, but no more than half of them.
+FORM_TOKENS = 1024
 
 
 def reasoning_before(
@@ -31,7 +38,39 @@ def reasoning_before(
     if not isinstance(dialect, ReasoningDialect):
         return None
     closed = continues(request) or prompt.rstrip().endswith(dialect.closing)
-    return None if closed and not opened else Reasoning(dialect.opening, dialect.closing, opened)
+    if closed and not opened:
+        return None
+    asked = opened or any(request.template_arguments.get(name) is True for name in THINKING)
+    return Reasoning(dialect.opening, dialect.closing, opened, asked)
+
+
+def before_form(reasoning: Reasoning | None) -> Reasoning | None:
+    """Return how the model reasons before an answer that has to be of a form.
+
+    Only where it is asked to. What a model begins by itself may never end, and leave no token to
+    the form. vLLM lets it.
+    """
+    return reasoning if reasoning is not None and reasoning.asked else None
+
+
+def reasoning_budget(
+    model: TextModel, reasoning: Reasoning | None, max_tokens: int
+) -> ReasoningBudget | None:
+    """Return how long a model may reason before an answer that has to be of a form.
+
+    Args:
+        model: Who answers. Where its device does not show logits, nothing ends its reasoning.
+        reasoning: How it reasons; None: it does not.
+        max_tokens: The most tokens of reasoning and answer together.
+    """
+    if reasoning is None or not model.engine.status.capabilities.sees_logits:
+        return None
+    encode = model.files.tokenizer.encode
+    return ReasoningBudget(
+        max_tokens - min(max_tokens // 2, FORM_TOKENS),
+        opening=() if reasoning.opened else tuple(encode(reasoning.opens.strip())),
+        closing=tuple(encode(reasoning.closes)),
+    )
 
 
 def reasoned_or_not(plain: JsonObject, reasoning: Reasoning | None) -> JsonObject:

@@ -114,6 +114,25 @@ def test_an_agent_of_langchains_own_comes_to_its_answer(stack: Stack) -> None:
     assert messages[-1].content == "".join(streamed) == sentences(IN_PARIS, IN_ROME)
 
 
+@pytest.mark.parametrize("tools", [[], None], ids=["empty", "none"])
+def test_an_agent_without_tools_answers_whole_and_streamed(stack: Stack, tools: Any) -> None:
+    agent = create_agent(chat(stack), tools)
+    asked: Any = {"messages": [HumanMessage("What is the capital of France?")]}
+
+    [_, said] = agent.invoke(asked)["messages"]
+    stream: Any = agent.stream(asked, stream_mode="messages")
+
+    assert said.content == "The capital of France is Paris."
+    assert "".join(chunk.content for chunk, _ in stream) == said.content
+
+
+def test_no_tools_bound_are_none(stack: Stack) -> None:
+    model = chat(stack).bind_tools([])
+
+    assert model.invoke("Count to 3").content == "1, 2, 3"
+    assert joined(list(model.stream("Count to 3"))).content == "1, 2, 3"  # type: ignore[arg-type]
+
+
 def test_its_answer_may_be_a_model(stack: Stack) -> None:
     agent = create_agent(chat(stack), [get_weather], response_format=ToolStrategy(Person))
 

@@ -15,6 +15,8 @@ POST_PATHS = [
     "/ovchat/v1/tokenizer:tokenize",
     "/ovchat/v1/tokenizer:detokenize",
 ]
+# Other methods on these are unknown paths.
+GET_ONLY_PATHS = ["/", "/v2/models/demo", "/v2/models/demo/ready"]
 SCRIPTED_GET_PATHS = [
     "/v3/models",
     "/v1/models",
@@ -26,4 +28,11 @@ SCRIPTED_GET_PATHS = [
     "/v2/health/live",
     "/v2/health/ready",
 ]
-GET_PATHS = [*SCRIPTED_GET_PATHS, "/version", "/ovchat/v1/version"]
+GET_PATHS = [
+    *SCRIPTED_GET_PATHS,
+    "/version",
+    "/ovchat/v1/version",
+    *(f"{prefix}/tokenizer_info" for prefix in ("/v3", "/v1", "")),
+    "/v2",
+    "/v1/config",
+]

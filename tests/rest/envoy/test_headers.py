@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.rest.envoy.edge import request_for
 from tests.rest.envoy.paths import CHAT
 
 if TYPE_CHECKING:
@@ -59,3 +60,11 @@ async def test_rest_callers_cannot_say_how_messages_are_encoded(
     method = "GET" if path == "/v3/models" else "POST"
     answer = await gate.http.request(method, path, content=b"{}", headers={name: "nobodys"})
     assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("path", [CHAT, "/ovchat/v1/chat:stream"])
+async def test_a_stream_tells_proxies_not_to_hold_it_back(gate: Edge, path: str) -> None:
+    answer = await gate.post(request_for(path, {"stream": True}), path)
+    assert answer.headers["content-type"] == "text/event-stream"
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert answer.headers["cache-control"] == "no-cache"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,16 @@ from google.api import annotations_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from ovchat_server.launch.envoy_config import EnvoyFiles
-from tests.rest.envoy.edge import assert_error, body_of
-from tests.rest.envoy.paths import CHAT, GET_PATHS, POST_PATHS, SCRIPTED_GET_PATHS
+from tests.rest.envoy.edge import assert_error, body_of, request_for
+from tests.rest.envoy.paths import (
+    CHAT,
+    DOORS,
+    GET_ONLY_PATHS,
+    GET_PATHS,
+    POST_PATHS,
+    SCRIPTED_GET_PATHS,
+)
+from tests.rest.envoy.scripted import MAX_BYTES
 
 if TYPE_CHECKING:
     from tests.rest.envoy.edge import Edge
@@ -19,10 +28,9 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
         "/v3",
         "/v3/chat",
-        "/v3/chat/completions/",
+        "/v3/chat/completions/x/",
         "/v4/models",
         '/a"b\\n<script>',
         "/ovchat.v1.ChatService/CreateChatCompletion",
@@ -73,7 +81,68 @@ def test_every_binding_of_the_contract_is_among_the_paths() -> None:
     rules = [method.options.Extensions[annotations_pb2.http] for method in methods]
     rules += [extra for rule in rules for extra in rule.additional_bindings]
     assert {rule.post for rule in rules if rule.post} == set(POST_PATHS)
-    assert {rule.get.replace("{id=**}", "demo") for rule in rules if rule.get} == set(GET_PATHS)
+    paths = {rule.get.replace("{id=**}", "demo") for rule in rules if rule.get}
+    assert paths == {*GET_PATHS, *GET_ONLY_PATHS}
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/", "Chat completions are at POST /v3/chat/completions"),
+        ("/v1/nope", "POST /v1/chat/completions, models at GET /v1/models."),
+        ("/v3/nope", "POST /v3/chat/completions, models at GET /v3/models."),
+        ("/v1/embeddings", "not served here. Chat completions are at POST /v1/chat/completions."),
+        ("/v1/responses", "not served here. Chat completions are at POST /v1/chat/completions."),
+        ("/v1/messages", "not served here. Chat completions are at POST /v1/chat/completions."),
+        ("/api/chat", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
+        ("/api/chat/", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
+        ("/api/generate", "Text completions are at POST /v3/completions."),
+        ("/chat/completions", "is served as /v3/chat/completions and /v1/chat/completions."),
+        ("/models/", "is served as /v3/models and /v1/models."),
+        ("/v2/chat/completions", "is served as /v3/chat/completions and /v1/chat/completions."),
+        ("/v1/v1/chat/completions", "the version twice. It is /v1/chat/completions:"),
+        ("/v1/chat/completions/models", "The client's base URL has to end with /v1."),
+        ("/v2/models/demo/infer", "Chat completions are at POST /v3/chat/completions."),
+        ("/ovchat.v1.ChatService/CreateChatCompletion", "with gRPC, on this port as well."),
+    ],
+)
+async def test_not_found_speaks_of_the_callers_version_and_of_what_works_here(
+    gate: Edge, path: str, says: str
+) -> None:
+    error = assert_error(await gate.http.post(path, json={}), 404, "not_found")
+    assert says in error["message"]
+    assert path in error["message"]
+
+
+def test_what_is_served_is_not_said_to_be_missing() -> None:
+    source = EnvoyFiles.locate().unknown_paths.read_text()
+    patterns = re.findall(r'^  \{ "\^(/[a-z_/]+)', source, re.MULTILINE)
+    assert len(patterns) > 30
+    served = {re.sub(r"^/v\d", "", path) for path in (*POST_PATHS, *GET_PATHS)}
+    assert not served.intersection(patterns)
+
+
+@pytest.mark.parametrize("path", [*DOORS, *SCRIPTED_GET_PATHS])
+async def test_a_slash_at_the_end_of_a_path_changes_nothing(gate: Edge, path: str) -> None:
+    for suffix in ("/", "//", "/?q=a/"):
+        if path in DOORS:
+            answer = await gate.http.post(path + suffix, json=request_for(path, {}))
+        else:
+            answer = await gate.http.get(path + suffix)
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("path", [*POST_PATHS, *GET_PATHS])
+async def test_every_path_is_known_with_a_slash_at_its_end(gate: Edge, path: str) -> None:
+    assert (await gate.http.delete(path + "/")).status_code == 405
+    assert (await gate.http.options(path + "/")).status_code == 204
+
+
+async def test_a_body_is_bounded_with_a_slash_at_the_end_of_its_path_too(gate: Edge) -> None:
+    answer = await gate.http.post(
+        CHAT + "/", content=b"x" * (MAX_BYTES + 1), headers={"content-type": "application/json"}
+    )
+    assert_error(answer, 413, "request_too_large")
 
 
 @pytest.mark.parametrize("path", POST_PATHS)

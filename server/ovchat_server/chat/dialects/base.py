@@ -44,8 +44,13 @@ class ToolParser(Protocol):
         """Add text and return what can be parsed of the text so far."""
         ...
 
-    def flush(self) -> Output:
-        """End the answer and return what was held back."""
+    def flush(self, *, cut: bool = False) -> Output:
+        """End the answer and return what was held back.
+
+        Args:
+            cut: The most tokens ended the answer, so markup at its end is the opening of a call
+                that is lost. Otherwise it is text of the answer.
+        """
         ...
 
 

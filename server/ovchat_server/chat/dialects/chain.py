@@ -30,12 +30,14 @@ class Chain:
             return self._found(Output(content=text))
         return self._found(self._reasoning.feed(text))
 
-    def flush(self) -> Output:
+    def flush(self, *, cut: bool = False) -> Output:
         """End the answer and return what was held back."""
-        output = Output() if self._reasoning is None else self._found(self._reasoning.flush())
+        output = (
+            Output() if self._reasoning is None else self._found(self._reasoning.flush(cut=cut))
+        )
         if self._tools is None:
             return output
-        rest = self._tools.flush()
+        rest = self._tools.flush(cut=cut)
         return Output(output.reasoning, output.content + rest.content, output.calls + rest.calls)
 
     def _found(self, output: Output) -> Output:
@@ -69,9 +71,9 @@ class WithoutTags:
             output.calls,
         )
 
-    def flush(self) -> Output:
+    def flush(self, *, cut: bool = False) -> Output:
         """End the answer and return what was held back."""
-        output = self._parser.flush()
+        output = self._parser.flush(cut=cut)
         return Output(
             self._from_reasoning.feed(output.reasoning) + self._from_reasoning.flush(),
             self._from_content.feed(output.content) + self._from_content.flush(),

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.base import ParserOptions
 
 
+# What tags begin with, of families that begin them with no word.
+BRACKETS = "<["
+
+
 class Call:
     """A call that is being read.
 
@@ -82,7 +86,10 @@ class MarkupParser(ABC):
         self._after_call = False
         self._line_begins = True
         self._has_content = False
-        # In the markup that is being read.
+        # The most tokens ended the answer.
+        self._cut = False
+        # Of the markup that is being read: whether a call's name is known, and given out.
+        self._named = False
         self._handed_out = False
         self._opening = _opening_pattern(self.tags, self.bare)
         self._bare_opening = re.compile(rf"[ \t]*([{re.escape(self.bare)}])") if self.bare else None
@@ -102,9 +109,9 @@ class MarkupParser(ABC):
         next(self._steps)
         return self._take()
 
-    def flush(self) -> Output:
+    def flush(self, *, cut: bool = False) -> Output:
         """End the answer and return what was held back."""
-        self.source.ended = True
+        self.source.ended, self._cut = True, cut
         for _ in self._steps:
             raise AssertionError("nobody waits for text that has ended")
         return self._take()
@@ -117,6 +124,7 @@ class MarkupParser(ABC):
         """
         if not encodable(name).strip():
             raise DamagedError
+        self._named = True
         return Call(self, name, trusted=self._trusted)
 
     def offers(self, name: str) -> bool:
@@ -154,12 +162,15 @@ class MarkupParser(ABC):
             if opening is None:
                 self._content += self._gap
                 return
-            self._handed_out = False
+            self._named = self._handed_out = False
             try:
                 yield from self.read(opening)
             except DamagedError:
                 if self._trusted and self._handed_out and self.source.ended:
                     # Cut off between the parts of a call that is handed out already.
+                    return
+                if self._cut and not self._named and opening in self.tags:
+                    # Cut off before it says what it calls: nothing that anybody could read.
                     return
                 self.add_content(self.source.remembered())
 
@@ -170,13 +181,22 @@ class MarkupParser(ABC):
             if (opening := self._find()) is not None:
                 return opening
             end = len(source.text)
-            if not source.ended:
-                end -= unfinished(source.text, source.at, self.tags)
+            if not source.ended or self._cut:
+                end -= self._unfinished_tag()
             self.add_content(source.text[source.at : end])
             source.at = end
             if source.ended:
                 return None
             yield
+
+    def _unfinished_tag(self) -> int:
+        """Return the length of what may be the beginning of a tag, at the end of the text."""
+        source = self.source
+        length = unfinished(source.text, source.at, self.tags)
+        # At the end of the answer words and single characters are text.
+        beginning = source.text[len(source.text) - length :]
+        words = source.ended and (length == 1 or beginning[:1] not in BRACKETS)
+        return 0 if words else length
 
     def _find(self) -> str | None:
         """Pass on the text before the next opening, and read the opening."""

@@ -51,7 +51,7 @@ class ThinkParser:
         next(self._steps)
         return self._take()
 
-    def flush(self) -> Output:
+    def flush(self, *, cut: bool = False) -> Output:  # noqa: ARG002  it finds no calls
         """End the answer and return what was held back."""
         self._source.ended = True
         for _ in self._steps:

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from ovchat_server.backoff import Backoff
     from ovchat_server.engine.client.live_requests import LiveRequests
     from ovchat_server.engine.contract.engine import Caller
-    from ovchat_server.engine.contract.generation import Generation, GenerationRequest
+    from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.engine.contract.generation_engine import Generation
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 
 class SupervisedGeneration:
-    """See engine.contract.generation.GenerationEngine. Starts with `start`, ends with `close`."""
+    """See contract.generation_engine.GenerationEngine. Starts with `start`, ends with `close`."""
 
     def __init__(
         self, spec: GenerationSpec, on_change: Callable[[], None], backoff: Backoff | None = None
@@ -54,7 +55,7 @@ class SupervisedGeneration:
 
     @property
     def status(self) -> GenerationStatus:
-        """See engine.contract.generation.GenerationEngine."""
+        """See engine.contract.generation_engine.GenerationEngine."""
         now, ready = self.supervisor.status, self.supervisor.ready
         if ready is None:
             return GenerationStatus(now.state, now.reason, now.load)
@@ -68,17 +69,17 @@ class SupervisedGeneration:
         )
 
     async def check_grammar(self, grammar: str) -> str:
-        """See engine.contract.generation.GenerationEngine."""
+        """See engine.contract.generation_engine.GenerationEngine."""
         return await self._sandbox.check(grammar)
 
     def check_queue(self, caller: Caller = ANONYMOUS) -> None:
-        """See engine.contract.generation.GenerationEngine."""
+        """See engine.contract.generation_engine.GenerationEngine."""
         self.supervisor.live.check_queue(caller)
 
     def generate(
         self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
     ) -> Generation:
-        """See engine.contract.generation.GenerationEngine."""
+        """See engine.contract.generation_engine.GenerationEngine."""
         self.supervisor.check_ready()
         return start_generation(self.supervisor.live, requests, caller)
 

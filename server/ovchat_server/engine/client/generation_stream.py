@@ -40,10 +40,11 @@ class _Piece:
     alternatives: list[list[tuple[int, float]]] = field(default_factory=list)
     prompt: list[PromptScore] = field(default_factory=list)
     reason: str = ""
+    cached: int | None = None
 
 
 class EngineGeneration:
-    """See engine.contract.generation.Generation.
+    """See engine.contract.generation_engine.Generation.
 
     Holds outputs until they are read, merged: a slow reader finds one larger piece a sequence,
     never a queue. What it can hold is bounded by the sequences' own lengths.
@@ -82,15 +83,16 @@ class EngineGeneration:
             piece.prompt += output.prompt
             piece.finish = output.finish
             piece.reason = output.reason
+            piece.cached = output.cached if piece.cached is None else piece.cached
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:
-        """See engine.contract.generation.Generation. Only the first reason counts."""
+        """See engine.contract.generation_engine.Generation. Only the first reason counts."""
         self._failure = self._failure or error
         self._arrived.set()
 
     def __enter__(self) -> Self:
-        """See engine.contract.generation.Generation; so the others."""
+        """See engine.contract.generation_engine.Generation; so the others."""
         return self
 
     def __exit__(
@@ -133,6 +135,7 @@ class EngineGeneration:
             tuple(piece.logprobs),
             tuple(tuple(others) for others in piece.alternatives),
             tuple(piece.prompt),
+            piece.cached,
         )
 
     def end(self, index: int) -> None:

@@ -1,21 +1,12 @@
-"""An engine that generates tokens, as the rest of the server sees it."""
+"""What an engine is asked to generate, and the tokens that it returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
 
-from ovchat_server.engine.contract.engine import ANONYMOUS, EngineStatus
+from ovchat_server.engine.contract.engine import EngineStatus
 from ovchat_server.engine.contract.messages import Capabilities
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-    from typing import Self
-
-    from ovchat_server.api.errors import ApiError
-    from ovchat_server.engine.contract.engine import Caller
 
 
 class TokenFinish(StrEnum):
@@ -23,6 +14,21 @@ class TokenFinish(StrEnum):
 
     STOP = "stop"
     LENGTH = "length"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningBudget:
+    """How long the reasoning before an answer may be.
+
+    Attributes:
+        tokens: The maximum number of tokens of reasoning; then it is closed.
+        opening: Tokens that open it; none: the prompt ends inside of it.
+        closing: Tokens that close it, at least one.
+    """
+
+    tokens: int
+    opening: tuple[int, ...]
+    closing: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,7 @@ class Sampling:
         bias: Tokens of the vocabulary and what is added to their logits.
         allowed: The only tokens to choose from; none: all.
         banned: Sequences of tokens that the answer must not hold.
+        reasoning: How long reasoning may be; None: any length.
     """
 
     temperature: float = 0.0
@@ -54,6 +61,7 @@ class Sampling:
     bias: tuple[tuple[int, float], ...] = ()
     allowed: tuple[int, ...] = ()
     banned: tuple[tuple[int, ...], ...] = ()
+    reasoning: ReasoningBudget | None = None
 
     @property
     def changes_logits(self) -> bool:
@@ -64,6 +72,7 @@ class Sampling:
             or self.bias
             or self.allowed
             or self.banned
+            or self.reasoning
         )
 
 
@@ -180,6 +189,8 @@ class GeneratedTokens:
             probabilities, the likeliest first, where asked for; else none.
         prompt: One for each token of the prompt but the first, where asked for: all of them with
             the sequence's first token, and never again.
+        cached: The number of tokens that the prefix cache had of the prompt, with the first tokens;
+            None: not known, or told before.
     """
 
     index: int
@@ -188,6 +199,7 @@ class GeneratedTokens:
     logprobs: tuple[float, ...] = ()
     alternatives: tuple[tuple[tuple[int, float], ...], ...] = ()
     prompt: tuple[PromptScore, ...] = ()
+    cached: int | None = None
 
 
 # Those that an engine is taken to have until it was loaded once.
@@ -206,81 +218,3 @@ class GenerationStatus(EngineStatus):
     capabilities: Capabilities = USUAL_CAPABILITIES
     context_length: int = 0
     search_lengths: tuple[int, ...] = ()
-
-
-class Generation(Protocol):
-    """Sequences under way. Leaving the context frees all of them within one step."""
-
-    def __enter__(self) -> Self:
-        """Return itself; the sequences run already."""
-        ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Cancel the sequences that have not ended."""
-        ...
-
-    def __aiter__(self) -> Self:
-        """Return itself."""
-        ...
-
-    async def __anext__(self) -> GeneratedTokens:
-        """Wait for tokens of a sequence; a slow reader gets fewer, larger pieces.
-
-        The last piece of each sequence says why it ended.
-
-        Raises:
-            StopAsyncIteration: All sequences have ended.
-            OverloadedError: It waited too long to be admitted.
-            InternalError: The engine failed because of it, or its tokens may be misattributed.
-            UnavailableError: The engine died, and cannot be restarted.
-        """
-        ...
-
-    def end(self, index: int) -> None:
-        """Cancel one sequence, of which nothing more is returned."""
-        ...
-
-    def fail(self, error: ApiError) -> None:
-        """Raise an error in the reader, after the tokens so far."""
-        ...
-
-
-class GenerationEngine(Protocol):
-    """Generates tokens, many sequences at once."""
-
-    @property
-    def status(self) -> GenerationStatus:
-        """Return how the engine is doing now."""
-        ...
-
-    async def check_grammar(self, grammar: str) -> str:
-        """Return why a grammar cannot be followed, a clause for the caller; "" where it can.
-
-        Raises:
-            UnavailableError: It cannot be checked now.
-        """
-        ...
-
-    def check_queue(self, caller: Caller = ANONYMOUS) -> None:
-        """Refuse early what `generate` would refuse: nobody reads its prompt in vain.
-
-        Raises:
-            OverloadedError: Too many wait already.
-        """
-        ...
-
-    def generate(
-        self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
-    ) -> Generation:
-        """Start generating the sequences of `requests`, when it is their turn.
-
-        Raises:
-            OverloadedError: Too many wait already.
-            UnavailableError: There is no engine now.
-        """
-        ...

@@ -36,6 +36,7 @@ class SequenceOutput(msgspec.Struct, frozen=True, array_like=True):
         index: Tells the sequences of a beam search apart; all others have 0.
         finish: With its last tokens: "stop", "length", or a failure (engine.contract.messages).
         reason: Of a failure, for the server's log.
+        cached: See engine.contract.generation.GeneratedTokens.
     """
 
     id: int
@@ -46,6 +47,7 @@ class SequenceOutput(msgspec.Struct, frozen=True, array_like=True):
     alternatives: list[list[tuple[int, float]]] = []
     prompt: list[PromptScore] = []
     reason: str = ""
+    cached: int | None = None
 
 
 class GenerationLimits(msgspec.Struct, frozen=True):

@@ -162,11 +162,18 @@ class RunningSequence:
         self.length = len(prompt)
         self.last: int | None = None
         self.beams = 1
+        # Where the first step began to read the prompt: the prefix cache had what is before.
+        self.cached: int | None = None
 
     @property
     def echoes(self) -> bool:
         """Whether all tokens of the prompt make rows: until its scores are reported."""
         return self.scores is not None
+
+    def read_from(self, position: int) -> None:
+        """See RowOwner."""
+        if self.cached is None:
+            self.cached = position
 
     def grow(self, tokens: Sequence[int]) -> None:
         """Append tokens that the pipeline generated."""
@@ -232,8 +239,11 @@ class LogitsControl:
             *(item.logits for item in self._running if item.logits),
             *(item.scores for item in self._running if item.scores),
         ]
-        # Only its rows show how far a beam search is: it may have to wait for its first step.
-        if not asking and not any(isinstance(item, RunningBeamSearch) for item in self._running):
+        # Only its rows show how far a beam search is: it may have to wait for its first step. And
+        # only the step that begins to read a prompt shows what of it was cached.
+        if not asking and not any(
+            item.cached is None or isinstance(item, RunningBeamSearch) for item in self._running
+        ):
             return
         try:
             self._observe(logits, tokens, positions, offsets)

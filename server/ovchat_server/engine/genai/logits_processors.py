@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -51,6 +53,7 @@ class LogitsProcessor:
         for sequence in sampling.banned:
             if len(sequence) == 1:
                 self._fixed[sequence[0]] = BANNED
+        self._reasoning = ReasoningLimit(sampling.reasoning) if sampling.reasoning else None
         self._penalties = np.zeros(size, np.float32)
         # Tokens of prompt and answer; only repetition_penalty counts the prompt's.
         self._repeats = sampling.repetition_penalty != 1
@@ -68,11 +71,18 @@ class LogitsProcessor:
             self._penalties[token] -= np.float32(self._sampling.presence_penalty)
         self._penalties[token] -= np.float32(self._sampling.frequency_penalty)
         self._seen[token] = None
+        if self._reasoning:
+            self._reasoning.append(token)
         if self._longest:
             self._tail = [*self._tail, token][-self._longest :]
 
     def write_offsets(self, logits: Floats, offsets: Floats) -> None:
         """Write the offsets for the next token, given its row of logits."""
+        forced = self._forced
+        if forced is not None:
+            offsets[:] = BANNED
+            offsets[forced] = 0
+            return
         offsets[:] = self._fixed
         for token in self._forbidden():
             offsets[token] = BANNED
@@ -85,11 +95,18 @@ class LogitsProcessor:
 
     def bans(self, token: int) -> bool:
         """Return whether a token must not be the next one, while another may."""
+        forced = self._forced
+        if forced is not None:
+            return token != forced
         forbidden = self._forbidden()
         if self._fixed[token] >= BANNED / 2 and token not in forbidden:
             return False
         free = np.flatnonzero(self._fixed >= BANNED / 2)
         return bool(np.setdiff1d(free, forbidden).size)
+
+    @property
+    def _forced(self) -> int | None:
+        return self._reasoning.forced if self._reasoning else None
 
     def _forbidden(self) -> list[int]:
         """Return the tokens that would complete a banned sequence."""

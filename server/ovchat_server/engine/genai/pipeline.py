@@ -68,6 +68,11 @@ class GenaiHandle:
         """The number of tokens generated, by each beam of a beam search; 0 during prefill."""
         return self._sequence.length - len(self._sequence.prompt)
 
+    @property
+    def cached(self) -> int | None:
+        """The number of tokens that the prefix cache had of the prompt; None: not known."""
+        return self._sequence.cached
+
     def take(self) -> list[Output]:
         """Return the tokens since the last call."""
         tokens: list[int] = []

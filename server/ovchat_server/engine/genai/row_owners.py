@@ -49,6 +49,10 @@ class RowOwner(Protocol):
         """Whether each token of its prompt makes a row, not only the last one."""
         ...
 
+    def read_from(self, position: int) -> None:
+        """Note that the step reads its prompt, from this position on."""
+        ...
+
 
 R = TypeVar("R", bound=RowOwner)
 
@@ -85,6 +89,8 @@ def row_owners(
     for sequence in running:
         if sequence.length == len(sequence.prompt) and at < len(tokens):
             count = _prefilled(tokens[at:], positions[at:], sequence.prompt)
+            if count:
+                sequence.read_from(int(positions[at]))
             end = int(positions[at]) + count
             if sequence.echoes:
                 owners += [Row(sequence, position) for position in range(end - count, end)]

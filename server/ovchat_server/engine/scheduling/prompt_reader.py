@@ -142,6 +142,7 @@ class PromptReader:
             if prompt.piece is None:
                 continue
             if prompt.piece.take():
+                prompt.sequence.note_cached(prompt.piece)
                 self._known.note(prompt.names[: prompt.end // self._known.block_size])
                 prompt.piece = None
             elif prompt.piece.dropped():

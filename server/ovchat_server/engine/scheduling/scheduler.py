@@ -243,7 +243,7 @@ class Scheduler:
         if sequence.handle is None:
             return []
         sequence.steps += 1
-        outputs = sequence.handle.take()
+        outputs = sequence.take(sequence.handle)
         misattributed = bool(outputs) and outputs[0].finish == MISATTRIBUTED
         if outputs and sequence.repeated and not misattributed:
             # It follows a grammar, so it is no beam search.
@@ -271,20 +271,7 @@ class Scheduler:
         scores: list[PromptScore] = []
         if outputs and sequence.scores and not misattributed:
             scores, sequence.scores = sequence.scores.gathered, None
-        logprobs = sequence.request.generation.logprobs
-        return [
-            SequenceOutput(
-                sequence.request.id,
-                index,
-                output.tokens,
-                output.logprobs if logprobs else [],
-                output.finish,
-                output.alternatives,
-                scores,
-                output.reason,
-            )
-            for index, output in enumerate(outputs)
-        ]
+        return sequence.report(outputs, scores)
 
     def _offer_again(self, sequence: ScheduledSequence) -> None:
         sequence.drops += 1

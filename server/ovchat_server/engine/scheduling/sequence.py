@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+    from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.scheduling.steps import Handle, Pipeline
+    from ovchat_server.engine.scheduling.steps import Handle, Output, Pipeline
 
 
 # What most calls take, with the text before them.
@@ -36,6 +37,8 @@ class ScheduledSequence:
         added: The request with which it is added to the pipeline.
         scores: The log probabilities of its prompt, until they are reported.
         repeated: Tokens that are generated once more, because it was added again as before.
+        cached: The number of tokens that the prefix cache had of its prompt when it was first read,
+            until it is reported; None: not known.
         has_run: Whether it ran before.
         suspect: Whether it ran when something failed, and has generated nothing since.
         broke_at: The steps that a beam search had run for then.
@@ -49,6 +52,7 @@ class ScheduledSequence:
     added: SequenceRequest = field(init=False)
     scores: PromptScores | None = None
     repeated: list[int] = field(default_factory=list)
+    cached: int | None = None
     has_run: bool = False
     suspect: bool = field(init=False)
     broke_at: int = field(init=False)
@@ -124,6 +128,39 @@ class ScheduledSequence:
         generated = self.tokens[: len(self.tokens) - len(self.repeated)]
         whole = (*self.prompt, *generated)
         return [whole, whole[:-1]] if generated else [whole]
+
+    def note_cached(self, handle: Handle) -> None:
+        """Note what was cached of the prompt that a handle has read, when it is read first."""
+        if self.cached is None and not self.tokens:
+            self.cached = handle.cached
+
+    def take(self, handle: Handle) -> list[Output]:
+        """Return the outputs of its handle since the last call."""
+        outputs = handle.take()
+        if outputs:
+            self.note_cached(handle)
+        return outputs
+
+    def report(self, outputs: Sequence[Output], scores: list[PromptScore]) -> list[SequenceOutput]:
+        """Return the messages about outputs, with scores of the prompt if they are due."""
+        if not outputs:
+            return []
+        cached, self.cached = self.cached, None
+        logprobs = self.request.generation.logprobs
+        return [
+            SequenceOutput(
+                self.request.id,
+                index,
+                output.tokens,
+                output.logprobs if logprobs else [],
+                output.finish,
+                output.alternatives,
+                scores,
+                output.reason,
+                cached,
+            )
+            for index, output in enumerate(outputs)
+        ]
 
     def go_on(self, grammar: str | None, pipeline: Pipeline) -> None:
         """Make the request with which the sequence is added to the pipeline now.

@@ -45,6 +45,11 @@ class Handle(Protocol):
         """The number of generated tokens, of each beam; 0 while the prompt is being read."""
         ...
 
+    @property
+    def cached(self) -> int | None:
+        """The number of tokens that the prefix cache had of the prompt; None: not known."""
+        ...
+
     def take(self) -> list[Output]:
         """Return the outputs since the last call; those of a beam search all at its end."""
         ...

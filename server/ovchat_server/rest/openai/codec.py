@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ovchat_server.api.chat import ToolMode
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.field_path import FieldPath
@@ -14,6 +16,7 @@ from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.rest.codec import RestError
 from ovchat_server.rest.openai import objects
+from ovchat_server.rest.openai.function_call import with_function_call
 from ovchat_server.rest.response_body import event
 
 if TYPE_CHECKING:
@@ -72,7 +75,16 @@ def read_text(fields: JsonObject, *, strict: bool, limits: Limits) -> TextReques
 def chat_encoder(request: ChatRequest) -> CompletionEncoder:
     """Return the encoder of the answer to a chat."""
     options = request.stream or StreamOptions()
-    return CompletionEncoder(objects.chat_completion, objects.chat_chunk, options)
+    # As OpenAI's: null where calls may be all that comes, for the SDKs keep it.
+    opening = "" if request.tool_choice.mode is ToolMode.NONE else None
+    chunk = partial(objects.chat_chunk, opening=opening)
+    if not request.tool_choice.older:
+        return CompletionEncoder(objects.chat_completion, chunk, options)
+    return CompletionEncoder(
+        lambda completion: with_function_call(objects.chat_completion(completion)),
+        lambda part, asked: with_function_call(chunk(part, asked)),
+        options,
+    )
 
 
 def text_encoder(request: TextRequest) -> CompletionEncoder:

@@ -37,11 +37,17 @@ def chat_completion(completion: Completion) -> JsonObject:
     }
 
 
-def chat_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
-    """Return a part of an answer to a chat."""
+def chat_chunk(chunk: Chunk, options: StreamOptions, opening: str | None = "") -> JsonObject:
+    """Return a part of an answer to a chat.
+
+    Args:
+        chunk: The part.
+        options: What the stream carries besides deltas.
+        opening: The content of the first delta.
+    """
     return {
         **_info(chunk.info, "chat.completion.chunk"),
-        "choices": [_chunk_choice(choice) for choice in chunk.choices],
+        "choices": [_chunk_choice(choice, opening) for choice in chunk.choices],
         **_chunk_usage(chunk, options),
     }
 
@@ -52,7 +58,7 @@ def text_completion(completion: Completion) -> JsonObject:
         **_info(completion.info, "text_completion"),
         "choices": [
             {
-                **_text_choice(choice, choice.message.content or ""),
+                **_text_choice(choice, choice.message.content or "", choice.logprobs),
                 "prompt_logprobs": _prompt_logprobs(choice.prompt_logprobs),
             }
             for choice in completion.choices
@@ -65,7 +71,11 @@ def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
     """Return a part of a text completion: the same kind of object as the whole (OpenAI)."""
     return {
         **_info(chunk.info, "text_completion"),
-        "choices": [_text_choice(choice, choice.delta.content or "") for choice in chunk.choices],
+        "choices": [
+            # As of a chat: none where the chunk brings no tokens.
+            _text_choice(choice, choice.delta.content or "", choice.logprobs or None)
+            for choice in chunk.choices
+        ],
         **_chunk_usage(chunk, options),
     }
 
@@ -126,7 +136,7 @@ def _message(message: Message) -> JsonObject:
         "refusal": None,
     }
     if message.reasoning_content is not None:
-        fields["reasoning_content"] = message.reasoning_content
+        fields |= _reasoning(message.reasoning_content)
     if message.tool_calls:
         fields["tool_calls"] = [
             {
@@ -139,11 +149,12 @@ def _message(message: Message) -> JsonObject:
     return fields
 
 
-def _chunk_choice(choice: ChunkChoice) -> JsonObject:
+def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
-        "delta": _delta(choice.delta),
-        "logprobs": _logprobs(choice.logprobs),
+        "delta": _delta(choice.delta, opening),
+        # A chunk that brings no tokens has nothing to say of them.
+        "logprobs": _logprobs(choice.logprobs or None),
         "finish_reason": choice.finish_reason,
     }
     if choice.finish_reason is not None:
@@ -152,8 +163,7 @@ def _chunk_choice(choice: ChunkChoice) -> JsonObject:
 
 
 def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
-    # A chunk that brings no tokens has nothing to say of them.
-    if not logprobs:
+    if logprobs is None:
         return None
     content: list[JsonValue] = [
         {**_logprob(item), "top_logprobs": [_logprob(top) for top in item.alternatives]}
@@ -162,15 +172,22 @@ def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
     return {"content": content, "refusal": None}
 
 
+def _reasoning(text: str) -> JsonObject:
+    """Return reasoning by both of its names: vLLM has renamed it, and clients read either."""
+    return {"reasoning_content": text, "reasoning": text}
+
+
 def _logprob(item: TokenLogprob | Alternative) -> JsonObject:
     return {"token": item.text, "logprob": item.logprob, "bytes": list(item.bytes)}
 
 
-def _text_choice(choice: Choice | ChunkChoice, text: str) -> JsonObject:
+def _text_choice(
+    choice: Choice | ChunkChoice, text: str, logprobs: Sequence[TokenLogprob] | None
+) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
         "text": text,
-        "logprobs": _text_logprobs(choice.logprobs),
+        "logprobs": _text_logprobs(logprobs),
         "finish_reason": choice.finish_reason,
         "stop_reason": choice.stop_reason,
     }
@@ -198,7 +215,7 @@ def _prompt_token(token: PromptToken) -> JsonObject | None:
 
 def _text_logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
     """Return the older form: a list for each kind of fact."""
-    if not logprobs:
+    if logprobs is None:
         return None
     alternatives: list[JsonValue] = [_by_text(item.alternatives) or None for item in logprobs]
     return {
@@ -219,20 +236,19 @@ def _by_text(alternatives: Sequence[Alternative]) -> JsonObject:
 
 def _chunk_usage(chunk: Chunk, options: StreamOptions) -> JsonObject:
     """Return the usage: every chunk has the key where it was asked for."""
-    if not (options.include_usage or options.continuous_usage):
+    if not options.include_usage:
         return {}
     return {"usage": None if chunk.usage is None else _usage(chunk.usage)}
 
 
-def _delta(delta: Delta) -> JsonObject:
+def _delta(delta: Delta, opening: str | None) -> JsonObject:
     fields: JsonObject = {}
     if delta.role is not None:
-        # OVMS's first chunk, by which its callers measure their TTFT.
-        fields = {"role": delta.role, "content": None}
+        fields = {"role": delta.role, "content": opening}
     if delta.content is not None:
         fields["content"] = delta.content
     if delta.reasoning_content is not None:
-        fields["reasoning_content"] = delta.reasoning_content
+        fields |= _reasoning(delta.reasoning_content)
     if delta.tool_calls:
         fields["tool_calls"] = [_tool_call_delta(call) for call in delta.tool_calls]
     return fields
@@ -257,6 +273,8 @@ def _usage(usage: Usage) -> JsonObject:
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.total_tokens,
     }
+    if usage.cached_tokens is not None:
+        fields["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
     if usage.reasoning_tokens is not None:
         fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return fields

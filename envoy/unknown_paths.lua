@@ -1,0 +1,97 @@
+-- What a 404 says: of a path that other servers have, what it is there and what works here.
+--
+-- The words become the message of an error object by `local_reply_config` in envoy.yaml.
+
+local METADATA = "ovchat"
+local LONGEST_PATH = 200
+
+local CHATS = "Chat completions are at POST $v/chat/completions."
+local TEXTS = "Text completions are at POST $v/completions."
+local MODELS = "Models are at GET $v/models."
+local NAMED_AT_START = "Models are named when the server is started."
+local OLLAMA = "is Ollama's, whose API is not served here"
+local LLAMA_CPP = "is llama.cpp's, whose own API is not served here"
+local TGI = "is text-generation-inference's, whose own API is not served here"
+-- By the path without its version. The first match counts. "$v" is the caller's version, "%1" the
+-- path without its own.
+local ELSEWHERE = {
+  -- The base URL of a client.
+  { "^/v[13]/(.+)$", "names the version twice", "It is %1: the client adds the path to its base URL." },
+  { "^/chat/completions/.", "has a path after that of chat completions", "The client's base URL has to end with $v." },
+  -- OpenAI.
+  { "^/responses", "is OpenAI's Responses API, which is not served here", CHATS },
+  { "^/embeddings$", "makes embeddings, which is not served here", CHATS },
+  { "^/moderations$", "is for moderations, which are not served here", CHATS },
+  { "^/images/", "makes images, which is not served here", CHATS },
+  { "^/audio/", "is for speech, which is not served here", CHATS },
+  { "^/realtime", "is OpenAI's Realtime API, which is not served here", CHATS },
+  { "^/files", "is for files, which are not kept here", CHATS },
+  { "^/batches", "is for batches, which are not served here", CHATS },
+  { "^/fine_tuning/", "is for fine-tuning, which is not done here", CHATS },
+  { "^/assistants", "is OpenAI's Assistants API, which is not served here", CHATS },
+  { "^/threads", "is OpenAI's Assistants API, which is not served here", CHATS },
+  { "^/vector_stores", "is for vector stores, which are not kept here", CHATS },
+  -- Anthropic.
+  { "^/messages", "is Anthropic's Messages API, which is not served here", CHATS },
+  { "^/complete$", "is Anthropic's text completion, which is not served here", TEXTS },
+  -- vLLM, Cohere and Jina.
+  { "^/pooling$", "makes embeddings, which is not served here", CHATS },
+  { "^/embed$", "makes embeddings, which is not served here", CHATS },
+  { "^/rerank$", "ranks documents, which is not served here", CHATS },
+  { "^/score$", "scores pairs of texts, which is not served here", CHATS },
+  { "^/classify$", "classifies texts, which is not served here", CHATS },
+  { "^/ping$", "is a health probe elsewhere", "Here they are GET /health and GET /v2/health/live." },
+  { "^/healthz$", "is a health probe elsewhere", "Here they are GET /health and GET /v2/health/live." },
+  { "^/livez$", "is a health probe elsewhere", "Here it is GET /v2/health/live." },
+  { "^/readyz$", "is a health probe elsewhere", "Here it is GET /v2/health/ready." },
+  { "^/invocations$", "is SageMaker's, which is not served here", CHATS },
+  { "^/load_lora_adapter$", "loads adapters, which is not served here", NAMED_AT_START },
+  { "^/unload_lora_adapter$", "unloads adapters, which is not served here", NAMED_AT_START },
+  -- Ollama.
+  { "^/api/generate$", OLLAMA, TEXTS },
+  { "^/api/tags$", OLLAMA, MODELS },
+  { "^/api/", OLLAMA, CHATS },
+  -- llama.cpp, text-generation-inference.
+  { "^/completion$", LLAMA_CPP, TEXTS },
+  { "^/infill$", LLAMA_CPP, TEXTS },
+  { "^/props$", LLAMA_CPP, MODELS },
+  { "^/generate", TGI, CHATS },
+  { "^/info$", TGI, MODELS },
+  -- KServe, OVMS.
+  { "^/models/.+/infer$", "is KServe's inference on tensors, which is not served here", CHATS },
+  { "^/models/.+/generate", "is KServe's generation, which is not served here", CHATS },
+  { "^/repository/", "is KServe's repository of models, which is not served here", NAMED_AT_START },
+  { "^/config/reload$", "is OVMS's, which is not served here", NAMED_AT_START },
+  -- gRPC without its content-type.
+  { "^/[%w_.]+%.[%w_]+Service/%w+$", "is a gRPC method", "Call it with gRPC, on this port as well." },
+}
+-- Served with a version before them only, or with another than the caller's.
+local VERSIONED = { "^/chat/completions$", "^/completions$", "^/models$", "^/models/" }
+
+local function message(path)
+  local version, rest = path:match("^(/v%d+)(/.*)$")
+  local asked, known = rest or path, version == "/v1" or version == "/v3"
+  local served = known and version or "/v3"
+  asked = asked:gsub("(.)/$", "%1")
+  for _, entry in ipairs(ELSEWHERE) do
+    local pattern, what, works = entry[1], entry[2], entry[3]
+    if asked:find(pattern) then
+      works = works:gsub("%$v", served):gsub("%%1", function() return asked end)
+      return string.format("%s %s. %s", path, what, works)
+    end
+  end
+  for _, pattern in ipairs(VERSIONED) do
+    if not known and asked:find(pattern) then
+      return string.format("%s is served as /v3%s and /v1%s.", path, asked, asked)
+    end
+  end
+  return string.format(
+    "Unknown path %s. Chat completions are at POST %s/chat/completions, models at GET %s/models.",
+    path, served, served
+  )
+end
+
+function envoy_on_request(handle)
+  local path = handle:headers():get(":path"):match("^[^?]*"):sub(1, LONGEST_PATH)
+  handle:streamInfo():dynamicMetadata():set(METADATA, "not_found", message(path))
+end

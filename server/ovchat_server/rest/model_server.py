@@ -1,0 +1,91 @@
+"""What probes and consoles of OVMS's and KServe's users ask for: the server, models, their state.
+
+The shapes are those of KServe's Open Inference Protocol (v2) and of OVMS's config API. Models
+take messages, not tensors, so they have no inputs and outputs there, and always version 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ovchat_server.api.errors import UnavailableError
+from ovchat_server.api.models import ModelState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ovchat.v1 import rest_service_pb2
+    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.versions import Versions
+
+VERSION = "1"
+# OVMS's states of a version; a model that is tried again is loading.
+STATES: Mapping[ModelState, str] = {
+    ModelState.LOADING: "LOADING",
+    ModelState.READY: "AVAILABLE",
+    ModelState.UNAVAILABLE: "LOADING",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServerInfo:
+    """Answers GET requests."""
+
+    registry: ModelRegistry
+    versions: Versions
+
+    def server(self, _: rest_service_pb2.RestServiceGetServerMetadataRequest) -> JsonObject:
+        """Return the server's name and version (KServe), and where its API is."""
+        return {
+            "name": "ovchat",
+            "version": self.versions.ovchat,
+            "extensions": [],
+            "chat_completions": "/v3/chat/completions",
+            "models": "/v3/models",
+        }
+
+    def model(self, request: rest_service_pb2.RestServiceGetModelMetadataRequest) -> JsonObject:
+        """Return a model's name and platform (KServe).
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+        """
+        status = self.registry.get(request.id).status
+        return {
+            "name": status.id,
+            "versions": [VERSION],
+            "platform": "OpenVINO",
+            "inputs": [],
+            "outputs": [],
+        }
+
+    def ready(self, request: rest_service_pb2.RestServiceGetModelReadinessRequest) -> JsonObject:
+        """Say that a model answers (KServe).
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+            UnavailableError: It does not answer.
+        """
+        status = self.registry.get(request.id).status
+        if status.state is not ModelState.READY:
+            reason = status.state_reason or status.state
+            raise UnavailableError(f"Not ready: {status.id}: {reason}.", retry_after=1)
+        return {"name": status.id, "ready": True}
+
+    def config(self, _: rest_service_pb2.RestServiceGetConfigRequest) -> JsonObject:
+        """Return the state of each model (OVMS)."""
+        return {status.id: _version(status.state) for status in self.registry.statuses()}
+
+
+def _version(state: ModelState) -> JsonValue:
+    return {
+        "model_version_status": [
+            {
+                "version": VERSION,
+                "state": STATES[state],
+                "status": {"error_code": "OK", "error_message": "OK"},
+            }
+        ]
+    }

@@ -1,0 +1,75 @@
+"""A stream on which nothing comes has comments, which clients read without noticing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import httpx
+import openai
+import pytest
+
+from tests.rest.conftest import held
+from tests.rest.test_openai_node import HERE, NODE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.rest.conftest import Stack
+
+# The first comment comes after 15 s.
+pytestmark = pytest.mark.slow
+
+
+class Noting(httpx.AsyncByteStream):
+    """The body of an answer; tells when a comment is in it."""
+
+    def __init__(self, body: httpx.AsyncByteStream, comment: asyncio.Event) -> None:
+        self.body, self.comment = body, comment
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self.body:
+            if b": ping\n\n" in part:
+                self.comment.set()
+            yield part
+
+    async def aclose(self) -> None:
+        await self.body.aclose()
+
+
+async def test_openais_sdks_read_on_after_a_comment(stack: Stack) -> None:
+    comment = asyncio.Event()
+
+    async def note(response: httpx.Response) -> None:
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        response.stream = Noting(response.stream, comment)
+
+    async def read_in_python() -> str:
+        async with (
+            httpx.AsyncClient(event_hooks={"response": [note]}) as http,
+            openai.AsyncOpenAI(base_url=f"{stack.url}/v3", api_key="k", http_client=http) as sdk,
+        ):
+            stream = await sdk.chat.completions.create(
+                model="successor",
+                messages=[{"role": "user", "content": "a"}],
+                temperature=0,
+                max_tokens=5,
+                stream=True,
+            )
+            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+    with held(stack, "successor"):
+        in_python = asyncio.create_task(read_in_python())
+        node = await asyncio.create_subprocess_exec(
+            NODE, HERE / "silence.mjs", f"{stack.url}/v3", stdout=asyncio.subprocess.PIPE
+        )
+        assert node.stdout is not None
+        assert await node.stdout.readline() == b"comment\n"
+        await asyncio.wait(
+            [asyncio.create_task(comment.wait()), in_python], return_when=asyncio.FIRST_COMPLETED
+        )
+    *_, in_node = (await node.stdout.read()).splitlines()
+
+    assert await node.wait() == 0
+    assert (await in_python, json.loads(in_node)) == ("bcdef", "bcdef")

@@ -1,0 +1,34 @@
+"""What KServe's and OVMS's probes hear of a model that is not ready."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from ovchat.v1 import rest_service_pb2
+from ovchat_server.api.errors import UnavailableError
+from ovchat_server.api.models import ModelState
+from ovchat_server.rest.model_server import ModelServerInfo
+from ovchat_server.serving.models import ModelRegistry
+from ovchat_server.serving.versions import Versions
+from tests.unit.serving_tools import READY, ScriptedEngine, served
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [(ModelState.LOADING, "LOADING"), (ModelState.UNAVAILABLE, "LOADING")]
+)
+def test_a_model_that_does_not_answer_is_not_ready(state: ModelState, said: str) -> None:
+    status = dataclasses.replace(READY, state=state, reason="why")
+    info = ModelServerInfo(
+        ModelRegistry([served(ScriptedEngine(status=status))]), Versions("1", "2", "3")
+    )
+
+    with pytest.raises(UnavailableError, match="Not ready: demo: why") as caught:
+        info.ready(rest_service_pb2.RestServiceGetModelReadinessRequest(id="demo"))
+    config: Any = info.config(rest_service_pb2.RestServiceGetConfigRequest())
+
+    assert caught.value.retry_after == 1
+    [version] = config["demo"]["model_version_status"]
+    assert version["state"] == said
