@@ -31,6 +31,7 @@ local ELSEWHERE = {
   { "^/assistants", "is OpenAI's Assistants API, which is not served here", CHATS },
   { "^/threads", "is OpenAI's Assistants API, which is not served here", CHATS },
   { "^/vector_stores", "is for vector stores, which are not kept here", CHATS },
+  { "^/openai/deployments/", "is Azure's, whose paths are not served here", CHATS },
   -- Anthropic.
   { "^/messages", "is Anthropic's Messages API, which is not served here", CHATS },
   { "^/complete$", "is Anthropic's text completion, which is not served here", TEXTS },
@@ -40,6 +41,7 @@ local ELSEWHERE = {
   { "^/rerank$", "ranks documents, which is not served here", CHATS },
   { "^/score$", "scores pairs of texts, which is not served here", CHATS },
   { "^/classify$", "classifies texts, which is not served here", CHATS },
+  { "^/metrics$", "is for metrics, which are not served here", "How busy a model is says GET /ovchat/v1/models/{id}." },
   { "^/ping$", "is a health probe elsewhere", "Here they are GET /health and GET /v2/health/live." },
   { "^/healthz$", "is a health probe elsewhere", "Here they are GET /health and GET /v2/health/live." },
   { "^/livez$", "is a health probe elsewhere", "Here it is GET /v2/health/live." },
@@ -60,6 +62,8 @@ local ELSEWHERE = {
   -- KServe, OVMS.
   { "^/models/.+/infer$", "is KServe's inference on tensors, which is not served here", CHATS },
   { "^/models/.+/generate", "is KServe's generation, which is not served here", CHATS },
+  { "^/models/.+/load$", "is KServe's repository of models, which is not served here", NAMED_AT_START },
+  { "^/models/.+/unload$", "is KServe's repository of models, which is not served here", NAMED_AT_START },
   { "^/repository/", "is KServe's repository of models, which is not served here", NAMED_AT_START },
   { "^/config/reload$", "is OVMS's, which is not served here", NAMED_AT_START },
   -- gRPC without its content-type.

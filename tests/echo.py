@@ -126,6 +126,9 @@ class EchoStream:
     def __init__(self) -> None:
         self._arrived: asyncio.Queue[EchoOutput | ApiError] = asyncio.Queue()
 
+    def admit(self) -> None:
+        pass
+
     def put(self, output: EchoOutput) -> None:
         self._arrived.put_nowait(output)
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.rest.conftest import held
 from tests.rest.test_openai_node import HERE, NODE
+from tests.successor import successor_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # The first comment comes after 15 s.
 pytestmark = pytest.mark.slow
+LENGTH = 4000
 
 
 class Noting(httpx.AsyncByteStream):
@@ -38,14 +40,15 @@ class Noting(httpx.AsyncByteStream):
         await self.body.aclose()
 
 
-async def test_openais_sdks_read_on_after_a_comment(stack: Stack) -> None:
-    comment = asyncio.Event()
+async def test_openais_sdk_for_python_reads_on_after_a_comment(stack: Stack) -> None:
+    begun, comment = asyncio.Event(), asyncio.Event()
 
     async def note(response: httpx.Response) -> None:
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = Noting(response.stream, comment)
 
-    async def read_in_python() -> str:
+    async def read() -> str:
+        text = ""
         async with (
             httpx.AsyncClient(event_hooks={"response": [note]}) as http,
             openai.AsyncOpenAI(base_url=f"{stack.url}/v3", api_key="k", http_client=http) as sdk,
@@ -54,22 +57,35 @@ async def test_openais_sdks_read_on_after_a_comment(stack: Stack) -> None:
                 model="successor",
                 messages=[{"role": "user", "content": "a"}],
                 temperature=0,
-                max_tokens=5,
+                max_tokens=LENGTH,
                 stream=True,
             )
-            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+            async for chunk in stream:
+                text += chunk.choices[0].delta.content or ""
+                if text:
+                    begun.set()
+        return text
 
+    reading = asyncio.create_task(read())
+    await begun.wait()
+    # A request that the engine has not begun has no comments.
     with held(stack, "successor"):
-        in_python = asyncio.create_task(read_in_python())
-        node = await asyncio.create_subprocess_exec(
-            NODE, HERE / "silence.mjs", f"{stack.url}/v3", stdout=asyncio.subprocess.PIPE
-        )
-        assert node.stdout is not None
-        assert await node.stdout.readline() == b"comment\n"
         await asyncio.wait(
-            [asyncio.create_task(comment.wait()), in_python], return_when=asyncio.FIRST_COMPLETED
+            [asyncio.create_task(comment.wait()), reading], return_when=asyncio.FIRST_COMPLETED
         )
-    *_, in_node = (await node.stdout.read()).splitlines()
+        assert not reading.done()
+    assert await reading == successor_text("a", LENGTH)
+
+
+async def test_openais_sdk_for_node_reads_on_after_a_comment(stack: Stack) -> None:
+    node = await asyncio.create_subprocess_exec(
+        NODE, HERE / "silence.mjs", f"{stack.url}/v3", stdout=asyncio.subprocess.PIPE
+    )
+    assert node.stdout is not None
+    assert await node.stdout.readline() == b"begun\n"
+    with held(stack, "successor"):
+        assert await node.stdout.readline() == b"comment\n"
+    *_, text = (await node.stdout.read()).splitlines()
 
     assert await node.wait() == 0
-    assert (await in_python, json.loads(in_node)) == ("bcdef", "bcdef")
+    assert json.loads(text) == successor_text("a", LENGTH)

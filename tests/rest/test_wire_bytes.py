@@ -228,6 +228,9 @@ async def test_an_empty_answer_has_empty_lists_of_log_probabilities(
     [choice] = (await http.post(PATHS[0], json=body)).json()["choices"]
     assert choice["message"]["content"] == ""
     assert choice["logprobs"] == {"content": [], "refusal": None}
+    *chunks, _ = events((await http.post(PATHS[0], json={**body, "stream": True})).text)
+    first, *others = [json.loads(chunk)["choices"][0]["logprobs"] for chunk in chunks]
+    assert (first, set(others)) == ({"content": [], "refusal": None}, {None})
 
     body = {**EMPTY, "prompt": "a", "logprobs": 1}
     [choice] = (await http.post("/v1/completions", json=body)).json()["choices"]

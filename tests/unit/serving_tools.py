@@ -54,6 +54,10 @@ class ScriptedGeneration:
         self.ended: list[int] = []
         self.left = False
 
+    @property
+    def admitted(self) -> bool:
+        return True
+
     def __enter__(self) -> Self:
         return self
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 NEVER, AT_ONCE = 1e9, 1e-6
 
 
+def always() -> bool:
+    return True
+
+
 class Source:
     """A generator that yields when it is told to."""
 
@@ -40,12 +44,12 @@ async def test_items_pass_in_their_order_without_comments() -> None:
     source = Source()
     for item in (1, 2, 3, None):
         source.queue.put_nowait(item)
-    assert [item async for item in noting_silence(source.items(), NEVER)] == [1, 2, 3]
+    assert [item async for item in noting_silence(source.items(), NEVER, always)] == [1, 2, 3]
 
 
 async def test_silence_is_noted_again_and_again_until_something_comes() -> None:
     source = Source()
-    stream = noting_silence(source.items(), AT_ONCE)
+    stream = noting_silence(source.items(), AT_ONCE, always)
     assert [await anext(stream) for _ in range(3)] == [None] * 3
     source.queue.put_nowait(1)
     seen = [await anext(stream)]
@@ -59,7 +63,7 @@ async def test_silence_is_noted_again_and_again_until_something_comes() -> None:
 
 async def test_nothing_is_taken_that_the_reader_has_not_asked_for() -> None:
     source = Source()
-    stream = noting_silence(source.items(), AT_ONCE)
+    stream = noting_silence(source.items(), AT_ONCE, always)
     source.queue.put_nowait(1)
     source.queue.put_nowait(2)
     while await anext(stream) is None:
@@ -75,13 +79,13 @@ async def test_what_the_generator_raises_is_raised() -> None:
     source = Source()
     source.queue.put_nowait(ValueError("broken"))
     with pytest.raises(ValueError, match="broken"):
-        await anext(noting_silence(source.items(), NEVER))
+        await anext(noting_silence(source.items(), NEVER, always))
 
 
 @pytest.mark.parametrize("begun", [False, True])
 async def test_a_stream_that_is_closed_closes_the_generator(*, begun: bool) -> None:
     source = Source()
-    stream = noting_silence(source.items(), AT_ONCE)
+    stream = noting_silence(source.items(), AT_ONCE, always)
     if begun:
         source.queue.put_nowait(1)
         while await anext(stream) is None:
@@ -96,7 +100,7 @@ async def test_a_reader_that_is_cancelled_closes_the_generator() -> None:
     source = Source()
 
     async def read() -> None:
-        async with contextlib.aclosing(noting_silence(source.items(), NEVER)) as stream:
+        async with contextlib.aclosing(noting_silence(source.items(), NEVER, always)) as stream:
             async for _ in stream:
                 began.set()
 
@@ -108,3 +112,18 @@ async def test_a_reader_that_is_cancelled_closes_the_generator() -> None:
     with pytest.raises(asyncio.CancelledError):
         await reading
     assert source.closed.is_set()
+
+
+async def test_silence_is_not_noted_where_it_does_not_count() -> None:
+    source, asked = Source(), asyncio.Event()
+
+    def never() -> bool:
+        asked.set()
+        return False
+
+    stream = noting_silence(source.items(), AT_ONCE, never)
+    first = asyncio.create_task(anext(stream))
+    await asked.wait()
+    source.queue.put_nowait(1)
+    assert await first == 1
+    await stream.aclose()

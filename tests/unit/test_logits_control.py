@@ -27,7 +27,7 @@ LOGITS = np.random.default_rng(5).normal(0, 1, (4, SIZE)).astype(np.float32)
 
 
 def logits_of(answered: int = 0, **fields: Any) -> SequenceLogits:
-    return SequenceLogits(GenerationRequest(PROMPT, 20, **fields), answered, SIZE)
+    return SequenceLogits(GenerationRequest(PROMPT, 20, **fields), answered, SIZE, str)
 
 
 @dataclass

@@ -74,6 +74,19 @@ class HeldAndDying(Held, Dying):
     """Says nothing, and then ends with its engine."""
 
 
+class TurnedAway(HeldAndDying):
+    """Waits in the queue until it was looked at several times, in vain."""
+
+    looks = 0
+
+    @property
+    def admitted(self) -> bool:
+        self.looks += 1
+        if self.looks == 3:
+            self.go_on.set()
+        return False
+
+
 def engine() -> ScriptedEngine:
     pieces = [("He", None), ("y", TokenFinish.LENGTH)]
     return ScriptedEngine(
@@ -190,6 +203,16 @@ async def test_a_silent_stream_has_comments_and_then_its_errors_are_events(
         rest = await body(answer)
     assert comments == [b": ping\n\n"] * 3
     assert events(rest.replace(b": ping\n\n", b""))[-1] == end
+
+
+async def test_who_waits_in_the_queue_in_vain_gets_a_status() -> None:
+    full = engine()
+    full.generation = waiting = TurnedAway([])
+    waiting.go_on = asyncio.Event()
+    async with serving(full, silence=1e-3) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await body(call(channel, TALK, {"model": "demo", "say": "Hello", "live": True}))
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ class GenerationApi(Generic[Generating]):
         answer: Starts to answer a request.
         encoder: Makes the encoder of an answer.
         errors: Encodes errors before the answer has begun.
-        silence: Seconds after which a stream on which nothing came has a comment.
+        silence: Seconds after which a stream on which nothing came has a comment, once the engine
+            works on it.
     """
 
     read: RequestReader[Generating]
@@ -98,7 +99,10 @@ class GenerationApi(Generic[Generating]):
             if request.stream is None:
                 parts = _whole(answer, encoder, bodies.workers)
             else:
-                chunks = noting_silence(answer.stream(request.stream), self.silence)
+                # A comment commits the status, and who waited in the queue in vain gets a 429.
+                chunks = noting_silence(
+                    answer.stream(request.stream), self.silence, lambda: answer.admitted
+                )
                 parts = _events(chunks, encoder, bodies.workers)
             named = False
             async with contextlib.aclosing(parts):

@@ -240,7 +240,7 @@ def _chunk_choice(choice: ChunkChoice) -> chat_pb2.ChunkChoice:
         delta=_delta(choice.delta),
         finish_reason=FINISH_REASONS[choice.finish_reason],
         # A chunk that brings no tokens has nothing to say of them.
-        logprobs=_logprobs(choice.logprobs or None),
+        logprobs=_logprobs(choice.logprobs if choice.delta.role else choice.logprobs or None),
         **_stop_reason(choice.stop_reason),
     )
 

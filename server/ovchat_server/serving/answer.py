@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ovchat_server.api.completion import ChunkChoice
     from ovchat_server.api.generation import StreamOptions
     from ovchat_server.engine.contract.generation import GeneratedTokens
+    from ovchat_server.engine.contract.generation_engine import Generation
     from ovchat_server.serving.deadline import Deadline
     from ovchat_server.serving.plan import Plan
     from ovchat_server.serving.worker_pool import WorkerPool
@@ -53,6 +54,7 @@ class Answer:
         # The choices of each prompt that the engine generates, and what was cached by prompt.
         self._choices = engine_params(plan.params).n
         self._cached: dict[int, int] = {}
+        self._generation: Generation | None = None
 
     async def whole(self) -> Completion:
         """Return the whole answer: what a stream's reader would join.
@@ -85,6 +87,11 @@ class Answer:
         if options.include_usage:
             yield Chunk(info, (), self.usage())
 
+    @property
+    def admitted(self) -> bool:
+        """Whether the engine works on it: it does not wait in the queue any more."""
+        return self._generation is not None and self._generation.admitted
+
     def usage(self) -> Usage:
         """Count the tokens until now."""
         marks_reasoning = any(assembler.marks_reasoning for assembler in self._assemblers)
@@ -116,6 +123,7 @@ class Answer:
             plan.model.engine.generate(plan.requests, plan.caller) as generation,
             self._deadline.ends(generation),
         ):
+            self._generation = generation
             async for generated in generation:
                 self._note_cached(generated)
                 released: Sequence[GeneratedTokens] = (generated,)

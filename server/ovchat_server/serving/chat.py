@@ -104,8 +104,9 @@ class ChatEndpoint:
         # As vLLM: where the answer is another's turn, it has no beginning to echo.
         continues = request.prompt_ending is not PromptEnding.ASSISTANT_TURN
         echo = request.echo and (continues or last.role is Role.ASSISTANT)
+        logprobs = () if request.generation.logprobs else None
         for index in range(request.generation.n):
-            yield ChunkChoice(index, Delta(role=Role.ASSISTANT))
+            yield ChunkChoice(index, Delta(role=Role.ASSISTANT), logprobs=logprobs)
             if echo and last.content:
                 yield ChunkChoice(index, Delta(content=last.content))
 

@@ -65,11 +65,10 @@ def reasoning_budget(
     """
     if reasoning is None or not model.engine.status.capabilities.sees_logits:
         return None
-    encode = model.files.tokenizer.encode
     return ReasoningBudget(
         max_tokens - min(max_tokens // 2, FORM_TOKENS),
-        opening=() if reasoning.opened else tuple(encode(reasoning.opens.strip())),
-        closing=tuple(encode(reasoning.closes)),
+        opening="" if reasoning.opened else reasoning.opens.strip(),
+        closing=tuple(model.files.tokenizer.encode(reasoning.closes)),
     )
 
 

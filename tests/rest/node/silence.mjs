@@ -1,5 +1,5 @@
-// Reads a silent stream with OpenAI's SDK for Node, and prints a line when a comment has arrived, then
-// the text of the stream as JSON.
+// Reads a stream that falls silent with OpenAI's SDK for Node. Prints a line when it has begun, one
+// for each comment, then the text of the stream as JSON.
 // node silence.mjs BASE_URL
 import OpenAI from "openai";
 
@@ -25,11 +25,12 @@ const request = {
   model: "successor",
   messages: [{ role: "user", content: "a" }],
   temperature: 0,
-  max_tokens: 5,
+  max_tokens: 4000,
   stream: true,
 };
 let text = "";
 for await (const chunk of await client.chat.completions.create(request)) {
+  if (!text && chunk.choices[0]?.delta?.content) console.log("begun");
   text += chunk.choices[0]?.delta?.content ?? "";
 }
 console.log(JSON.stringify(text));

@@ -28,6 +28,10 @@ MAX_DEATHS = 3
 class ResultStream(Protocol[OutputT_contra]):
     """Where the outputs of requests that belong together go."""
 
+    def admit(self) -> None:
+        """Note that one of them has a place in the engine."""
+        ...
+
     def put(self, output: OutputT_contra) -> None:
         """Take in an output of one of them."""
         ...
@@ -148,6 +152,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
             if live := self._live.get(identifier):
                 live.admitted, live.since = True, self._reports
                 self._queue.admitted(identifier)
+                live.stream.admit()
         self._reports += 1
         for output in report.outputs:
             # Else it was cancelled while the output was on its way.

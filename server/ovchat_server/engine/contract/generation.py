@@ -22,12 +22,12 @@ class ReasoningBudget:
 
     Attributes:
         tokens: The maximum number of tokens of reasoning; then it is closed.
-        opening: Tokens that open it; none: the prompt ends inside of it.
+        opening: The text that opens it; "": the prompt ends inside of it.
         closing: Tokens that close it, at least one.
     """
 
     tokens: int
-    opening: tuple[int, ...]
+    opening: str
     closing: tuple[int, ...]
 
 

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 class Generation(Protocol):
     """Sequences under way. Leaving the context frees all of them within one step."""
 
+    @property
+    def admitted(self) -> bool:
+        """Return whether one of them has, or had, a place in the engine."""
+        ...
+
     def __enter__(self) -> Self:
         """Return itself; the sequences run already."""
         ...

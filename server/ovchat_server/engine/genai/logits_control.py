@@ -10,6 +10,7 @@ import numpy as np
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai.cache_salt import unsalted
 from ovchat_server.engine.genai.logits_processors import LogitsProcessor
+from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
 from ovchat_server.engine.genai.row_owners import row_owners
 from ovchat_server.engine.scheduling.steps import Output
 from ovchat_server.engine.scheduling.top_tokens import likeliest, log_total
@@ -42,13 +43,20 @@ def needs_logits(request: GenerationRequest) -> bool:
 class SequenceLogits:
     """Changes the logits of one sequence as its request asks, and reports what it asks for."""
 
-    def __init__(self, request: GenerationRequest, answered: int, size: int) -> None:
+    def __init__(
+        self,
+        request: GenerationRequest,
+        answered: int,
+        size: int,
+        text: Callable[[Sequence[int]], str],
+    ) -> None:
         """Begin at the end of the prompt.
 
         Args:
             request: Its prompt holds the tokens of the answer that are known.
             answered: Number of tokens at the end of the prompt that belong to the answer.
             size: Number of logits in a row.
+            text: Returns the text of tokens.
 
         Raises:
             IndexError: A token is not in the vocabulary.
@@ -56,10 +64,11 @@ class SequenceLogits:
         prompt = unsalted(request.prompt)
         start = len(prompt) - answered
         sampling = request.sampling
+        limit = ReasoningLimit(sampling.reasoning, text) if sampling.reasoning else None
         self._top = request.top_logprobs
         self._reports = request.logprobs or request.top_logprobs > 0
         self._processor = (
-            LogitsProcessor(sampling, prompt[:start], prompt[start:], size)
+            LogitsProcessor(sampling, prompt[:start], prompt[start:], size, limit)
             if needs_processor(request)
             else None
         )

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.contract.generation import Sampling
     from ovchat_server.engine.genai.logits_hook import Floats
+    from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
 
 # Lower than any logit with its bias, but finite: where a grammar leaves only banned tokens, the
 # likeliest of them must still be chosen.
@@ -28,7 +27,12 @@ class LogitsProcessor:
     """Computes the offsets for the next token from the tokens so far."""
 
     def __init__(
-        self, sampling: Sampling, prompt: Sequence[int], answer: Sequence[int], size: int
+        self,
+        sampling: Sampling,
+        prompt: Sequence[int],
+        answer: Sequence[int],
+        size: int,
+        reasoning: ReasoningLimit | None = None,
     ) -> None:
         """Begin after a prompt and the tokens of the answer that are known.
 
@@ -37,6 +41,7 @@ class LogitsProcessor:
             prompt: The caller's prompt.
             answer: Tokens of the answer so far; they count for penalties and banned sequences.
             size: Number of logits in a row.
+            reasoning: Follows the answer from its beginning.
 
         Raises:
             IndexError: A token is not in the vocabulary.
@@ -53,7 +58,7 @@ class LogitsProcessor:
         for sequence in sampling.banned:
             if len(sequence) == 1:
                 self._fixed[sequence[0]] = BANNED
-        self._reasoning = ReasoningLimit(sampling.reasoning) if sampling.reasoning else None
+        self._reasoning = reasoning
         self._penalties = np.zeros(size, np.float32)
         # Tokens of prompt and answer; only repetition_penalty counts the prompt's.
         self._repeats = sampling.repetition_penalty != 1

@@ -167,7 +167,7 @@ class GenaiPipeline:
             return GenaiBeamSearchHandle(self._add(prompt, config), beams, self._logits)
         logits = None
         if needs_logits(generation):
-            logits = SequenceLogits(generation, answered, self.vocabulary_size)
+            logits = SequenceLogits(generation, answered, self.vocabulary_size, self.text)
         sequence = RunningSequence(prompt, logits, scores)
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
 

@@ -153,8 +153,8 @@ def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
         "delta": _delta(choice.delta, opening),
-        # A chunk that brings no tokens has nothing to say of them.
-        "logprobs": _logprobs(choice.logprobs or None),
+        # The first one says that there are some (OpenAI); others that bring no tokens say nothing.
+        "logprobs": _logprobs(choice.logprobs if choice.delta.role else choice.logprobs or None),
         "finish_reason": choice.finish_reason,
     }
     if choice.finish_reason is not None:
