@@ -49,7 +49,7 @@ tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/packag
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --prefix tests/rest/node
 	@touch $@
 
-# tests/rest/environments.py makes them, too.
+# tests/rest/programs.py makes them, too.
 $(PYTHON_CLIENTS:%=%/.venv/.installed): %/.venv/.installed: %/requirements.txt
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python $(PIP_INSTALL) --requirement $<

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
@@ -39,3 +43,12 @@ def call(data: bytes, *fields: tuple[bytes, bytes], path: bytes = PATH) -> bytes
 def message(body: bytes, *, compressed: int = 0, length: int | None = None) -> bytes:
     """The prefix of gRPC, and what follows it."""
     return struct.pack(">BI", compressed, len(body) if length is None else length) + body
+
+
+async def until(reader: asyncio.StreamReader, kind: int) -> None:
+    """Until a frame of a kind has come; the connection may not end before."""
+    head = b""
+    while not head or head[3] != kind:
+        head = await reader.readexactly(9)
+        await reader.readexactly(int.from_bytes(head[:3]))
+        assert head[3] != GOAWAY

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,13 +53,19 @@ class Client:
         return response.model
 
 
+@contextlib.asynccontextmanager
+async def running(server: Server) -> AsyncIterator[Client]:
+    """Run a server in this process, until it serves, and its engines in theirs."""
+    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        client = Client(server, channel)
+        await client.wait_for_health("SERVING")
+        yield client
+
+
 @pytest.fixture(scope="session")
 async def client(
     make_settings: Callable[..., Settings], demo: ModelSettings, successor: ModelSettings
 ) -> AsyncIterator[Client]:
-    """A whole server in this process, its engines in theirs."""
-    server = Server(make_settings(demo, successor))
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
+    """A whole server."""
+    async with running(Server(make_settings(demo, successor))) as client:
         yield client

@@ -6,14 +6,13 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import grpc.aio
 import msgspec
 import pytest
 
 from ovchat.v1 import chat_pb2, message_pb2, model_service_pb2, tool_pb2
 from ovchat_server.app import Server
 from tests.conftest import ROOT
-from tests.grpc.conftest import Client
+from tests.grpc.conftest import Client, running
 from tests.grpc.requests import WEATHER, ask
 from tests.json_schemas import validate
 
@@ -37,10 +36,7 @@ async def client(
     path = tmp_path_factory.mktemp("models") / "demo"
     shutil.copytree(demo.path, path)
     shutil.copy(ROOT / "tests/data/templates/chatml.jinja", path / "chat_template.jinja")
-    server = Server(make_settings(msgspec.structs.replace(demo, path=path)))
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
+    async with running(Server(make_settings(msgspec.structs.replace(demo, path=path)))) as client:
         yield client
 
 

@@ -12,7 +12,7 @@ import pytest
 from google.api import httpbody_pb2
 
 from ovchat.v1 import model_service_pb2, tokenizer_service_pb2
-from tests.http2 import DATA, PREFACE, RST, SETTINGS, call, frame, message
+from tests.http2 import DATA, PREFACE, RST, SETTINGS, call, frame, message, until
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -37,10 +37,7 @@ async def give_up(port: int, method: str, request: Message) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(PREFACE + frame(SETTINGS, 0, 0, WINDOW))
     writer.write(call(message(request.SerializeToString()), path=method.encode()))
-    head = b""
-    while not head or head[3] != DATA:
-        head = await reader.readexactly(9)
-        await reader.readexactly(int.from_bytes(head[:3]))
+    await until(reader, DATA)
     writer.write(frame(RST, 0, 1, CANCEL))
     await writer.drain()
     writer.close()

@@ -12,7 +12,7 @@ import pytest
 from ovchat.v1 import chat_pb2, message_pb2, tokenizer_service_pb2, tool_pb2
 from ovchat_server.api.limits import Limits
 from ovchat_server.app import Server
-from tests.grpc.conftest import Client
+from tests.grpc.conftest import Client, running
 from tests.grpc.requests import go_on, successor, user
 from tests.grpc.test_deadlines import serving
 from tests.grpc.test_errors import details
@@ -45,13 +45,7 @@ LIMITS = Limits(
 async def bounded(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> AsyncIterator[Client]:
-    server = Server(make_settings(successor, limits=LIMITS))
-    async with (
-        server.running(),
-        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
-    ):
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
+    async with running(Server(make_settings(successor, limits=LIMITS))) as client:
         yield client
 
 

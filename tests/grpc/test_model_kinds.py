@@ -15,7 +15,7 @@ from ovchat_server.app import KINDS, Server
 from ovchat_server.kinds.base import EngineHost
 from ovchat_server.settings import ModelSettings
 from tests.echo import ECHO_FILE, EchoKind, EchoModel
-from tests.grpc.conftest import Client
+from tests.grpc.conftest import running
 from tests.grpc.requests import successor as ask_successor
 from tests.grpc.requests import text_of
 
@@ -38,9 +38,7 @@ async def test_another_kind_is_served_beside_text_generation(
     make_settings: Callable[..., Settings], echo: ModelSettings, successor: ModelSettings
 ) -> None:
     server = Server(make_settings(successor, echo), kinds=[*KINDS, EchoKind()])
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
+    async with running(server) as client:
         assert (await client.model("echo")).type == "echo"
         engine = server._models.get_as(EchoModel, "echo").engine
         assert [character async for character in engine.echo("hi")] == ["h", "i"]
@@ -62,10 +60,7 @@ async def test_models_come_and_go_while_the_server_serves(
 ) -> None:
     server = Server(make_settings(successor))
     built = EchoKind().build(echo, EngineHost((), server._changed.set))
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
-
+    async with running(server) as client:
         server._models.add(built.model)
         await client.wait_for_health("NOT_SERVING")
         built.engine.start()
@@ -90,8 +85,7 @@ async def test_the_health_of_a_removed_model_is_unknown(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
     server = Server(make_settings(successor))
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
+    async with running(server) as client:
         await client.wait_for_health("SERVING", SUCCESSOR)
 
         server._models.remove("successor")

@@ -17,7 +17,7 @@ from ovchat.v1 import (
     tokenizer_service_pb2,
 )
 from ovchat_server.app import Server
-from tests.grpc.conftest import Client
+from tests.grpc.conftest import Client, running
 from tests.grpc.requests import ask
 
 if TYPE_CHECKING:
@@ -39,10 +39,7 @@ REST: dict[str, dict[str, Any]] = {
 async def alone(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> AsyncIterator[Client]:
-    server = Server(make_settings(successor))
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
+    async with running(Server(make_settings(successor))) as client:
         yield client
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import grpc.aio
 import pytest
 from google.protobuf import json_format
 
 from ovchat_server.app import Server
-from tests.grpc.conftest import Client
+from tests.grpc.conftest import Client, running
 from tests.parameters import checks, values
 from tests.parameters.doors import GrpcDoor
 from tests.parameters.library import make_library
@@ -64,9 +63,7 @@ async def door(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[GrpcDoor]:
     server = Server(make_settings(make_library(tmp_path_factory.mktemp("library"))))
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        library = Client(server, channel)
-        await library.wait_for_health("SERVING")
+    async with running(server) as library:
         yield GrpcDoor(client, library)
 
 

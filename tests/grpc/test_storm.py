@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import grpc.aio
 import msgspec
 import pytest
 
 from ovchat_server.app import Server
-from tests.grpc.conftest import Client
+from tests.grpc.conftest import Client, running
 from tests.grpc.engines import until_idle
 from tests.storm import Storm, dying_engines
 
@@ -30,10 +29,9 @@ AT_ONCE = 24
 async def crowded(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> AsyncIterator[Client]:
-    server = Server(make_settings(msgspec.structs.replace(successor, kv_blocks=BLOCKS)))
-    async with server.running(), grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        client = Client(server, channel)
-        await client.wait_for_health("SERVING")
+    async with running(
+        Server(make_settings(msgspec.structs.replace(successor, kv_blocks=BLOCKS)))
+    ) as client:
         yield client
 
 

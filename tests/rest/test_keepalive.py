@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.http2 import DATA, GOAWAY, PING, PREFACE, SETTINGS, call, frame, message
+from tests.http2 import DATA, PING, PREFACE, SETTINGS, call, frame, message, until
 
 if TYPE_CHECKING:
     from tests.rest.conftest import Stack
@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 PINGS = 100
 # It says nothing after its first message, as a stream in a long prefill.
 WATCH = call(message(b""), path=b"/grpc.health.v1.Health/Watch")
-
-
-async def until(reader: asyncio.StreamReader, kind: int) -> None:
-    """Until a frame of a kind has come."""
-    head = b""
-    while not head or head[3] != kind:
-        head = await reader.readexactly(9)
-        await reader.readexactly(int.from_bytes(head[:3]))
-        assert head[3] != GOAWAY
 
 
 @pytest.mark.parametrize("during_a_call", [False, True])

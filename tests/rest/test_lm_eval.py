@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rest.conftest import running_stack
-from tests.rest.environments import python_of, what_it_saw
+from tests.rest.programs import python_of, what_it_saw
 
 if TYPE_CHECKING:
     from ovchat_server.settings import ModelSettings

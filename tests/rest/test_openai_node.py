@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sysconfig
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.rest.programs import printed_by_node
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
     from tests.rest.conftest import Stack
-
-HERE = Path(__file__).resolve().parent / "node"
-NODE = Path(sysconfig.get_path("scripts")) / "node"
-
 
 pytestmark = pytest.mark.slow
 
@@ -25,14 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def seen(stack: Stack) -> Any:
     """What the SDK made of our answers."""
-    result = subprocess.run(
-        [NODE, HERE / "chat.mjs", f"{stack.url}/v3"],
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return printed_by_node("chat.mjs", f"{stack.url}/v3")
 
 
 def test_answers_whole_and_streamed(seen: Any) -> None:

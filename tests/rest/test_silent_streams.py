@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests.rest.conftest import held
-from tests.rest.test_openai_node import HERE, NODE
+from tests.rest.programs import NODE, NODE_PROGRAMS
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ async def test_openais_sdk_for_python_reads_on_after_a_comment(stack: Stack) -> 
 
 async def test_openais_sdk_for_node_reads_on_after_a_comment(stack: Stack) -> None:
     node = await asyncio.create_subprocess_exec(
-        NODE, HERE / "silence.mjs", f"{stack.url}/v3", stdout=asyncio.subprocess.PIPE
+        NODE, NODE_PROGRAMS / "silence.mjs", f"{stack.url}/v3", stdout=asyncio.subprocess.PIPE
     )
     assert node.stdout is not None
     assert await node.stdout.readline() == b"begun\n"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.rest.environments import what_it_saw
+from tests.rest.programs import what_it_saw
 
 if TYPE_CHECKING:
     from tests.rest.conftest import Stack

@@ -158,6 +158,14 @@ class ChunkChoice:
     prompt_token_ids: tuple[int, ...] | None = None
     prompt_logprobs: tuple[PromptToken, ...] | None = None
 
+    @property
+    def streamed_logprobs(self) -> tuple[TokenLogprob, ...] | None:
+        """The log probabilities as a stream tells them: None where it brings no tokens.
+
+        But a chat's first chunk says that there are some (OpenAI).
+        """
+        return self.logprobs if self.delta.role else self.logprobs or None
+
 
 @dataclass(frozen=True, slots=True)
 class CompletionInfo:

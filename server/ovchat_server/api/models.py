@@ -71,6 +71,13 @@ class ModelStatus:
     provider: str = PROVIDER
     sampling_control: bool = True
 
+    @property
+    def trouble(self) -> str:
+        """That it does not answer, and why; "" if it does."""
+        if self.state is ModelState.READY:
+            return ""
+        return f"{self.id}: {self.state_reason or self.state}"
+
     def matches(self, model_type: str, provider: str) -> bool:
         """Return whether it has this type and provider, where "" stands for any."""
         return model_type in ("", self.type) and provider in ("", self.provider)

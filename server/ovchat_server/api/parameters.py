@@ -152,10 +152,8 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
 
 
 def _searches(reader: Reader) -> bool:
-    return reader.fields.get("use_beam_search") is True or reader.fields.get("best_of") not in (
-        None,
-        1,
-    )
+    asked, best_of = reader.fields.get("use_beam_search"), reader.fields.get("best_of")
+    return asked is True or best_of not in (None, 1)
 
 
 def _shows_special_tokens(reader: Reader) -> bool:

@@ -69,9 +69,8 @@ class ModelServerInfo:
             UnavailableError: It does not answer.
         """
         status = self.registry.get(request.id).status
-        if status.state is not ModelState.READY:
-            reason = status.state_reason or status.state
-            raise UnavailableError(f"Not ready: {status.id}: {reason}.", retry_after=1)
+        if status.trouble:
+            raise UnavailableError(f"Not ready: {status.trouble}.", retry_after=1)
         return {"name": status.id, "ready": True}
 
     def config(self, _: rest_service_pb2.RestServiceGetConfigRequest) -> JsonObject:

@@ -99,8 +99,7 @@ def completion_chunk(chunk: Chunk) -> completion_pb2.CompletionChunk:
     return completion_pb2.CompletionChunk(
         **_info(chunk.info),
         choices=[
-            # As of a chat: none where the chunk brings no tokens.
-            _text_choice(choice, choice.delta.content or "", choice.logprobs or None)
+            _text_choice(choice, choice.delta.content or "", choice.streamed_logprobs)
             for choice in chunk.choices
         ],
         usage=None if chunk.usage is None else _usage(chunk.usage),
@@ -239,8 +238,7 @@ def _chunk_choice(choice: ChunkChoice) -> chat_pb2.ChunkChoice:
         index=choice.index,
         delta=_delta(choice.delta),
         finish_reason=FINISH_REASONS[choice.finish_reason],
-        # A chunk that brings no tokens has nothing to say of them.
-        logprobs=_logprobs(choice.logprobs if choice.delta.role else choice.logprobs or None),
+        logprobs=_logprobs(choice.streamed_logprobs),
         **_stop_reason(choice.stop_reason),
     )
 

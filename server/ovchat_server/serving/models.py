@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, ModelNotFoundError, Violation, shortened
 from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.models import MODEL_TYPE, Capability, ModelState, ModelStatus
+from ovchat_server.api.models import MODEL_TYPE, Capability, ModelStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -172,8 +172,4 @@ class ModelRegistry:
 
     def unready(self) -> str:
         """Return which models do not answer, and why; "" where all do."""
-        return "; ".join(
-            f"{status.id}: {status.state_reason or status.state}"
-            for status in self.statuses()
-            if status.state is not ModelState.READY
-        )
+        return "; ".join(filter(None, (status.trouble for status in self.statuses())))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import pytest
 from ovchat.v1 import chat_service_pb2_grpc
 from tests.rest.agents.conversations import Async, Conversation, Grpc, Sync, converse
 from tests.rest.agents.weather import CASES, RESULTS, TOOLS, Call, Case, Turn
-from tests.rest.test_openai_node import HERE, NODE
+from tests.rest.programs import printed_by_node
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -55,15 +54,9 @@ async def clients(
 def on_node(stack: Stack) -> dict[str, Any]:
     """What OpenAI's SDK for Node made of each case."""
     cases = [{**asdict(case), "forced": case.forced} for case in CASES]
-    result = subprocess.run(
-        [NODE, HERE / "agent.mjs", f"{stack.url}/v3"],
-        input=json.dumps({"tools": TOOLS, "results": RESULTS, "cases": cases}),
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    return dict(zip(map(str, CASES), json.loads(result.stdout), strict=True))
+    asked = json.dumps({"tools": TOOLS, "results": RESULTS, "cases": cases})
+    answers = printed_by_node("agent.mjs", f"{stack.url}/v3", asked)
+    return dict(zip(map(str, CASES), answers, strict=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -72,8 +72,7 @@ def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
     return {
         **_info(chunk.info, "text_completion"),
         "choices": [
-            # As of a chat: none where the chunk brings no tokens.
-            _text_choice(choice, choice.delta.content or "", choice.logprobs or None)
+            _text_choice(choice, choice.delta.content or "", choice.streamed_logprobs)
             for choice in chunk.choices
         ],
         **_chunk_usage(chunk, options),
@@ -153,8 +152,7 @@ def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
         "delta": _delta(choice.delta, opening),
-        # The first one says that there are some (OpenAI); others that bring no tokens say nothing.
-        "logprobs": _logprobs(choice.logprobs if choice.delta.role else choice.logprobs or None),
+        "logprobs": _logprobs(choice.streamed_logprobs),
         "finish_reason": choice.finish_reason,
     }
     if choice.finish_reason is not None:
