@@ -42,7 +42,7 @@ class Reader:
         fields: Mapping[str, JsonValue],
         violations: list[Violation],
         path: FieldPath = FieldPath(),
-        unknown: list[str] | None = None,
+        unknown: list[FieldPath] | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Read `fields`, which stand at `path` in the request.
@@ -227,7 +227,7 @@ class Reader:
             # A type that is not among them is refused by who reads it.
             keys = keys.get(str(fields.get("type")), ANY_KEYS)
         if keys is not ANY_KEYS:
-            self.unknown += [str(path / name) for name in fields if name not in keys]
+            self.unknown += [path / name for name in fields if name not in keys]
         return Reader(fields, self.violations, path, self.unknown, self.limits)
 
     def _read(

@@ -21,7 +21,7 @@ PING = b": ping\n\n"
 PIECE_BYTES = 1 << 20
 # A header has room for a hint, not for a list of everything.
 MAX_NAMED_PARAMETERS = 20
-MAX_NAME_CHARACTERS = 40
+MAX_NAME_CHARACTERS = 100
 
 
 def json_body(value: JsonObject) -> httpbody_pb2.HttpBody:
