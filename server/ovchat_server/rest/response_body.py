@@ -20,7 +20,7 @@ EVENT_STREAM = "text/event-stream"
 PING = b": ping\n\n"
 PIECE_BYTES = 1 << 20
 # A header has room for a hint, not for a list of everything.
-MAX_NAMED_PARAMETERS = 20
+MAX_NAMED_PARAMETERS = 10
 MAX_NAME_CHARACTERS = 100
 
 
