@@ -163,12 +163,12 @@ class Languages:
         """Repeat what looks ahead over what follows the last time."""
         if most is None:
             if not width(part)[0]:
-                raise PatternError("looks around in what it repeats")
+                raise PatternError("looks ahead in what it repeats")
             most = fewest
             follow = self._make("loop", part, follow, empty=follow.empty)
             self.of(part)
         if most > MAX_LANGUAGES:
-            raise PatternError("looks around in what it repeats")
+            raise PatternError("looks ahead in what it repeats")
         for index in range(most):
             more = self.of(part, follow)
             follow = more if index >= most - fewest else self.either([more, follow])

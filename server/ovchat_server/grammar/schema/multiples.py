@@ -38,7 +38,9 @@ def multiples(low: int, high: int, step: Fraction) -> Node:
 def _unsigned(low: int, high: int, step: int, places: int) -> Node:
     if high - low < MAX_LISTED * step:
         return _listed(low, high, step, places)
-    size = next((size for size in range(places, MAX_DIGITS) if 10**size % step == 0), MAX_DIGITS)
+    size = next(
+        (size for size in range(max(1, places), MAX_DIGITS) if 10**size % step == 0), MAX_DIGITS
+    )
     block = 10**size
     if block // step > MAX_ENDINGS:
         raise SchemaError(f"uses a multipleOf of which there are more than {MAX_LISTED}")

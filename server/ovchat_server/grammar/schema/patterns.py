@@ -41,6 +41,8 @@ MAYBE: dict[str, Ranges] = {
 }
 CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v"}
 GROUP = re.compile(r"\?(?::|P?<[A-Za-z_]\w*>)")
+# Groups at the very beginning, the last of which looks ahead.
+START = re.compile(r"\^(?:\((?:\?:)?)*\(\?[=!]")
 QUANTIFIER = re.compile(r"(?:([*+?])|\{([0-9]{1,5})(?:(,)([0-9]{1,5})?)?\})\??")
 CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})")
 SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -159,6 +161,8 @@ class _Reader:
     def _ahead(self) -> Node:
         wanted = self._text[self._at + 1] == "="
         self._at += 2
+        if START.fullmatch(self._text, 0, self._at):
+            self._take("^")
         # What may not follow, it must not in any dialect.
         self._wide ^= not wanted
         options: list[Node] = []
