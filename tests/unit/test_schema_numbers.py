@@ -118,6 +118,7 @@ def test_multiples_within_bounds(low: int, width: int, step: int, number: int, n
 @pytest.mark.parametrize(
     ("schema", "within", "beyond"),
     [
+        ({"multipleOf": 1}, "0 7 -12 123", "0.5 1.0"),
         ({"multipleOf": 5}, "0 5 10 -15 123455 -5", "1 54 -0 05 5.0"),
         ({"multipleOf": 0.5, "minimum": 0, "maximum": 100}, "0 0.5 99.5 100", "0.25 100.5"),
         ({"multipleOf": 7, "minimum": 0, "maximum": 100}, "0 7 98", "1 105"),
@@ -157,8 +158,7 @@ def test_multiples_of_decimals_within_bounds(
     inner = (low + width / 2) // Decimal(step) * Decimal(step)
     for number in (units * Decimal(step), low // Decimal(step) * Decimal(step), inner, low):
         right = low <= number <= low + width and number % Decimal(step) == 0
-        number = abs(number) if number == 0 else number
-        text = f"{number:f}"
+        text = f"{number or 0:f}"
         short = text.rstrip("0").rstrip(".") if "." in text else text
         try:
             assert written(schema, short) == right

@@ -17,7 +17,7 @@ from ovchat_server.grammar.schema.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ovchat_server.grammar.schema.languages import Language
 
@@ -39,9 +39,17 @@ def inside(node: Node, others: list[Node]) -> bool:
         PatternError: That takes too long to find out.
     """
     languages = Languages()
+    one = languages.of(node)
     wanted = languages.both(map(languages.of, others))
-    start = languages.both([languages.of(node), languages.other(wanted)])
-    return not any(state.empty for state, _ in _moves(languages, start, MAX_COMPARED))
+    # One after the other, which are fewer states than together.
+    parts: Iterable[Language] = wanted.parts[0] if wanted.kind == "both" else [wanted]
+    return not any(
+        state.empty
+        for part in parts
+        for state, _ in _moves(
+            languages, languages.both([one, languages.other(part)]), MAX_COMPARED
+        )
+    )
 
 
 def in_common(nodes: list[Node]) -> Node | None:
