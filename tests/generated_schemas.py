@@ -41,7 +41,7 @@ REFUSED = {
     ("Pydantic 2.14.4", "fset"): "uses uniqueItems",
     ("msgspec 0.22.0", "st"): "uses uniqueItems",
 }
-SCHEMAS = [
+PRINTED = [
     (generator, feature, schema)
     for generator, features in GENERATED.items()
     for feature, schema in features.items()

@@ -14,7 +14,7 @@ from ovchat_server.grammar.schema.nodes import Chars, Choice, Node, Repeat, Sequ
 from ovchat_server.grammar.schema.reading import SchemaReader
 from ovchat_server.grammar.schema.shapes import String
 from ovchat_server.grammar.schema.strings import string_node
-from tests.generated_schemas import GENERATED, REFUSED, SCHEMAS, check
+from tests.generated_schemas import GENERATED, PRINTED, REFUSED, check
 from tests.grammars import unenforced
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def test_what_generators_write_is_enforced(generator: str) -> None:
 
 def strings() -> Iterator[tuple[str, Any, Node]]:
     """The strings of schemas that have patterns or formats."""
-    for generator, feature, schema in SCHEMAS:
+    for generator, feature, schema in PRINTED:
         if (generator, feature) in REFUSED:
             continue
         for shape in SchemaReader(schema).shapes(schema):
