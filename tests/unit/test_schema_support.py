@@ -27,6 +27,7 @@ CASES: list[tuple[Any, str]] = [
     ({"type": "string", "pattern": "(?<!a)b"}, "a pattern that looks behind"),
     ({"type": "string", "pattern": "(?:(?!a)b?)*"}, "a pattern that looks ahead in what it"),
     ({"type": "string", "pattern": "^(?=.*a).{900}$"}, "a pattern that is too large to be"),
+    ({"type": "string", "pattern": f"^(?=a){'a?' * 900}$"}, "a pattern that is too large to be"),
     ({"type": "string", "pattern": r"(a)\1"}, "a pattern that has a back reference"),
     ({"type": "string", "pattern": r"\p{L}"}, "an escape that is not known"),
     ({"type": "string", "pattern": "[a-"}, "a pattern that does not close a bracket"),
@@ -147,6 +148,10 @@ PROPERTIES = [
         {"allOf": PROPERTIES * 400},
         {"allOf": [{"anyOf": [{"pattern": f"^{n}{m}"} for m in range(200)]} for n in range(20)]},
         {"oneOf": [{"const": number} for number in range(1000)]},
+        {"properties": {f"f{n}": {"pattern": f"^(?!a{{{n}}})"} for n in range(100)}},
+        {"pattern": f"^(?=.)[{''.join(chr(0x4E00 + 2 * index) for index in range(9000))}]*$"},
+        {"pattern": f"^(?=a){'a' * 60000}$"},
+        {"allOf": [{"pattern": f"^(a|b)*{char}(a|b){{300}}$"} for char in "ab"], "type": "string"},
         {"properties": {f"f{index}": {} for index in range(1000)}, "minProperties": 500},
         {
             "$ref": "#/$defs/0",

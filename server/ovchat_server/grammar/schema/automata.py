@@ -26,8 +26,8 @@ MAX_COMPARED = 2_000
 MAX_STATES = 300
 # Of a tree, in characters.
 MAX_SIZE = 3_000
-# Sets of characters in a pattern.
-MAX_SETS = 200
+# In all sets of characters.
+MAX_RANGES = 1_000
 # How to get from one state to others.
 Moves = dict["Language", Ranges]
 
@@ -65,7 +65,7 @@ def in_common(nodes: list[Node]) -> Node | None:
 
 def _moves(languages: Languages, start: Language, most: int) -> Iterator[tuple[Language, Moves]]:
     """Yield the states that strings lead to, with where characters lead from there."""
-    if len(languages.sets) > MAX_SETS:
+    if sum(map(len, languages.sets)) > MAX_RANGES:
         raise PatternError(TOO_LARGE)
     classes = [*_classes(languages.sets)]
     known, waiting = {start}, [start]

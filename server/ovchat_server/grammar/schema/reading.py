@@ -50,6 +50,8 @@ NEVER = (
 MAX_READ = 20_000
 # Comparisons to combine shapes, over a whole schema.
 MAX_EFFORT = 300_000
+# Different strings with several patterns or formats, over a whole schema.
+MAX_COMBINED = 50
 # Each is compared with all others.
 MAX_ONE_OF = 100
 
@@ -62,6 +64,7 @@ class SchemaReader:
         self._references = References(root)
         self._read = 0
         self._effort = 0
+        self._combined: set[String] = set()
 
     def shapes(self, schema: JsonValue, inside: frozenset[str] = frozenset()) -> list[Shape]:
         """Return the shapes of a schema's values.
@@ -85,6 +88,9 @@ class SchemaReader:
         shapes = _typed(schema)
         for part in self._parts(schema, inside):
             shapes = self._in_both(shapes, part)
+        self._combined |= {one for one in shapes if isinstance(one, String) and one.combined}
+        if len(self._combined) > MAX_COMBINED:
+            raise SchemaError("combines too many patterns")
         closed = schema.get("unevaluatedProperties") is False
         return [*map(_closed, shapes)] if closed else shapes
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.grammar.schema.automata import in_common, inside
 from ovchat_server.grammar.schema.code_points import EVERY
 from ovchat_server.grammar.schema.formats import beside_patterns, fitted_format
+from ovchat_server.grammar.schema.languages import TOO_LARGE
 from ovchat_server.grammar.schema.nodes import (
     Chars,
     Node,
@@ -52,7 +53,7 @@ def _together(shape: String) -> Node:
     problem = PatternError("no string matches together with the others, or of its format")
     for formats in itertools.product(*map(beside_patterns, shape.formats)):
         nodes = [*patterns, *formats]
-        # One that all strings of which are those of the others, as it stands there.
+        # One that lies within the others is written as it is.
         ways = [
             partial(_only, node, [*nodes[:at], *nodes[at + 1 :]]) for at, node in enumerate(nodes)
         ]
@@ -61,6 +62,9 @@ def _together(shape: String) -> Node:
                 found = way(shape.shortest, shape.longest)
             except PatternError as error:
                 problem = error
+                continue
+            except RecursionError:
+                problem = PatternError(TOO_LARGE)
                 continue
             if found is not None:
                 return found
