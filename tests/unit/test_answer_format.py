@@ -30,7 +30,7 @@ TEMPLATES = {
     "qwen3_coder": "<tool_call><function=",
     "unknown": "{{ messages }}",
 }
-NOT: dict[str, Any] = {"type": "object", "properties": {"a": {"not": {}}}}
+NOT: dict[str, Any] = {"type": "object", "properties": {"a": {"not": {"type": "null"}}}}
 UNWRITABLE: dict[str, Any] = {"type": "object", "properties": {"a<b": {}}, "required": ["a<b"]}
 PLAIN: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "null"}}}
 
@@ -141,7 +141,10 @@ async def test_every_fault_of_the_schemas_is_reported_at_once() -> None:
 async def test_a_constraint_that_cannot_be_enforced_is_refused_by_name() -> None:
     [fault] = await refused("hermes", guided_json={"type": "array", "uniqueItems": True})
     assert fault[:2] == ("guided_json", "unsupported_schema")
-    inside = {"type": "sequence", "elements": [{"type": "json_schema", "json_schema": {"not": {}}}]}
+    inside = {
+        "type": "sequence",
+        "elements": [{"type": "json_schema", "json_schema": {"not": {"type": "null"}}}],
+    }
     [fault] = await refused("hermes", structural_tag={"type": "structural_tag", "format": inside})
     assert fault == (
         "structural_tag",
@@ -151,7 +154,9 @@ async def test_a_constraint_that_cannot_be_enforced_is_refused_by_name() -> None
 
 
 async def test_a_text_is_refused_alike() -> None:
-    constraint = Constraint(ConstraintKind.JSON_SCHEMA, {"not": {}}, FieldPath.of("guided_json"))
+    constraint = Constraint(
+        ConstraintKind.JSON_SCHEMA, {"not": {"type": "null"}}, FieldPath.of("guided_json")
+    )
     with pytest.raises(InvalidRequestError, match="guided_json uses not") as caught:
         await AnswerFormats(GrammarCache(), WORKERS).of_text(served(Permissive()), constraint)
     [violation] = caught.value.violations
@@ -212,7 +217,7 @@ def test_what_cannot_be_enforced_is_known_the_second_time() -> None:
 
     for _ in range(2):
         with pytest.raises(SchemaError, match="uses not at the top"):
-            cache.grammar(write, {"not": {}})
+            cache.grammar(write, {"not": {"type": "null"}})
     assert len(written) == 1
 
 

@@ -178,7 +178,7 @@ class ValueWriter:
         # From the last: what follows so many items, to the end.
         following = self.rules.joined(self._others(shape, place))
         for index in reversed(range(count)):
-            item = self.rule(shape.first[index], f"{place}/prefixItems/{index}")
+            item = self.rule(shape.first[index], f"{place}/{shape.keys[0]}/{index}")
             options: list[Alternative] = [(literal("]"),)] if index >= shape.fewest else []
             if shape.most is None or index < shape.most:
                 options.append((self._comma if index else "", item, *following))
@@ -193,7 +193,7 @@ class ValueWriter:
         options: list[Alternative] = [] if fewest else [(literal("]"),)]
         if most == 0 or (most is not None and most < fewest):
             return options
-        item = self.rule(shape.rest, f"{place}/items")
+        item = self.rule(shape.rest, f"{place}/{shape.keys[1]}")
         more = self.rules.new([(self._comma, item)])
         least = max(fewest, 1)
         if count:
