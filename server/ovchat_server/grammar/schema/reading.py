@@ -51,7 +51,7 @@ MAX_READ = 20_000
 # Comparisons to combine shapes, over a whole schema.
 MAX_EFFORT = 300_000
 # Different strings with several patterns or formats, over a whole schema.
-MAX_COMBINED = 50
+MAX_COMBINED = 20
 # Each is compared with all others.
 MAX_ONE_OF = 100
 
