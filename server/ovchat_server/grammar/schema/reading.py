@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.errors import shortened
 from ovchat_server.grammar.schema.apart import apart
 from ovchat_server.grammar.schema.formats import PATTERNS
+from ovchat_server.grammar.schema.limits import TooLargeError
 from ovchat_server.grammar.schema.shapes import (
     EVERY,
     KINDS,
@@ -76,7 +77,7 @@ class SchemaReader:
         """
         self._read += 1
         if self._read > MAX_READ:
-            raise SchemaError("is too large when it is written out")
+            raise TooLargeError("is too large when it is written out")
         if isinstance(schema, bool):
             return EVERY if schema else []
         if not isinstance(schema, dict):
@@ -94,7 +95,7 @@ class SchemaReader:
         for pair in itertools.product(one, other):
             self._effort += _effort(*pair) + len(shapes)
             if self._effort > MAX_EFFORT:
-                raise SchemaError("combines too many schemas")
+                raise TooLargeError("combines too many schemas")
             shape = together(*pair)
             if shape is not None and shape not in shapes:
                 shapes.append(shape)
