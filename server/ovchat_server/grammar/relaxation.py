@@ -135,7 +135,7 @@ class Relaxation:
         """
         if not isinstance(schema, dict):
             self._leave_out(at.pointer)
-            return True
+            return {}
         kept: JsonObject = {}
         dropped: set[str] = set()
         before = self._count
