@@ -8,16 +8,28 @@ LOOKS = "^(?=a)"
 WORD = {"enum": ["red", "green"]}
 NOWHERE = {"$ref": "https://example.com/a.json"}
 ONE = {"properties": {"one": WORD}, "required": ["one"]}
+TWO = {"properties": {"two": {"type": "null"}}, "required": ["two"]}
 # Written by itself, not as what is the same elsewhere.
 ANYTHING: dict[str, Any] = {"allOf": [{}]}
 # A schema of a property, what of it is left out, and what is left.
 CASES: dict[str, tuple[Any, list[str], Any]] = {
     "not": ({"type": "string", "not": WORD}, ["/not"], {"type": "string"}),
     "if": (
-        {"type": "object", **ONE, "if": {}, "then": {}, "else": {}},
-        ["/if", "/then", "/else"],
+        {"type": "object", **ONE, "if": {}, "then": {}},
+        ["/if"],
         {"type": "object", **ONE},
     ),
+    "if, then and else": (
+        {"type": "object", **ONE, "if": ONE, "then": TWO, "else": {"required": ["three"]}},
+        ["/if"],
+        {"type": "object", **ONE, "anyOf": [TWO, {"required": ["three"]}]},
+    ),
+    "then that cannot be enforced": (
+        {"type": "object", **ONE, "if": ONE, "then": {**TWO, "not": ONE}},
+        ["/if", "/then/not"],
+        {"type": "object", **ONE, "anyOf": [TWO, {}]},
+    ),
+    "then without if": ({"type": "integer", "then": {}}, ["/then"], {"type": "integer"}),
     "dependentRequired": (
         {"type": "object", **ONE, "dependentRequired": {"one": ["two"]}},
         ["/dependentRequired"],

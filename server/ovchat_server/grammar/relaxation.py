@@ -1,12 +1,13 @@
 """What a grammar leaves out of a schema that cannot be enforced as a whole: as little as possible.
 
-A keyword is left out at its own place. What stays only ever allows more than the schema does.
+A keyword is left out at its own place. What stays allows no less than the schema does.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, cast
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.grammar.schema.reading import SchemaReader
 from ovchat_server.grammar.schema.shapes import SchemaError
@@ -36,6 +37,7 @@ FIRST = (
     "patternProperties",
     "pattern",
     "format",
+    "if",
 )
 RANKS = {key: rank for rank, key in enumerate(FIRST)}
 # Keywords of what others do not describe: they would allow less without those.
@@ -43,6 +45,8 @@ OF_THE_REST = {
     "additionalProperties": frozenset({"properties", "patternProperties"}),
     "items": frozenset({"prefixItems"}),
 }
+# Of what decides between them nothing is enforced, but that it is one of them.
+BRANCHES = ("then", "else")
 UNEVALUATED = "unevaluatedProperties"
 NOTHING: frozenset[str] = frozenset()
 
@@ -94,8 +98,8 @@ class _Keyword:
     inside: frozenset[str]
 
     def also(self, schema: JsonValue) -> JsonObject:
-        """Return the keyword that adds a schema to what is kept."""
-        return {"allOf": _with(self.kept, "allOf", [schema])["allOf"]}
+        """Return what is kept, with another schema beside it."""
+        return _with(self.kept, "allOf", [schema])
 
 
 class Relaxation:
@@ -140,13 +144,14 @@ class Relaxation:
         dropped: set[str] = set()
         before = self._count
         for key in sorted(schema, key=lambda key: RANKS.get(key, len(FIRST))):
-            value = schema[key]
+            if key in BRANCHES and "if" in schema:
+                continue
             alone = OF_THE_REST.get(key, NOTHING).isdisjoint(dropped)
             if alone and (key != UNEVALUATED or self._count == before):
-                if enforced(whole := _with(kept, key, value)):
+                if enforced(whole := _with(kept, key, schema[key])):
                     kept = whole
                     continue
-                part = self._part(value, _Keyword(key, at, kept, enforced, inside))
+                part = self._part(schema, _Keyword(key, at, kept, enforced, inside))
                 if part is not None and enforced(part):
                     kept = part
                     continue
@@ -154,22 +159,23 @@ class Relaxation:
             self._leave_out(at.of(key))
         return kept
 
-    def _part(self, value: JsonValue, keyword: _Keyword) -> JsonObject | None:
+    def _part(self, schema: JsonObject, keyword: _Keyword) -> JsonObject | None:
         """Return what is kept with what is left of a keyword; None: nothing is."""
-        match keyword.key, value:
-            case "$ref", str() if value not in keyword.inside:
-                return self._target(value, keyword)
-            case "allOf", list():
-                return self._all_of(value, keyword)
-            case "anyOf" | "oneOf", list():
-                return self._any_of(value, keyword)
-            case "required", list():
-                return self._required(value, keyword)
-            case "propertyNames", dict():
-                where = self.location(value, keyword.at.of(keyword.key))
-                names = self._left(value, where, keyword, lambda new: {keyword.key: new})
-                return {**keyword.kept, **names}
-        return None
+        part: JsonObject | None = None
+        match keyword.key, schema[keyword.key]:
+            case "$ref", str() as reference if reference not in keyword.inside:
+                part = self._target(reference, keyword)
+            case "allOf", list() as items:
+                part = self._all_of(items, keyword)
+            case "anyOf" | "oneOf", list() as items:
+                part = self._any_of(items, keyword)
+            case "if", _:
+                part = self._branches(schema, keyword)
+            case "required", list() as names:
+                part = self._required(names, keyword)
+            case "propertyNames", dict() as names:
+                part = self._names(names, keyword)
+        return part
 
     def _target(self, reference: str, keyword: _Keyword) -> JsonObject | None:
         """Put what is left of what a $ref refers to in its place."""
@@ -177,27 +183,39 @@ class Relaxation:
             target = self._reader.target(reference)
         except SchemaError:
             return None
-        where = self.location(target, reference.removeprefix("#"))
         keyword = replace(keyword, inside=keyword.inside | {reference})
-        return {**keyword.kept, **self._left(target, where, keyword, keyword.also)}
+        return keyword.also(self._left(target, reference.removeprefix("#"), keyword))
 
     def _all_of(self, items: list[JsonValue], keyword: _Keyword) -> JsonObject:
         for index, item in enumerate(items):
-            where = self.location(item, keyword.at.of(keyword.key, index))
-            left = self._left(item, where, keyword, keyword.also)
-            keyword = replace(keyword, kept={**keyword.kept, **left})
+            left = self._left(item, keyword.at.of(keyword.key, index), keyword)
+            keyword = replace(keyword, kept=keyword.also(left))
         return keyword.kept
 
     def _any_of(self, items: list[JsonValue], keyword: _Keyword) -> JsonObject:
-        options: list[JsonValue] = []
-        for index, item in enumerate(items):
-            where = self.location(item, keyword.at.of(keyword.key, index))
-            left = self._left(item, where, keyword, lambda new: {"anyOf": [new]})
-            options += cast("list[JsonValue]", left["anyOf"])
+        options = [
+            self._left(item, keyword.at.of(keyword.key, index), keyword)
+            for index, item in enumerate(items)
+        ]
         if keyword.key == "oneOf" and options == items:
             # They are not told apart, or too many.
             self._leave_out(keyword.at.of(keyword.key))
-        return {**keyword.kept, **keyword.also({"anyOf": options})}
+        return keyword.also({"anyOf": options})
+
+    def _branches(self, schema: JsonObject, keyword: _Keyword) -> JsonObject:
+        self._leave_out(keyword.at.of(keyword.key))
+        branches = [
+            self._left(schema[key], keyword.at.of(key), keyword) if key in schema else {}
+            for key in BRANCHES
+        ]
+        return keyword.also({"anyOf": branches}) if any(branches) else keyword.kept
+
+    def _names(self, names: JsonObject, keyword: _Keyword) -> JsonObject:
+        put = partial(_with, keyword.kept, keyword.key)
+        where = self.location(names, keyword.at.of(keyword.key))
+        return put(
+            self.relaxed(names, where, lambda new: keyword.enforced(put(new)), keyword.inside)
+        )
 
     def _required(self, names: list[JsonValue], keyword: _Keyword) -> JsonObject:
         kept: list[JsonValue] = []
@@ -208,19 +226,15 @@ class Relaxation:
                 self._leave_out(keyword.at.of("required", index))
         return {**keyword.kept, "required": kept}
 
-    def _left(
-        self,
-        item: JsonValue,
-        at: Location,
-        keyword: _Keyword,
-        put: Callable[[JsonValue], JsonObject],
-    ) -> JsonObject:
-        """Return what `put` makes of what is left of a schema inside of a keyword."""
+    def _left(self, item: JsonValue, pointer: str, keyword: _Keyword) -> JsonValue:
+        """Return what is left of a schema that is to be followed beside what is kept."""
 
         def enforced(new: JsonValue) -> bool:
-            return keyword.enforced({**keyword.kept, **put(new)})
+            return keyword.enforced(keyword.also(new))
 
-        return put(item if enforced(item) else self.relaxed(item, at, enforced, keyword.inside))
+        if enforced(item):
+            return item
+        return self.relaxed(item, self.location(item, pointer), enforced, keyword.inside)
 
     def _leave_out(self, pointer: str) -> None:
         self._count += 1
