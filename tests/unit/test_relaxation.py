@@ -158,6 +158,14 @@ def test_many_faults_are_left_out_one_by_one() -> None:
     assert len(relaxed(json_grammar, schema)[1]) == 500
 
 
+def test_references_in_each_others_places_are_left_out_somewhere() -> None:
+    chain: dict[str, Any] = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(5000)}
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}, "b": WORD}}
+    grammar, [left_out] = relaxed(json_grammar, schema | {"$defs": chain})
+    assert left_out.endswith("/$ref")
+    assert "red" in grammar
+
+
 def test_relaxed_grammars_are_kept_beside_the_others() -> None:
     cache = GrammarCache()
     schema = tool({"not": {}})

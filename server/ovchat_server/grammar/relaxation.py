@@ -49,6 +49,8 @@ OF_THE_REST = {
 BRANCHES = ("then", "else")
 UNEVALUATED = "unevaluatedProperties"
 NOTHING: frozenset[str] = frozenset()
+# Of $refs in each other's places: what is behind more of them is left out as a whole.
+MAX_TARGETS = 20
 
 
 class Write(Protocol):
@@ -163,7 +165,7 @@ class Relaxation:
         """Return what is kept with what is left of a keyword; None: nothing is."""
         part: JsonObject | None = None
         match keyword.key, schema[keyword.key]:
-            case "$ref", str() as reference if reference not in keyword.inside:
+            case "$ref", str() as reference if len(keyword.inside) < MAX_TARGETS:
                 part = self._target(reference, keyword)
             case "allOf", list() as items:
                 part = self._all_of(items, keyword)
@@ -171,7 +173,7 @@ class Relaxation:
                 part = self._any_of(items, keyword)
             case "if", _:
                 part = self._branches(schema, keyword)
-            case "required", list() as names:
+            case "required", [_, *_] as names:
                 part = self._required(names, keyword)
             case "propertyNames", dict() as names:
                 part = self._names(names, keyword)
@@ -182,6 +184,8 @@ class Relaxation:
         try:
             target = self._reader.target(reference)
         except SchemaError:
+            return None
+        if reference in keyword.inside:
             return None
         keyword = replace(keyword, inside=keyword.inside | {reference})
         return keyword.also(self._left(target, reference.removeprefix("#"), keyword))
@@ -219,12 +223,20 @@ class Relaxation:
 
     def _required(self, names: list[JsonValue], keyword: _Keyword) -> JsonObject:
         kept: list[JsonValue] = []
-        for index, name in enumerate(names):
-            if keyword.enforced({**keyword.kept, "required": [*kept, name]}):
-                kept.append(name)
+
+        def keep(start: int, end: int) -> None:
+            more = [*kept, *names[start:end]]
+            if keyword.enforced({**keyword.kept, keyword.key: more}):
+                kept[:] = more
+            elif end - start == 1:
+                self._leave_out(keyword.at.of(keyword.key, start))
             else:
-                self._leave_out(keyword.at.of("required", index))
-        return {**keyword.kept, "required": kept}
+                middle = (start + end) // 2
+                keep(start, middle)
+                keep(middle, end)
+
+        keep(0, len(names))
+        return {**keyword.kept, keyword.key: kept}
 
     def _left(self, item: JsonValue, pointer: str, keyword: _Keyword) -> JsonValue:
         """Return what is left of a schema that is to be followed beside what is kept."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     # Makes the alternatives of the values of a schema.
     Fill = Callable[[JsonValue], list[Alternative]]
 
+# Schemas that nothing follows, one of which is relaxed after the other.
+MAX_ENDLESS = 100
+
 
 @dataclass(slots=True)
 class _SchemaRule:
@@ -89,7 +92,7 @@ class SchemaRules(Rules):
         while not (written := grammar(self.rules)) and self._relaxation:
             named = {known.rule.number: known for known in self._known.values()}
             number = blocking(self.rules, named)
-            if number in relaxed:
+            if number in relaxed or len(relaxed) == MAX_ENDLESS:
                 break
             relaxed.add(number)
             self._relax(named[number], self._relaxation, ends=True)
@@ -99,10 +102,16 @@ class SchemaRules(Rules):
     def _fill(self) -> None:
         while self._open:
             rule = self._open.pop()
-            if self._relaxation and not self._can_be(rule, rule.schema):
-                self._relax(rule, self._relaxation)
-            else:
+            before = self._sizes()
+            try:
                 rule.write(rule.schema)
+            except TooLargeError:
+                raise
+            except SchemaError:
+                if not self._relaxation:
+                    raise
+                self._forget(before)
+                self._relax(rule, self._relaxation)
 
     def _relax(self, rule: _SchemaRule, relaxation: Relaxation, *, ends: bool = False) -> None:
         """Relax the schema of a rule until it can be written, and ends where it is to."""
@@ -114,20 +123,27 @@ class SchemaRules(Rules):
 
     def _can_be(self, rule: _SchemaRule, schema: JsonValue, *, ends: bool = False) -> bool:
         """Return whether a rule can be of a schema, and would match finite texts if it is to."""
-        known, rules, waiting = len(self._known), len(self.rules), len(self._open)
+        before = self._sizes()
         try:
             rule.write(schema)
-            opened = [new.rule.number for new in self._open[waiting:]]
+            opened = [new.rule.number for new in self._open[before[2] :]]
             return not ends or rule.rule.number in ending(self.rules, opened)
         except TooLargeError:
             raise
         except SchemaError:
             return False
         finally:
-            # Nobody refers to what was written for it.
-            while len(self._known) > known:
-                self._known.popitem()
-            del self.rules[rules:], self._open[waiting:]
+            self._forget(before)
+
+    def _sizes(self) -> tuple[int, int, int]:
+        return len(self.rules), len(self._known), len(self._open)
+
+    def _forget(self, sizes: tuple[int, int, int]) -> None:
+        """Forget the rules that were made since; nobody refers to them."""
+        rules, known, waiting = sizes
+        while len(self._known) > known:
+            self._known.popitem()
+        del self.rules[rules:], self._open[waiting:]
 
 
 @contextmanager
