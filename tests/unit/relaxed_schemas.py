@@ -74,7 +74,11 @@ CASES: dict[str, tuple[Any, list[str], Any]] = {
     "nothing but a $ref": (NOWHERE, ["/$ref"], ANYTHING),
     "type": ({"type": "strin", "enum": ["red"]}, ["/type"], {"enum": ["red"]}),
     "no schema": (3, [""], ANYTHING),
-    "false": (False, [""], ANYTHING),
+    "required and forbidden": (
+        {"type": "object", "required": ["one"], "additionalProperties": False},
+        ["/additionalProperties"],
+        {"type": "object", "required": ["one"]},
+    ),
     "no value": ({"type": "string", "enum": []}, ["/enum"], {"type": "string"}),
     "keywords of an array beside values": (
         {"enum": [[1]], "minItems": 1},

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     # Makes the alternatives of the values of a schema.
     Fill = Callable[[JsonValue], list[Alternative]]
 
-# Schemas that nothing follows, one of which is relaxed after the other.
+# How often a schema that nothing follows is relaxed, one after the other.
 MAX_ENDLESS = 100
 
 
@@ -41,6 +41,12 @@ class _SchemaRule:
     place: str
     location: Location | None
     fill: Fill
+
+    @property
+    def may_be(self) -> bool:
+        """Whether the schema does not say by itself that no value follows it."""
+        parts = self.schema.get("allOf") if isinstance(self.schema, dict) else [self.schema]
+        return self.rule.number == 0 or not (isinstance(parts, list) and False in parts)
 
     def write(self, schema: JsonValue) -> None:
         """Fill the rule with the values of a schema."""
@@ -88,14 +94,13 @@ class SchemaRules(Rules):
             SchemaError: A schema cannot be enforced.
         """
         self._fill()
-        relaxed: set[int] = set()
-        while not (written := grammar(self.rules)) and self._relaxation:
-            named = {known.rule.number: known for known in self._known.values()}
-            number = blocking(self.rules, named)
-            if number in relaxed or len(relaxed) == MAX_ENDLESS:
+        for _ in range(MAX_ENDLESS):
+            written = grammar(self.rules)
+            if written or not self._relaxation:
                 break
-            relaxed.add(number)
-            self._relax(named[number], self._relaxation, ends=True)
+            # Where a schema is of no value at all, those that need one are at fault.
+            named = {known.rule.number: known for known in self._known.values() if known.may_be}
+            self._relax(named[blocking(self.rules, named)], self._relaxation, ends=True)
             self._fill()
         return written
 

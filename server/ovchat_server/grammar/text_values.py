@@ -124,7 +124,7 @@ class TextWriter:
         read = types or frozenset({*BEGINNINGS, STRING})
         free = {kind for shape in shapes for kind in _free(shape)}
         # A text may be read as one of these, and not follow the schema then.
-        held = read - free - {STRING}
+        held = (read & BEGINNINGS.keys()) - free
         if shapes == EVERY or (String() in shapes and not held):
             return [("text",)]
         found: list[Alternative] = []
