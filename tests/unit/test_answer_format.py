@@ -37,7 +37,7 @@ TOO_DEEP: dict[str, Any] = {"type": "object"}
 for _ in range(60):
     TOO_DEEP = {"type": "object", "properties": {"a": TOO_DEEP}}
 WIDE = {"anyOf": [{"type": "string", "minLength": number} for number in range(800)]}
-TOO_LARGE: dict[str, Any] = {"type": "object", "properties": {"a": {"allOf": [WIDE, WIDE]}}}
+TOO_LARGE: dict[str, Any] = {"type": "object", "allOf": [WIDE, WIDE]}
 
 
 @dataclass

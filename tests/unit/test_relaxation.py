@@ -15,11 +15,15 @@ from ovchat_server.grammar.values import json_grammar
 from tests.grammars import as_regex, unenforced
 from tests.unit.dialects.test_argument_forms import FAMILIES
 from tests.unit.dialects.test_tool_dialects import DIALECTS
-from tests.unit.relaxed_schemas import CASES, DEFINITIONS, LOOKS, WORD
+from tests.unit.relaxed_schemas import ANYTHING, CASES, DEFINITIONS, LOOKS, WORD
 
 if TYPE_CHECKING:
     from ovchat_server.chat.dialects.call_format import CallFormat
     from ovchat_server.grammar.relaxation import Write
+
+
+# Combined with itself, too many.
+WIDE = {"anyOf": [{"type": "string", "minLength": number} for number in range(800)]}
 
 
 def form(name: str) -> CallFormat:
@@ -157,9 +161,21 @@ def test_what_would_never_end_needs_less(write: Write) -> None:
 
 
 def test_what_is_too_large_is_not_relaxed() -> None:
-    wide = {"anyOf": [{"type": "string", "minLength": number} for number in range(800)]}
     with pytest.raises(TooLargeError, match="combines too many schemas"):
-        relaxed(json_grammar, {"allOf": [wide, wide], "not": {}})
+        relaxed(json_grammar, {"allOf": [WIDE, WIDE], "not": {}})
+
+
+@every_notation
+def test_a_property_that_is_too_large_is_of_anything(write: Write) -> None:
+    schema = tool({"allOf": [WIDE, WIDE]})
+    grammar, left_out = relaxed(write, schema)
+
+    assert left_out == ["/properties/bad"]
+    assert grammar == numbered(write(tool(ANYTHING)))
+    for number in range(4):
+        schema["properties"][f"n{number}"] = {"allOf": [WIDE, WIDE, {"maxLength": number}]}
+    with pytest.raises(TooLargeError, match="combines too many schemas"):
+        relaxed(write, schema)
 
 
 def test_many_faults_are_left_out_one_by_one() -> None:

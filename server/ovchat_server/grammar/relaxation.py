@@ -124,6 +124,11 @@ class Relaxation:
         known = self._pointers.get(id(schema))
         return Location(pointer, not isinstance(schema, dict)) if known is None else Location(known)
 
+    def anything(self, at: Location) -> JsonValue:
+        """Leave out a whole schema."""
+        self._leave_out(at.pointer)
+        return {}
+
     def relaxed(
         self,
         schema: JsonValue,
@@ -140,8 +145,7 @@ class Relaxation:
             inside: The $refs whose targets the schema is part of.
         """
         if not isinstance(schema, dict):
-            self._leave_out(at.pointer)
-            return {}
+            return self.anything(at)
         kept: JsonObject = {}
         dropped: set[str] = set()
         before = self._count

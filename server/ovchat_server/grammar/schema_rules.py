@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
     from ovchat_server.grammar.relaxation import Location, Relaxation
     from ovchat_server.grammar.rules import Alternative
+    from ovchat_server.grammar.schema.reading import SchemaReader
 
     # Makes the alternatives of the values of a schema.
     Fill = Callable[[JsonValue], list[Alternative]]
 
 # How often a schema that nothing follows is relaxed, one after the other.
 MAX_ENDLESS = 100
+# How many schemas that are too large to write may be of anything.
+MAX_TOO_LARGE = 3
 
 
 @dataclass(slots=True)
@@ -57,9 +60,16 @@ class _SchemaRule:
 class SchemaRules(Rules):
     """Rules, some of which are of schemas."""
 
-    def __init__(self, relaxation: Relaxation | None = None) -> None:
-        """Start with none; without a `relaxation` what cannot be enforced is an error."""
+    def __init__(self, reader: SchemaReader, relaxation: Relaxation | None) -> None:
+        """Start with none.
+
+        Args:
+            reader: Reads the schemas.
+            relaxation: Relaxes what cannot be enforced; None: that is an error.
+        """
         super().__init__()
+        self._reader = reader
+        self._spare = MAX_TOO_LARGE
         self._relaxation = relaxation
         self._known: dict[str, _SchemaRule] = {}
         self._open: list[_SchemaRule] = []
@@ -109,14 +119,28 @@ class SchemaRules(Rules):
             rule = self._open.pop()
             before = self._sizes()
             try:
-                rule.write(rule.schema)
+                self._write(rule)
             except TooLargeError:
-                raise
-            except SchemaError:
-                if not self._relaxation:
+                # The first rule is of arguments, which cannot be anything.
+                if not (self._relaxation and rule.location and rule.rule.number and self._spare):
                     raise
+                self._spare -= 1
+                self._reader.restart()
                 self._forget(before)
-                self._relax(rule, self._relaxation)
+                rule.schema = self._relaxation.anything(rule.location)
+                rule.write(rule.schema)
+
+    def _write(self, rule: _SchemaRule) -> None:
+        before = self._sizes()
+        try:
+            rule.write(rule.schema)
+        except TooLargeError:
+            raise
+        except SchemaError:
+            if not self._relaxation:
+                raise
+            self._forget(before)
+            self._relax(rule, self._relaxation)
 
     def _relax(self, rule: _SchemaRule, relaxation: Relaxation, *, ends: bool = False) -> None:
         """Relax the schema of a rule until it can be written, and ends where it is to."""

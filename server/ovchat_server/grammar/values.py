@@ -58,7 +58,7 @@ class ValueWriter:
             relaxation: Relaxes schemas that cannot be enforced; None: they are errors.
         """
         self.reader = SchemaReader(root)
-        self.rules = SchemaRules(relaxation)
+        self.rules = SchemaRules(self.reader, relaxation)
         self.objects = ObjectWriter(self)
         self._notation = notation
         self._quote = literal(notation.quote)

@@ -65,6 +65,10 @@ class SchemaReader:
         self._read = 0
         self._effort = 0
 
+    def restart(self) -> None:
+        """Count anew what is read, and what it takes to combine it."""
+        self._read = self._effort = 0
+
     def shapes(self, schema: JsonValue, inside: frozenset[str] = frozenset()) -> list[Shape]:
         """Return the shapes of a schema's values.
 
