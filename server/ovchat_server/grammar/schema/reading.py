@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.errors import shortened
 from ovchat_server.grammar.schema.apart import apart
 from ovchat_server.grammar.schema.formats import PATTERNS
+from ovchat_server.grammar.schema.limits import TooLargeError
 from ovchat_server.grammar.schema.references import References
 from ovchat_server.grammar.schema.shapes import (
     EVERY,
@@ -66,6 +67,10 @@ class SchemaReader:
         self._effort = 0
         self._combined: set[String] = set()
 
+    def restart(self) -> None:
+        """Count anew what is read, and what it takes to combine it."""
+        self._read = self._effort = 0
+
     def shapes(self, schema: JsonValue, inside: frozenset[str] = frozenset()) -> list[Shape]:
         """Return the shapes of a schema's values.
 
@@ -78,7 +83,7 @@ class SchemaReader:
         """
         self._read += 1
         if self._read > MAX_READ:
-            raise SchemaError("is too large when it is written out")
+            raise TooLargeError("is too large when it is written out")
         if isinstance(schema, bool):
             return EVERY if schema else []
         if not isinstance(schema, dict):
@@ -88,9 +93,10 @@ class SchemaReader:
         shapes = _typed(schema)
         for part in self._parts(schema, inside):
             shapes = self._in_both(shapes, part)
-        self._combined |= {one for one in shapes if isinstance(one, String) and one.combined}
-        if len(self._combined) > MAX_COMBINED:
+        combined = {one for one in shapes if isinstance(one, String) and one.combined}
+        if len(combined | self._combined) > max(MAX_COMBINED, len(self._combined)):
             raise SchemaError("combines too many patterns")
+        self._combined |= combined
         closed = schema.get("unevaluatedProperties") is False
         return [*map(_closed, shapes)] if closed else shapes
 
@@ -99,7 +105,7 @@ class SchemaReader:
         for pair in itertools.product(one, other):
             self._effort += _effort(*pair) + len(shapes)
             if self._effort > MAX_EFFORT:
-                raise SchemaError("combines too many schemas")
+                raise TooLargeError("combines too many schemas")
             shape = together(*pair)
             if shape is not None and shape not in shapes:
                 shapes.append(shape)
