@@ -28,7 +28,7 @@ ENFORCED: dict[str, Any] = {
     "required": ["place", "unit"],
     "additionalProperties": False,
 }
-PLACE = {"type": "string", "maxLength": 12, "pattern": "^(?=P)"}
+PLACE = {"type": "string", "maxLength": 12, "pattern": "^(?<!a)P"}
 PARAMETERS = ENFORCED | {"properties": ENFORCED["properties"] | {"place": PLACE}}
 PATH = "tools[0].function.parameters/properties/place/pattern"
 ASK: dict[str, Any] = {
@@ -79,7 +79,7 @@ async def test_strict_tools_are_refused(http: httpx.AsyncClient) -> None:
 
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (400, "tools[0].function.parameters")
-    assert "a pattern that looks around, or sets flags at /properties/place" in error["message"]
+    assert "a pattern that looks behind, or sets flags at /properties/place" in error["message"]
     assert HEADER not in answer.headers
 
 

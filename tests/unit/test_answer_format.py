@@ -158,7 +158,10 @@ async def test_what_is_left_out_as_a_whole_is_named_as_a_whole(parameters: Any) 
     ("parameters", "pointers"),
     [
         ({"type": "string", "maxLength": 3}, ["/type"]),
-        ({"type": ["integer"], "properties": {"a": {"not": {}}}}, ["/type", "/properties/a/not"]),
+        (
+            {"type": ["integer"], "properties": {"a": {"not": {"type": "null"}}}},
+            ["/type", "/properties/a/not"],
+        ),
         ({"type": ["object", "null"]}, []),
     ],
 )
