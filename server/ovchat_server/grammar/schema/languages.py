@@ -26,9 +26,9 @@ from ovchat_server.grammar.schema.nodes import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_LANGUAGES = 20_000
+MAX_LANGUAGES = 6_000
 # Of what choices and intersections are made of.
-MAX_EFFORT = 500_000
+MAX_EFFORT = 80_000
 TOO_LARGE = "is too large to be brought together with others, or a format"
 
 

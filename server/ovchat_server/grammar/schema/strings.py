@@ -42,12 +42,18 @@ def string_node(shape: String) -> Node:
             node = read_pattern(pattern)
             if not looks_ahead(node):
                 return fitted(node, shape.shortest, shape.longest)
-    return _together(shape)
+    found = _together(shape)
+    if isinstance(found, PatternError):
+        raise PatternError(str(found))
+    return found
 
 
 @lru_cache(MAX_KEPT)
-def _together(shape: String) -> Node:
-    """Return a tree of strings that match all patterns and have all formats."""
+def _together(shape: String) -> Node | PatternError:
+    """Return a tree of strings that match all patterns and have all formats, or why there is none.
+
+    That is kept, too: what is left out of a schema is found by trying.
+    """
     read = found_in if len(shape.patterns) + len(shape.formats) > 1 else read_pattern
     patterns = [*map(read, shape.patterns)]
     problem = PatternError("no string matches together with the others, or of its format")
@@ -61,14 +67,14 @@ def _together(shape: String) -> Node:
             try:
                 found = way(shape.shortest, shape.longest)
             except PatternError as error:
-                problem = error
+                problem = PatternError(str(error))
                 continue
             except RecursionError:
                 problem = PatternError(TOO_LARGE)
                 continue
             if found is not None:
                 return found
-    raise problem
+    return problem
 
 
 def _only(node: Node, others: list[Node], shortest: int, longest: int | None) -> Node | None:
