@@ -16,7 +16,7 @@ from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, P
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
 from ovchat_server.engine.contract.generation import Sampling, TokenFinish
 from ovchat_server.grammar.formats import either, grammar_text
-from ovchat_server.serving.answer_format import NO_ARGUMENTS
+from ovchat_server.serving.held_tools import NO_ARGUMENTS
 from tests.engine.test_structured_output import answer, demo, request
 from tests.grammars import called_tool, json_format, unenforced
 from tests.json_schemas import random_schema, validate

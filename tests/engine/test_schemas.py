@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import re
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import numpy as np
 import openvino as ov
 import openvino_genai as genai
@@ -20,6 +18,7 @@ from tests.combined_schemas import combined_schema
 from tests.conftest import ROOT
 from tests.effort import scaled
 from tests.engine.test_structured_output import DEMO, END, TOKENIZER, answer, demo, grammar, request
+from tests.generated_schemas import GENERATED, PRINTED, REFUSED, check
 from tests.grammars import unenforced
 
 if TYPE_CHECKING:
@@ -59,6 +58,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         percent={"type": "number", "minimum": 0, "maximum": 100, "multipleOf": 0.5},
         minutes={"type": "integer", "minimum": 0, "maximum": 240, "multipleOf": 15},
         cents={"type": "integer", "minimum": 0, "multipleOf": 5},
+        price={"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.05},
     ),
     "optional properties": {
         "type": "object",
@@ -99,6 +99,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "minItems": 1,
         "maxItems": 4,
     },
+    "first items as in draft 7": {
+        "type": "array",
+        "items": [{"type": "boolean"}, {"type": "null"}],
+        "additionalItems": {"const": 1},
+        "minItems": 1,
+        "maxItems": 4,
+    },
+    "formats beside patterns": fields(
+        id=GENERATED["Zod 4.6.7"]["uuidv4"], at=GENERATED["Zod 4.6.7"]["datetime"]
+    ),
     "all of objects": {
         "allOf": [ADDRESS, {"properties": {"age": {"type": "integer"}}, "required": ["age"]}],
         "unevaluatedProperties": False,
@@ -157,6 +167,7 @@ IN_GATE = (
     "one of objects",
     "all of maps",
     "patterns with lengths",
+    "formats beside patterns",
     "what is misread",
 )
 
@@ -177,7 +188,7 @@ async def test_answers_follow_their_schemas(demo: Watched, name: str) -> None:
     ended = [said for said, finish in answers if finish is TokenFinish.STOP]
     assert len(ended) >= 2
     for said in ended:
-        checked(schema).validate(json.loads(said))
+        check(said, schema)
 
 
 async def test_parameters_follow_their_schema_in_the_form_of_qwen(demo: Watched) -> None:
@@ -193,11 +204,6 @@ async def test_parameters_follow_their_schema_in_the_form_of_qwen(demo: Watched)
         assert re.match(rf"{known}(\Z|\n<parameter=note>\n)", said)
 
 
-def checked(schema: Any) -> jsonschema.Draft202012Validator:
-    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
-    return jsonschema.Draft202012Validator(schema, format_checker=checker)
-
-
 @pytest.mark.slow
 def test_whatever_stands_together_holds_or_is_refused() -> None:
     compiler = load_compiler(str(ROOT / DEMO))
@@ -210,11 +216,25 @@ def test_whatever_stands_together_holds_or_is_refused() -> None:
         said = sampled(compiler, grammar("json_schema", schema), seed)
         outcomes.append("length" if said is None else "valid")
         if said is not None:
-            checked(schema).validate(json.loads(said))
+            check(said, schema)
 
     assert outcomes.count("valid") > len(outcomes) / 2, outcomes
     # Most of those have no value that follows them.
     assert outcomes.count("refused") < len(outcomes) / 3
+
+
+@pytest.mark.slow
+def test_what_generators_write_holds() -> None:
+    compiler = load_compiler(str(ROOT / DEMO))
+    said = {}
+    for number, (generator, feature, schema) in enumerate(PRINTED):
+        if (generator, feature) not in REFUSED:
+            text = sampled(compiler, grammar("json_schema", schema), number)
+            said[generator, feature] = text
+            if text is not None:
+                check(text, schema)
+
+    assert sum(text is not None for text in said.values()) > len(said) / 2
 
 
 def sampled(compiler: GrammarCompiler, grammar: str, seed: int) -> str | None:

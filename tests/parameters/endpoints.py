@@ -97,7 +97,12 @@ CHAT: list[Effect] = [
             ),
             f"no content: {content}",
         )
-        for content in ({}, {"content": None}, {"content": []})
+        for content in (
+            {},
+            {"content": None},
+            {"content": []},
+            {"content": [{"type": "text", "text": ""}]},
+        )
     ),
     Effect(
         "chat",

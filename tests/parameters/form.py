@@ -28,6 +28,9 @@ GREETED: tuple[Fields, Fields] = (
     GREET[1],
 )
 JSON_SCHEMA = {"type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA}}
+# As llama.cpp and Together take schemas.
+BESIDE_TYPE = {"type": "json_schema", "schema": SCHEMA}
+OBJECT_OF_SCHEMA = {"type": "json_object", "schema": SCHEMA}
 GRAMMAR = 'root ::= "x" | "yy"'
 UNENFORCED = {"type": "array", "uniqueItems": True}
 
@@ -60,6 +63,20 @@ def becomes_an_object(without: Answer, given: Answer) -> bool:
 EFFECTS: list[Effect] = [
     *of_both(
         "response_format", ASKED, {"response_format": JSON_SCHEMA}, becomes_valid, "json_schema"
+    ),
+    *of_both(
+        "response_format",
+        ASKED,
+        {"response_format": BESIDE_TYPE},
+        becomes_valid,
+        "json_schema beside the type",
+    ),
+    *of_both(
+        "response_format",
+        ASKED,
+        {"response_format": OBJECT_OF_SCHEMA},
+        becomes_valid,
+        "json_object with a schema",
     ),
     *of_both(
         "response_format",
@@ -136,13 +153,23 @@ def _bounds(
 BOUNDS: list[Bound] = [
     *_bounds(
         "response_format",
-        ({"type": "text"}, {"type": "json_object"}, JSON_SCHEMA, TAG, TAG["format"]),
+        (
+            {"type": "text"},
+            {"type": "json_object"},
+            OBJECT_OF_SCHEMA,
+            JSON_SCHEMA,
+            BESIDE_TYPE,
+            TAG,
+            TAG["format"],
+        ),
         (
             {},
             {"type": "x"},
             {"type": "json_schema"},
             {"type": "json_schema", "json_schema": {"name": "x"}},
             {"type": "json_schema", "json_schema": {"name": "x", "schema": UNENFORCED}},
+            {"type": "json_object", "schema": UNENFORCED},
+            {"type": "json_schema", "schema": UNENFORCED},
             {"type": "structural_tag"},
             {"type": "regex", "pattern": "[a"},
         ),
@@ -159,6 +186,7 @@ BOUNDS: list[Bound] = [
             {"json": UNENFORCED},
             {"json_object": False},
             {"structural_tag": {}},
+            {"disable_any_whitespace": False},
             {"regex": "a", "choice": ["a"]},
         ),
     ),
@@ -180,6 +208,9 @@ TOGETHER: list[Bound] = [
     *_bounds("structured_outputs", (), (REGEX,), response_format={"type": "json_object"}),
     *_bounds("guided_regex", (), ("a",), response_format={"type": "json_object"}),
     *_bounds("guided_choice", (), (["a"],), structured_outputs=REGEX),
+    # By its old and its new name it is one.
+    *_bounds("guided_json", (SCHEMA,), (), structured_outputs={"json": SCHEMA}),
+    *_bounds("guided_regex", (REGEX["regex"],), ("[a-z]",), structured_outputs=REGEX),
     *_bounds("guided_grammar", (), (GRAMMAR,), guided_json=SCHEMA),
     *_bounds("structural_tag", (), (TAG,), guided_regex="a"),
 ]
@@ -191,6 +222,8 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
         True,
         [],
         "x",
+        {"type": "json_object", "schema": 1},
+        {"type": "json_schema", "schema": 1},
         {"type": "json_schema", "json_schema": 1},
         {"type": "json_schema", "json_schema": {"name": "x", "schema": 1}},
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.parameters.case import Effect, Fields, of_both, said, written
+from tests.parameters.endpoints import SUM, WEATHER
 from tests.parameters.generation import COUNT, GREET, becomes, both
 
 if TYPE_CHECKING:
@@ -140,6 +141,22 @@ EFFECTS: list[Effect] = [
             _ended(without, given) and (given.text, given.choices[0].stop_reason) == ("defg", "hi")
         ),
         "an array",
+    ),
+    Effect(
+        "chat",
+        "stop",
+        SUM,
+        {"stop": ["carry", "\n"]},
+        lambda without, given: "carry" in without.choices[0].reasoning and given == without,
+        "is not looked for in reasoning",
+    ),
+    Effect(
+        "chat",
+        "stop",
+        said("What is the weather in Paris?", tools=[WEATHER], tool_choice="required"),
+        {"stop": ["<tool_call>", '{"', "city"]},
+        lambda without, given: without.choices[0].calls and given == without,
+        "is not looked for in calls",
     ),
     *of_both(
         "stop_token_ids",

@@ -94,6 +94,8 @@ def _tool_choice(value: Any) -> Any:
 def _response_format(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
+    if "schema" in value:
+        value = {"type": "json_schema", "json_schema": {"schema": value["schema"]}}
     match value.get("type"):
         case None:
             return {}

@@ -141,13 +141,15 @@ def test_only_allowed_tools_are_called(sdk: openai.OpenAI) -> None:
     )
 
 
-def test_a_stop_string_inside_of_a_call_tells_that_it_was_cut(sdk: openai.OpenAI) -> None:
+def test_a_stop_token_inside_of_a_call_tells_that_it_was_cut(sdk: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"messages": PARIS, "tools": [WEATHER], "temperature": 0}
+    paris: Any = sdk.post("/tokenize", body={"model": "demo", "prompt": "Paris"}, cast_to=object)
     choice = sdk.chat.completions.create(
-        model="demo", messages=PARIS, tools=[WEATHER], temperature=0, stop='"Par'
+        model="demo", **asked, extra_body={"stop_token_ids": paris["tokens"]}
     ).choices[0]
 
     [call] = choice.message.tool_calls or []
-    assert call.function.arguments == '{"city": '
+    assert call.function.arguments == '{"city": "'
     assert choice.finish_reason == "length"
 
 

@@ -192,7 +192,7 @@ def test_reasoning_may_be_left_out(sdk: openai.OpenAI) -> None:
                         "function": {
                             "name": "f",
                             "strict": True,
-                            "parameters": {"type": "object", "not": {}},
+                            "parameters": {"type": "object", "not": {"required": ["a"]}},
                         },
                     }
                 ],

@@ -140,6 +140,8 @@ async def test_characters_of_several_tokens_arrive_whole(http: httpx.AsyncClient
 
 
 async def test_unknown_keys_are_ignored_and_named(http: httpx.AsyncClient) -> None:
+    inside = {"response_format": {"type": "text", "schemas": {}}}
+    long = {f"{number}{'🎉' * 200}": 1 for number in range(30)}
     body = {**ASK, "tempreature": 1, "x\r\nset-cookie: a": 1, "ключ": 1}
 
     response = await http.post(PATHS[0], json=body)
@@ -149,6 +151,11 @@ async def test_unknown_keys_are_ignored_and_named(http: httpx.AsyncClient) -> No
     assert named.startswith("tempreature, ")
     assert named.isascii()
     assert "set-cookie" not in response.headers
+    nested = await http.post(PATHS[0], json={**ASK, **inside})
+    assert nested.headers["x-ignored-parameters"] == "response_format.schemas"
+    # No client has room for all of them.
+    many = await http.post(PATHS[0], json={**ASK, **long})
+    assert 0 < len(many.headers["x-ignored-parameters"]) < 15_000
     assert "x-ignored-parameters" not in (await http.post(PATHS[0], json=ASK)).headers
 
 

@@ -6,11 +6,15 @@ import gc
 import weakref
 from typing import TYPE_CHECKING
 
+import pytest
+
 from ovchat_server.api.chat import Role
 from ovchat_server.api.chat_request import read_chat_request
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text_request import read_text_request
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
+from ovchat_server.rest.openai import objects
+from ovchat_server.rpc import response
 from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, chats, served, texts
 from tests.unit.text_tools import byte_tokenizer
 
@@ -79,6 +83,32 @@ async def test_a_text_completion_names_its_own_token_in_any_case() -> None:
 
     told = [[top.text for top in item.alternatives] for item in choice.logprobs or ()]
     assert told == [["x", "a"], ["b"]]
+
+
+@pytest.mark.parametrize("fields", [{"prompt": "Hi"}, {}])
+async def test_an_empty_answer_has_lists_of_log_probabilities_that_are_empty(
+    fields: dict[str, Any],
+) -> None:
+    async def asked() -> Answer:
+        engine = ScriptedEngine([said(0, "<|im_end|>", TokenFinish.STOP)])
+        if not fields:
+            return await answer(engine, logprobs=True)
+        request = read_text_request({"model": "demo", "logprobs": 1, **fields})
+        return await texts(served(engine)).answer(request)
+
+    whole, first = await (await asked()).whole(), (await streamed(await asked()))[0]
+    if fields:
+        keys = {"tokens", "token_logprobs", "top_logprobs", "text_offset"}
+        bodies = [objects.text_completion(whole), objects.text_chunk(first, StreamOptions())]
+        messages: list[Any] = [response.completion(whole), response.completion_chunk(first)]
+    else:
+        keys = {"content"}
+        bodies = [objects.chat_completion(whole), objects.chat_chunk(first, StreamOptions())]
+        messages = [response.chat_completion(whole), response.chat_chunk(first)]
+    for body in bodies:
+        [choice] = body["choices"]  # type: ignore[misc,union-attr]
+        assert {key: choice["logprobs"][key] for key in keys} == {key: [] for key in keys}  # type: ignore[call-overload,index]
+    assert all(message.choices[0].HasField("logprobs") for message in messages)
 
 
 async def test_a_choice_that_ends_before_the_engine_does_is_given_up_alone() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.api.errors import InvalidRequestError, UnavailableError
 from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.structured_output import Constraint, ConstraintKind
 from ovchat_server.grammar.cache import ENTRY_BYTES, GrammarCache
@@ -30,20 +30,26 @@ TEMPLATES = {
     "qwen3_coder": "<tool_call><function=",
     "unknown": "{{ messages }}",
 }
-NOT: dict[str, Any] = {"type": "object", "properties": {"a": {"not": {}}}}
+NOT: dict[str, Any] = {"type": "object", "properties": {"a": {"not": {"type": "null"}}}}
 UNWRITABLE: dict[str, Any] = {"type": "object", "properties": {"a<b": {}}, "required": ["a<b"]}
 PLAIN: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "null"}}}
+TOO_DEEP: dict[str, Any] = {"type": "object"}
+for _ in range(60):
+    TOO_DEEP = {"type": "object", "properties": {"a": TOO_DEEP}}
+WIDE = {"anyOf": [{"type": "string", "minLength": number} for number in range(800)]}
+TOO_LARGE: dict[str, Any] = {"type": "object", "allOf": [WIDE, WIDE]}
 
 
 @dataclass
 class Permissive(ScriptedEngine):
-    """Can follow any grammar."""
+    """Can follow any grammar, or none."""
 
-    grammars: list[str] = field(default_factory=list)
+    error: str | UnavailableError = ""
 
-    async def check_grammar(self, grammar: str) -> str:
-        self.grammars.append(grammar)
-        return ""
+    async def check_grammar(self, grammar: str) -> str:  # noqa: ARG002
+        if isinstance(self.error, str):
+            return self.error
+        raise self.error
 
 
 class Counting(GrammarCache):
@@ -61,11 +67,13 @@ class Counting(GrammarCache):
 
 
 async def planned(
-    template: str, cache: GrammarCache | None = None, **fields: Any
+    template: str,
+    cache: GrammarCache | None = None,
+    engine: Permissive | None = None,
+    **fields: Any,
 ) -> tuple[AnswerFormat, Any]:
     """The format of an answer, and the grammar that the engine gets."""
-    engine = Permissive()
-    model = served(engine, template=TEMPLATES[template])
+    model = served(engine or Permissive(), template=TEMPLATES[template])
     messages = [{"role": "user", "content": "Hi"}]
     request = read_chat_request({"model": "demo", "messages": messages} | fields)
     formats = AnswerFormats(cache or GrammarCache(), WORKERS)
@@ -116,12 +124,81 @@ async def test_what_only_the_dialect_cannot_say_is_refused_where_it_is_strict() 
     assert (await planned("hermes", tools=strict))[0].grammar.text
 
 
-@pytest.mark.parametrize("parameters", [UNWRITABLE, NOT])
-async def test_arguments_are_free_where_nobody_asked(parameters: Any) -> None:
-    _, grammar = await planned("qwen3_coder", tools=[tool("f", parameters)])
+def unenforced(answer_format: AnswerFormat) -> list[str]:
+    return [*map(str, answer_format.unenforced)]
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+@pytest.mark.parametrize("template", ["hermes", "qwen3_coder"])
+async def test_the_rest_of_a_schema_is_enforced_and_what_is_not_is_named(
+    template: str, choice: str
+) -> None:
+    tools = [tool("f", PLAIN), tool("g", NOT, strict=False), tool("h", None)]
+    found, grammar = await planned(template, tools=tools, tool_choice=choice)
+    left = [tools[0], tool("g", {"type": "object", "properties": {"a": {"anyOf": [{}]}}}), tools[2]]
+    whole, expected = await planned(template, tools=left, tool_choice=choice)
+
+    assert grammar == expected
+    assert unenforced(found) == ["tools[1].function.parameters/properties/a/not"]
+    assert unenforced(whole) == []
+
+
+@pytest.mark.parametrize("parameters", [TOO_DEEP, TOO_LARGE])
+async def test_what_is_left_out_as_a_whole_is_named_as_a_whole(parameters: Any) -> None:
+    found, grammar = await planned("qwen3_coder", tools=[tool("f", parameters)])
     _, free = await planned("qwen3_coder", tools=[tool("f", {"type": "object"})])
 
     assert grammar == free
+    assert unenforced(found) == ["tools[0].function.parameters"]
+    found, _ = await planned("hermes", functions=[{"name": "f", "parameters": parameters}])
+    assert unenforced(found) == ["functions[0].parameters"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "pointers"),
+    [
+        ({"type": "string", "maxLength": 3}, ["/type"]),
+        (
+            {"type": ["integer"], "properties": {"a": {"not": {"type": "null"}}}},
+            ["/type", "/properties/a/not"],
+        ),
+        ({"type": ["object", "null"]}, []),
+    ],
+)
+async def test_arguments_are_objects(parameters: Any, pointers: list[str]) -> None:
+    found, _ = await planned("hermes", tools=[tool("f", parameters)])
+    assert unenforced(found) == [f"tools[0].function.parameters{end}" for end in pointers]
+
+
+async def test_tools_that_no_grammar_can_hold_together_are_all_named() -> None:
+    tools = [tool("f", PLAIN), tool("g", NOT)]
+    for error in ("it takes more than 1.5 seconds to compile", UnavailableError("Busy.")):
+        found, grammar = await planned("hermes", engine=Permissive(error=error), tools=tools)
+        assert grammar is None
+        assert unenforced(found) == [f"tools[{index}].function.parameters" for index in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("template", "fields"),
+    [
+        ("hermes", {"tool_choice": "none"}),
+        ("hermes", {"min_tokens": 1}),
+        ("unknown", {}),
+        ("hermes", {"tools": [tool("f", PLAIN)]}),
+        (
+            "hermes",
+            {
+                "tools": [tool("f", PLAIN), tool("g", NOT)],
+                "tool_choice": {"type": "function", "function": {"name": "f"}},
+            },
+        ),
+    ],
+)
+async def test_nothing_is_named_that_would_not_be_held_anyway(
+    template: str, fields: dict[str, Any]
+) -> None:
+    found, _ = await planned(template, **{"tools": [tool("f", NOT)], **fields})
+    assert unenforced(found) == []
 
 
 async def test_every_fault_of_the_schemas_is_reported_at_once() -> None:
@@ -141,7 +218,10 @@ async def test_every_fault_of_the_schemas_is_reported_at_once() -> None:
 async def test_a_constraint_that_cannot_be_enforced_is_refused_by_name() -> None:
     [fault] = await refused("hermes", guided_json={"type": "array", "uniqueItems": True})
     assert fault[:2] == ("guided_json", "unsupported_schema")
-    inside = {"type": "sequence", "elements": [{"type": "json_schema", "json_schema": {"not": {}}}]}
+    inside = {
+        "type": "sequence",
+        "elements": [{"type": "json_schema", "json_schema": {"not": {"type": "null"}}}],
+    }
     [fault] = await refused("hermes", structural_tag={"type": "structural_tag", "format": inside})
     assert fault == (
         "structural_tag",
@@ -151,7 +231,9 @@ async def test_a_constraint_that_cannot_be_enforced_is_refused_by_name() -> None
 
 
 async def test_a_text_is_refused_alike() -> None:
-    constraint = Constraint(ConstraintKind.JSON_SCHEMA, {"not": {}}, FieldPath.of("guided_json"))
+    constraint = Constraint(
+        ConstraintKind.JSON_SCHEMA, {"not": {"type": "null"}}, FieldPath.of("guided_json")
+    )
     with pytest.raises(InvalidRequestError, match="guided_json uses not") as caught:
         await AnswerFormats(GrammarCache(), WORKERS).of_text(served(Permissive()), constraint)
     [violation] = caught.value.violations
@@ -212,7 +294,7 @@ def test_what_cannot_be_enforced_is_known_the_second_time() -> None:
 
     for _ in range(2):
         with pytest.raises(SchemaError, match="uses not at the top"):
-            cache.grammar(write, {"not": {}})
+            cache.grammar(write, {"not": {"type": "null"}})
     assert len(written) == 1
 
 

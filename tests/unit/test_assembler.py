@@ -73,7 +73,16 @@ def test_without_options_the_text_passes_untouched(text: str) -> None:
         ("Hi", ("Hi", None, [], "stop", None)),
         ("", ("", None, [], "stop", None)),
         ("<think>\nHm\n</think>\n\nYes END no", ("Yes ", "Hm", [], "stop", "END")),
-        ("<think>Hm END", ("", "Hm", [], "stop", "END")),
+        # What is no content is not searched: reasoning, white space around it, markup, arguments.
+        ("<think>Hm END", ("", "Hm END", [], "stop", None)),
+        ("<think>END</think>Yes END no", ("Yes ", "END", [], "stop", "END")),
+        (
+            '<tool_call>{"name": "f", "arguments": {"END": 1}}</tool_call>',
+            (None, None, [("f", '{"END": 1}')], "tool_calls", None),
+        ),
+        (f"{GOOD}\nEND, more", (None, None, [("f", '{"a": 1}')], "tool_calls", "END")),
+        (f"END\n{GOOD}", ("", None, [], "stop", "END")),
+        ("<tool_call>END()</tool_call>", ("<tool_call>", None, [], "stop", "END")),
         (f"<think>Hm</think>{GOOD}", (None, "Hm", [("f", '{"a": 1}')], "tool_calls", None)),
         (f"Look:\n{GOOD}\n", ("Look:", None, [("f", '{"a": 1}')], "tool_calls", None)),
         (f"{GOOD}{GOOD}", (None, None, [("f", '{"a": 1}')] * 2, "tool_calls", None)),
@@ -142,6 +151,27 @@ def test_a_call_that_was_cut_at_its_opening_leaves_no_markup(opening: str) -> No
     # The model's own end is no cut.
     said = choice(f"a\n{opening}", EVERYTHING, FinishReason.STOP)
     assert said.message.content == f"a\n{opening}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hi\n", ("Hi", None, [], "stop", "\n")),
+        ("Hi\n\nyou", ("Hi", None, [], "stop", "\n")),
+        ("<think>\na\nb\n</think>\n\n42\n43", ("42", "a\nb", [], "stop", "\n")),
+        # Between an answer and its calls it is markup.
+        (f"Look:\n{GOOD}\n", ("Look:", None, [("f", '{"a": 1}')], "tool_calls", None)),
+    ],
+)
+@pytest.mark.parametrize("reason", [FinishReason.STOP, FinishReason.LENGTH])
+def test_a_line_break_ends_an_answer_where_callers_see_it(
+    text: str, expected: tuple[object, ...], reason: FinishReason
+) -> None:
+    options = options_of(stop=("\n",), reasoning=True, tool_calls=True)
+    *parts, finish, stopped_by = expected
+    if reason is FinishReason.LENGTH and not stopped_by:
+        finish = "length"
+    assert told(choice(text, options, reason)) == (*parts, finish, stopped_by)
 
 
 def test_calls_are_numbered_and_have_ids_of_their_own() -> None:

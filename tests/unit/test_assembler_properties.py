@@ -14,7 +14,7 @@ from ovchat_server.api.completion import Alternative, FinishReason
 from ovchat_server.chat.assembler import AssemblyOptions
 from tests.effort import examples
 from tests.unit.assembler_tools import Assembled, assembled, options_of
-from tests.unit.text_tools import PieceDecoder, mixed
+from tests.unit.text_tools import PieceDecoder, byte_pieces, character_offsets, mixed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,6 +106,15 @@ OPTIONS = st.builds(
     own_alternative=st.booleans(),
     token_ids=st.booleans(),
 )
+SEARCHED = st.builds(
+    options_of,
+    stop=st.sampled_from([("END",), ("\n", "<tool")]),
+    include_stop=st.booleans(),
+    reasoning=st.just(value=True),
+    reasoning_opened=st.booleans(),
+    tool_calls=st.just(value=True),
+    logprobs=st.booleans(),
+)
 
 
 def everything(one: Assembled) -> tuple[object, ...]:
@@ -150,7 +159,7 @@ def test_only_the_last_chunk_tells_the_end_and_no_other_is_empty(
 @given(said(), OPTIONS)
 def test_what_was_not_asked_for_is_not_reported(engine: Said, options: AssemblyOptions) -> None:
     for part in engine.singly(options).chunks:
-        assert (part.logprobs is not None) == options.logprobs
+        assert options.logprobs or part.logprobs is None
         assert (part.token_ids is not None) == options.token_ids
         for item in part.logprobs or ():
             itself = Alternative(item.text, item.logprob, item.bytes)
@@ -165,8 +174,8 @@ def test_the_bytes_of_the_log_probabilities_are_those_of_the_answer(
 ) -> None:
     options = AssemblyOptions(logprobs=True, special_tokens=special)
     choice = engine.singly(options).choice
-    assert choice.logprobs is not None
-    data = b"".join(item.bytes for item in choice.logprobs)
+    logprobs = choice.logprobs or ()
+    data = b"".join(item.bytes for item in logprobs)
     if not special:
         data = data.replace(CONTROL, b"")
     # A character that the end cuts off is no text.
@@ -175,17 +184,14 @@ def test_the_bytes_of_the_log_probabilities_are_those_of_the_answer(
     expected = engine.logprobs
     if engine.reason is FinishReason.STOP:
         expected = expected[:-1]
-    assert [item.logprob for item in choice.logprobs] == expected
+    assert [item.logprob for item in logprobs] == expected
 
 
-@given(said(PLAIN, control=False))
-def test_the_offset_of_a_token_is_that_of_the_character_it_begins_in(engine: Said) -> None:
-    engine = dataclasses.replace(engine, reason=FinishReason.LENGTH)
+@given(byte_pieces())
+def test_the_offset_of_a_token_is_that_of_the_character_it_begins_in(pieces: list[bytes]) -> None:
+    engine = Said(tuple(pieces), frozenset(), FinishReason.LENGTH)
     choice = engine.singly(AssemblyOptions(logprobs=True)).choice
-    data = b"".join(engine.pieces)
-    starts = accumulate(map(len, engine.pieces), initial=0)
-    whole = [len(data[:start].decode(errors="ignore")) for start in starts]
-    assert [item.offset for item in choice.logprobs or ()] == whole[:-1]
+    assert [item.offset for item in choice.logprobs or ()] == character_offsets(pieces)
 
 
 @given(said(PLAIN, control=False), STOPS, st.booleans())
@@ -201,10 +207,10 @@ def test_a_stop_string_ends_the_text_and_its_log_probabilities(
     choice = engine.singly(options).choice
     matches = [(at + len(stop), at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     content = choice.message.content
-    assert choice.logprobs is not None
+    logprobs = choice.logprobs or ()
     if not matches:
         assert (content, choice.stop_reason) == (text, None)
-        assert len(choice.logprobs) == len(engine.pieces)
+        assert len(logprobs) == len(engine.pieces)
         return
     end, start, stop = min(matches)
     kept = text[:end] if include else text[:start]
@@ -215,7 +221,23 @@ def test_a_stop_string_ends_the_text_and_its_log_probabilities(
     # Those of the tokens that have a part in what is left.
     starts = list(accumulate(map(len, engine.pieces), initial=0))[:-1]
     told = [begin for begin in starts if begin < len(kept.encode())]
-    assert [item.logprob for item in choice.logprobs] == engine.logprobs[: len(told)]
+    assert [item.logprob for item in logprobs] == engine.logprobs[: len(told)]
+
+
+@given(said(mixed("<think>", "</think>", CALL, "END", "\n")), SEARCHED)
+@examples(200)
+def test_a_stop_string_that_callers_would_not_see_changes_nothing(
+    engine: Said, options: AssemblyOptions
+) -> None:
+    without = engine.singly(dataclasses.replace(options, stop=()))
+    content = without.choice.message.content or ""
+    told = engine.singly(options)
+    if not any(stop in content for stop in options.stop):
+        assert everything(told) == everything(without)
+    elif not options.min_tokens and not options.include_stop:
+        assert told.choice.stop_reason in options.stop
+        assert not any(stop in (told.choice.message.content or "") for stop in options.stop)
+        assert told.choice.finish_reason is not FinishReason.LENGTH
 
 
 @given(said(PLAIN, control=False), STOPS, st.integers(0, 40))

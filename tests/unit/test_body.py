@@ -22,12 +22,9 @@ from ovchat_server.rest.openai.codec import CompletionEncoder
 from ovchat_server.rest.openai.objects import chat_chunk, chat_completion
 from ovchat_server.rest.request_body import read_json_object
 from ovchat_server.rest.response_body import (
-    MAX_NAME_CHARACTERS,
-    MAX_NAMED_PARAMETERS,
     ascii_json,
     event,
     event_stream,
-    header_list,
     json_body,
 )
 
@@ -196,32 +193,3 @@ def test_hostile_text_is_escaped_in_a_header(text: str) -> None:
     shown = ascii_json({"m": text})
     assert fit_for_a_header(shown)
     assert json.loads(shown) == {"m": text}
-
-
-def test_names_are_listed_plainly() -> None:
-    assert header_list(["foo", "bar_2"]) == "foo, bar_2"
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("a\r\nx-evil: 1", "a\\r\\nx-evil: 1"),
-        ('say "x"', 'say \\"x\\"'),
-        ("\x00\x7f", "\\u0000\\u007f"),
-        ("é😀", "\\u00e9\\ud83d\\ude00"),
-        ("", ""),
-    ],
-)
-def test_a_hostile_name_is_escaped(name: str, shown: str) -> None:
-    assert header_list([name]) == shown
-    assert header_list(["a", name, "b"]) == f"a, {shown}, b"
-
-
-@given(st.lists(TEXT, max_size=5))
-def test_any_names_fit_into_a_header(names: list[str]) -> None:
-    assert fit_for_a_header(header_list(names))
-
-
-def test_a_header_holds_only_so_many_names_and_so_much_of_each() -> None:
-    shown = header_list(["x" * 1000] * 1000)
-    assert shown == ", ".join(["x" * MAX_NAME_CHARACTERS] * MAX_NAMED_PARAMETERS)

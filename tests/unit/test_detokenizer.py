@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,33 +18,28 @@ from ovchat_server.chat.detokenizer import (
     token_offsets,
 )
 from ovchat_server.tokenizer.huggingface import Tokenizer
-from tests.unit.text_tools import CONTROL, PieceDecoder, byte_tokenizer, byte_tokens
+from tests.unit.text_tools import (
+    CONTROL,
+    DATA,
+    PieceDecoder,
+    byte_pieces,
+    byte_tokenizer,
+    byte_tokens,
+    character_offsets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BYTES = byte_tokenizer()
 END = BYTES.encode(CONTROL[1])[0]
-# Whole characters of every length, what is not UTF-8, and what looks like its beginning.
-FRAGMENTS = st.sampled_from(
-    [b"a", b" \xc3\xa9", "你".encode(), "😀".encode(), b"\xff", b"\x80", b"\xf0\x9f", b"\xe4"]
-)
-DATA = st.one_of(st.lists(FRAGMENTS, max_size=16).map(b"".join), st.binary(max_size=40))
-
-
-@st.composite
-def cut(draw: st.DrawFn) -> list[bytes]:
-    """Any bytes, cut into tokens anywhere."""
-    data = draw(DATA)
-    cuts = draw(st.sets(st.integers(0, len(data))))
-    return [data[a:b] for a, b in pairwise(sorted({0, len(data)} | cuts))]
 
 
 def run(detokenizer: Detokenizer, tokens: list[int]) -> list[str]:
     return [*(detokenizer.feed(token) for token in tokens), detokenizer.flush()]
 
 
-@given(cut())
+@given(byte_pieces())
 def test_the_pieces_join_to_the_whole_however_tokens_cut_characters(tokens: list[bytes]) -> None:
     detokenizer = Detokenizer(PieceDecoder(tokens))
     joined = "".join(run(detokenizer, list(range(len(tokens)))))
@@ -139,7 +133,7 @@ def ended(detokenizer: Detokenizer, tokens: list[int]) -> str:
     return "".join([*(detokenizer.feed(token) for token in tokens), detokenizer.end()])
 
 
-@given(cut())
+@given(byte_pieces())
 def test_a_character_that_the_end_cuts_off_is_no_text(tokens: list[bytes]) -> None:
     detokenizer = Detokenizer(PieceDecoder(tokens))
     text = ended(detokenizer, list(range(len(tokens))))
@@ -204,13 +198,11 @@ def test_a_token_may_begin_behind_characters_of_one_that_ends_in_the_middle_of_a
     assert token_offsets(decoder, [0, 1, 2], "abéc") == [0, 2, 3]
 
 
-@given(DATA)
-def test_offsets_never_fall_and_stay_within_the_text(data: bytes) -> None:
-    tokens = byte_tokens(BYTES, data)
-    text = BYTES.decode(tokens)
-    offsets = token_offsets(BYTES, tokens, text)
-    assert offsets == sorted(offsets)
-    assert all(0 <= offset < len(text) for offset in offsets)
+@given(byte_pieces())
+def test_a_token_begins_in_the_character_of_its_first_byte(pieces: list[bytes]) -> None:
+    text = b"".join(pieces).decode(errors="replace")
+    offsets = token_offsets(PieceDecoder(pieces), range(len(pieces)), text)
+    assert offsets == character_offsets(pieces)
 
 
 def test_tokens_put_around_a_text_begin_at_its_ends() -> None:

@@ -28,6 +28,11 @@ from tests.unit.proto_tools import (
 )
 
 
+def tagged(key: str) -> format_pb2.ResponseFormat:
+    tag = {"type": "structural_tag", "format": {"type": "any_text", key: []}}
+    return format_pb2.ResponseFormat(structural_tag=json.dumps(tag))
+
+
 def refused_by_proto(**fields: Any) -> tuple[Violation, ...]:
     with pytest.raises(InvalidRequestError) as caught:
         chat_request(proto(**fields), stream=False)
@@ -40,6 +45,12 @@ def test_both_doors_read_the_same_request(name: str) -> None:
     read = chat_request(proto(**typed), stream=False)
     assert read == read_chat_request(openai(**plain))
     assert read.ignored == ()
+
+
+def test_unknown_keys_in_a_structural_tags_text_are_refused() -> None:
+    assert chat_request(proto(response_format=tagged("excludes")), stream=False).ignored == ()
+    [violation] = refused_by_proto(response_format=tagged("typo"))
+    assert violation.message == "response_format.format.typo is not a known parameter."
 
 
 def test_the_table_covers_every_served_field() -> None:

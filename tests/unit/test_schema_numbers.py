@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,12 @@ UNIT = Decimal("0.000001")
 bounds = st.decimals(-2000, 2000, places=4, allow_nan=False) | st.sampled_from(
     [Decimal(text) for text in ("0", "1", "-1", "0.5", "100", "-273.15", "99.9999", "1000000")]
 )
+
+
+def exact(value: Any) -> Any:
+    """A number as it is written; `jsonschema` divides others as floats."""
+    number = value if value in ("integer", "number") else Decimal(str(value))
+    return int(number) if isinstance(number, Decimal) and number == int(number) else number
 
 
 def written(schema: dict[str, Any], text: str) -> bool:
@@ -99,6 +106,7 @@ def test_common_numbers(schema: dict[str, Any], within: str, beyond: str) -> Non
 def test_multiples_within_bounds(low: int, width: int, step: int, number: int, near: int) -> None:
     schema = {"type": "integer", "minimum": low, "maximum": low + width, "multipleOf": step}
     numbers = [number, low + near, low + width + near, (low // step + near) * step]
+    numbers.append((low + width // 2) // step * step)
     for candidate in numbers:
         right = low <= candidate <= low + width and candidate % step == 0
         try:
@@ -110,17 +118,70 @@ def test_multiples_within_bounds(low: int, width: int, step: int, number: int, n
 @pytest.mark.parametrize(
     ("schema", "within", "beyond"),
     [
+        ({"multipleOf": 1}, "0 7 -12 123", "0.5 1.0"),
         ({"multipleOf": 5}, "0 5 10 -15 123455 -5", "1 54 -0 05 5.0"),
         ({"multipleOf": 0.5, "minimum": 0, "maximum": 100}, "0 0.5 99.5 100", "0.25 100.5"),
         ({"multipleOf": 7, "minimum": 0, "maximum": 100}, "0 7 98", "1 105"),
         ({"type": "integer", "multipleOf": 2.5, "minimum": 0, "maximum": 9}, "0 5", "2.5 2 7"),
-        # By floats, 0.3 is no multiple of 0.1.
-        ({"multipleOf": 0.1, "minimum": 0, "maximum": 1}, "0 0.1 0.2 1", "0.3 0.15"),
+        # As they are written: by floats, 0.3 is no multiple of 0.1.
+        ({"multipleOf": 0.1, "minimum": 0, "maximum": 1}, "0 0.1 0.3 1", "0.15 1.1 -0.1"),
+        ({"multipleOf": 0.01}, "0 4.35 4.5 4.50 -0.07 123456789.99 7", "4.355 4.500 -0 .5 4."),
+        ({"multipleOf": 0.01, "exclusiveMinimum": 0}, "0.01 19.99", "0 0.00 -1 0.001"),
+        ({"multipleOf": 0.05, "minimum": 0}, "0 0.05 0.15 1 1.5 1.50 1.95 123456.7", "0.01 1.52"),
+        ({"multipleOf": 0.05, "minimum": -9, "maximum": -0.1}, "-0.1 -0.15 -9", "-0.05 -9.05 0"),
+        ({"multipleOf": 0.005}, "0 0.005 1.995 -3.01 3.010 77", "0.001 1.994"),
+        ({"multipleOf": 2.5, "exclusiveMaximum": 10}, "7.5 5 5.0 -12.5", "10 2 7.50 6.5"),
+        ({"multipleOf": 0.03, "minimum": 0, "maximum": 9}, "0 0.03 0.3 0.30 9 8.97", "0.01 9.03"),
+        ({"multipleOf": 1e-7, "minimum": 0, "maximum": 1e-6}, "0.0000003 0.000001", "0.00000035"),
+        ({"type": "integer", "multipleOf": 0.01}, "0 7 -123", "0.5 1.00"),
     ],
 )
 def test_multiples(schema: dict[str, Any], within: str, beyond: str) -> None:
+    exactly = jsonschema.Draft202012Validator({key: exact(schema[key]) for key in schema})
     for text in within.split():
         assert written(schema, text), text
-        jsonschema.validate(float(text), schema)
+        exactly.validate(exact(text))
+    for text in beyond.split():
+        assert not written(schema, text), text
+
+
+@given(
+    st.sampled_from(["0.01", "0.05", "0.1", "0.25", "0.005", "2.5", "12.5", "0.02", "0.125"]),
+    st.decimals(-3000, 3000, places=3),
+    st.decimals(0, 4000, places=3),
+    st.integers(-(10**6), 10**6),
+)
+def test_multiples_of_decimals_within_bounds(
+    step: str, low: Decimal, width: Decimal, units: int
+) -> None:
+    schema = {"multipleOf": float(step), "minimum": float(low), "maximum": float(low + width)}
+    inner = (low + width / 2) // Decimal(step) * Decimal(step)
+    for number in (units * Decimal(step), low // Decimal(step) * Decimal(step), inner, low):
+        right = low <= number <= low + width and number % Decimal(step) == 0
+        text = f"{number or 0:f}"
+        short = text.rstrip("0").rstrip(".") if "." in text else text
+        try:
+            assert written(schema, short) == right
+        except SchemaError:
+            assert not right
+
+
+@pytest.mark.parametrize(
+    ("schema", "within", "beyond"),
+    [
+        ({"minimum": 0, "exclusiveMinimum": True}, "0.01 1", "0 -1"),
+        ({"maximum": 5, "exclusiveMaximum": True, "type": "integer"}, "4 -5", "5"),
+        ({"minimum": 0, "exclusiveMinimum": False}, "0 1", "-1"),
+        (
+            {"minimum": 1, "exclusiveMinimum": True, "maximum": 2, "exclusiveMaximum": True},
+            "1.5",
+            "1 2",
+        ),
+    ],
+)
+def test_bounds_as_in_draft_4(schema: dict[str, Any], within: str, beyond: str) -> None:
+    for text in within.split():
+        assert written(schema, text), text
+        jsonschema.Draft4Validator(schema).validate(json.loads(text))
     for text in beyond.split():
         assert not written(schema, text), text

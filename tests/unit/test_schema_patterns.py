@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ovchat_server.grammar.schema.automata import in_common, inside
+from ovchat_server.grammar.schema.formats import BESIDE, SHORT, of_format
 from ovchat_server.grammar.schema.nodes import PatternError, fitted, matches, width
-from ovchat_server.grammar.schema.patterns import may_match, read_pattern
+from ovchat_server.grammar.schema.patterns import found_in, may_match, read_pattern
 
 PATTERNS = [
     "^[a-z]{2,5}$",
@@ -31,16 +33,28 @@ PATTERNS = [
     *(rf"^[^\{kind}]+$" for kind in "dDwWsS"),
     r"^[\]x-]?$",
 ]
+AHEAD = [
+    "^(?=a)[a-z]+$",
+    "^(?!.*ab)[abc]*$",
+    r"^(?=.*\d)(?=.*[a-z]).{2,}$",
+    "^a(?=b|c$)[bc]+$",
+    "^(?:a(?!b)|b){0,4}$",
+    "^(?:(?!ab)[abc])*$",
+    "^(?!^a$)a*",
+    "^x?(?:a(?=.b)|c)+b*$",
+    "(?!a)[ab]",
+    r"^(?!\D)..",
+]
 texts = st.text(max_size=3) | st.text('ab01xyzc -.A\t\n"\\ä\u00a0٣', max_size=8)
 
 
-@given(st.sampled_from(PATTERNS), texts)
+@given(st.sampled_from(PATTERNS + AHEAD), texts | st.text("abc", max_size=6))
 def test_what_is_written_for_a_pattern_matches_it(pattern: str, text: str) -> None:
     if matches(read_pattern(pattern), text):
         assert re.search(pattern.replace("$", r"\Z"), text)
 
 
-@given(st.sampled_from(PATTERNS), texts)
+@given(st.sampled_from(PATTERNS + AHEAD), texts | st.text("abc", max_size=6))
 def test_what_matches_a_pattern_is_known_to_match(pattern: str, text: str) -> None:
     if re.search(pattern.replace("$", r"\Z"), text):
         assert matches(may_match(pattern), text)
@@ -72,8 +86,6 @@ def test_a_pattern_without_anchors_is_the_whole() -> None:
     "pattern",
     [
         *(
-            "(?=a)b",
-            "(?!a)b",
             "(?<=a)b",
             "(?i)a",
             r"(a)\1",
@@ -146,3 +158,27 @@ def test_lengths_that_people_give(pattern: str, shortest: int, longest: int, tex
 @pytest.mark.parametrize("pattern", ["^((a*)*b?)*$", "(a{99999}){99999}", "^(a|a)*$"])
 def test_no_pattern_takes_long(pattern: str) -> None:
     assert not matches(read_pattern(pattern), "a" * 3000 + "!")
+
+
+@given(
+    st.sampled_from(PATTERNS + AHEAD),
+    st.sampled_from(["", *PATTERNS, *AHEAD]),
+    st.lists(texts | st.text("abc", max_size=6), min_size=5, max_size=5),
+)
+def test_what_two_patterns_have_in_common_is_known(one: str, two: str, tried: list[str]) -> None:
+    nodes = [found_in(one), found_in(two)]
+    node = in_common(nodes)
+    for text in tried:
+        both = all(matches(part, text) for part in nodes)
+        assert both == (node is not None and matches(node, text))
+        if not both and matches(nodes[0], text):
+            assert not inside(nodes[0], [nodes[1]])
+    if node is not None:
+        assert inside(node, nodes)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_short_strings_of_a_format_have_it(name: str) -> None:
+    whole = read_pattern(f"^({BESIDE[name]})$") if name in BESIDE else of_format(name)
+    for pattern in SHORT[name]:
+        assert inside(read_pattern(f"^({pattern})$"), [whole]), pattern

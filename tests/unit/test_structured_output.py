@@ -63,6 +63,30 @@ def nested(levels: int) -> dict[str, Any]:
             "response_format.json_schema.schema",
         ),
         (
+            {"response_format": {"type": "json_schema", "name": "x", "schema": SCHEMA}},
+            ConstraintKind.JSON_SCHEMA,
+            SCHEMA,
+            "response_format.schema",
+        ),
+        (
+            {"response_format": {"type": "json_object", "schema": SCHEMA}},
+            ConstraintKind.JSON_SCHEMA,
+            SCHEMA,
+            "response_format.schema",
+        ),
+        (
+            {"response_format": {"type": "json_object", "schema": {"minProperties": 1}}},
+            ConstraintKind.JSON_SCHEMA,
+            {"type": "object", "minProperties": 1},
+            "response_format.schema",
+        ),
+        (
+            {"response_format": {"type": "json_object", "schema": None}},
+            ConstraintKind.JSON_OBJECT,
+            None,
+            "response_format",
+        ),
+        (
             {"response_format": TAG},
             ConstraintKind.STRUCTURAL_TAG,
             TAG["format"],
@@ -187,13 +211,40 @@ def test_the_older_structural_tags_mean_the_same_in_the_newer_form() -> None:
             "is required",
         ),
         (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"schema": SCHEMA},
+                    "schema": SCHEMA,
+                }
+            },
+            "response_format.schema",
+            "give one of them",
+        ),
+        (
+            {"response_format": {"type": "json_object", "schema": nested(MAX_DEPTH)}},
+            "response_format.schema",
+            f"more than {MAX_DEPTH} levels",
+        ),
+        (
             {"response_format": {"type": "json_schema", "json_schema": {"schema": "{}"}}},
             "response_format.json_schema.schema",
             "must be an object",
         ),
         ({"response_format": {"type": "structural_tag"}}, "response_format", "needs a format"),
         ({"structural_tag": {"type": "tag"}}, "structural_tag", "must be a structural tag"),
-        ({"structured_outputs": {}}, "structured_outputs.json", "is required"),
+        (
+            {"structural_tag": {**TAG, "triggers": []}},
+            "structural_tag.triggers",
+            "give one of them",
+        ),
+        (
+            {"response_format": {"type": "sequence", "elements": [{"pattern": "a"}]}},
+            "response_format.elements[0].type",
+            "is required",
+        ),
+        ({"structured_outputs": {}}, "structured_outputs.json", "is required, got none"),
+        ({"structured_outputs": {"foo": 1}}, "structured_outputs.json", "is required, got foo"),
         (
             {"structured_outputs": {"json_object": False}},
             "structured_outputs.json_object",
@@ -246,6 +297,23 @@ def test_a_second_constraint_is_refused_naming_both() -> None:
     [(_, message)] = faults(guided_regex="a", structured_outputs={"choice": ["b"]})
 
     assert "structured_outputs.choice and guided_regex" in message
+
+
+def test_the_same_constraint_by_several_names_is_one() -> None:
+    constraint = read(structured_outputs={"json": SCHEMA}, guided_json=SCHEMA)
+
+    assert constraint is not None
+    assert str(constraint.field) == "structured_outputs.json"
+
+
+@pytest.mark.parametrize(
+    "other", [{"type": "integer", "enum": [True]}, {"enum": [1], "type": "integer"}]
+)
+def test_almost_the_same_constraint_is_another(other: dict[str, Any]) -> None:
+    same = {"type": "integer", "enum": [1]}
+    [(_, message)] = faults(structured_outputs={"json": same}, guided_json=other)
+
+    assert "structured_outputs.json and guided_json" in message
 
 
 def test_everything_wrong_is_told_at_once() -> None:

@@ -113,7 +113,6 @@ def test_log_probabilities_are_lists_of_one_kind_each() -> None:
     }
     assert whole("x", logprobs=logprobs)["choices"][0]["logprobs"] == expected
     assert part("x", logprobs=logprobs)["choices"][0]["logprobs"] == expected
-    assert part(None, logprobs=())["choices"][0]["logprobs"] is None
 
 
 def test_of_alternatives_that_look_the_same_the_likelier_is_told() -> None:

@@ -173,6 +173,7 @@ def allowed(**fields: Any) -> dict[str, Any]:
         (allowed(tools=None), ".allowed_tools.tools", "missing_required_parameter"),
         (allowed(tools=[]), ".allowed_tools.tools", "invalid_value"),
         (allowed(tools=["f"]), ".allowed_tools.tools[0]", "invalid_type"),
+        (allowed(tools=[{**NAMED, "type": "x"}]), ".allowed_tools.tools[0].type", "invalid_value"),
         (
             allowed(tools=[{"type": "function", "function": {"name": "g"}}]),
             ".allowed_tools.tools[0].function.name",

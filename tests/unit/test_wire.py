@@ -136,12 +136,6 @@ def test_log_probabilities_are_openais() -> None:
     assert part["logprobs"] == expected
 
 
-@pytest.mark.parametrize("logprobs", [None, ()])
-def test_without_tokens_there_are_no_log_probabilities(logprobs: Any) -> None:
-    part = chunk(ChunkChoice(0, Delta(), logprobs=logprobs))["choices"][0]
-    assert part["logprobs"] is None
-
-
 def test_several_choices_stand_in_their_order() -> None:
     answers = tuple(
         Choice(index, Message(Role.ASSISTANT, str(index)), FinishReason.STOP) for index in range(3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import tokenizers
@@ -50,6 +50,28 @@ def chunked(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> list[str]:
     text = draw(texts)
     cuts = draw(st.sets(st.integers(0, len(text)), max_size=12))
     return [text[a:b] for a, b in pairwise(sorted({0, len(text)} | cuts))]
+
+
+# Whole characters of every length, what is not UTF-8, and what looks like its beginning.
+_FRAGMENTS = st.sampled_from(
+    [b"a", b" \xc3\xa9", "你".encode(), "😀".encode(), b"\xff", b"\x80", b"\xf0\x9f", b"\xe4"]
+)
+DATA = st.one_of(st.lists(_FRAGMENTS, max_size=16).map(b"".join), st.binary(max_size=40))
+
+
+@st.composite
+def byte_pieces(draw: st.DrawFn) -> list[bytes]:
+    """Any bytes, cut into tokens anywhere."""
+    data = draw(DATA)
+    cuts = draw(st.sets(st.integers(0, len(data))))
+    return [data[a:b] for a, b in pairwise(sorted({0, len(data)} | cuts))]
+
+
+def character_offsets(pieces: Sequence[bytes]) -> list[int]:
+    """Where each of some tokens begins in their text, whose other bytes are replaced."""
+    data = b"".join(pieces)
+    starts = [*accumulate(map(len, pieces), initial=0)][:-1]
+    return [len(data[: start + 1].decode(errors="replace")) - 1 for start in starts]
 
 
 def mixed(*fragments: str) -> st.SearchStrategy[str]:

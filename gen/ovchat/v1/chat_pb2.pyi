@@ -357,7 +357,7 @@ class CreateChatCompletionRequest(_message.Message):
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The stop strings: generation ends as soon as the text contains one of them. At most 16, none
+        """The stop strings: generation ends as soon as the content contains one of them. At most 16, none
         of them empty. They are matched against the text regardless of token boundaries, and are not
         returned unless include_stop_str_in_output is set.
         """

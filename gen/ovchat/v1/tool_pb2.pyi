@@ -104,8 +104,8 @@ class FunctionDefinition(_message.Message):
     which a google.protobuf.Struct would lose. If unset, the function has no arguments.
     """
     strict: _builtins.bool
-    """Whether to refuse a schema that cannot be enforced exactly. If false, the arguments for such
-    a schema are only enforced to be a JSON object. Defaults to false.
+    """Whether to refuse a schema that cannot be enforced exactly. If false, what cannot be is left
+    out, and the trailing metadata x-unenforced-schemas names it. Defaults to false.
     """
     def __init__(
         self,

@@ -16,7 +16,7 @@ from ovchat_server.api.generation_request import (
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.messages import read_messages
 from ovchat_server.api.parameters import CHAT
-from ovchat_server.api.reader import Reader
+from ovchat_server.api.reader import ANY_KEYS, Reader
 from ovchat_server.api.tools import read_tool_choice, read_tools, refuse_large_schemas
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _read_call_tags(reader: Reader) -> CallTags | None:
 
 def read_documents(reader: Reader) -> tuple[JsonObject, ...]:
     """Read documents, for templates that know retrieval; note what is wrong in the reader."""
-    documents = reader.objects("documents", max_items=reader.limits.max_documents)
+    documents = reader.objects("documents", ANY_KEYS, max_items=reader.limits.max_documents)
     return tuple(dict(item.fields) for item in documents)
 
 

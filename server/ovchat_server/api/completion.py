@@ -142,7 +142,8 @@ class ChunkChoice:
     Attributes:
         finish_reason: On the choice's last chunk only.
         stop_reason: On the last chunk: the stop string or token that ended it (vLLM).
-        logprobs: Of the new tokens. None: not asked for.
+        logprobs: Of the new tokens. None: there are none, or they were not asked for. The first
+            chunk of a choice says that they were: it has some, or an empty tuple (OpenAI).
         token_ids: The new tokens. None: not asked for.
         prompt_token_ids: On the choice's first chunk. None: not asked for.
         prompt_logprobs: Of all tokens of the prompt, on the choice's first chunk. None: not
@@ -157,14 +158,6 @@ class ChunkChoice:
     token_ids: tuple[int, ...] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     prompt_logprobs: tuple[PromptToken, ...] | None = None
-
-    @property
-    def streamed_logprobs(self) -> tuple[TokenLogprob, ...] | None:
-        """The log probabilities as a stream tells them: None where it brings no tokens.
-
-        But a chat's first chunk says that there are some (OpenAI).
-        """
-        return self.logprobs if self.delta.role else self.logprobs or None
 
 
 @dataclass(frozen=True, slots=True)

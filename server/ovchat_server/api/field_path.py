@@ -36,6 +36,23 @@ class FieldPath:
         return text.removeprefix(".")
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaPath:
+    """The way to something inside of a schema.
+
+    Attributes:
+        field: The field that holds the schema.
+        pointer: A JSON pointer into it; "": all of it.
+    """
+
+    field: FieldPath
+    pointer: str = ""
+
+    def __str__(self) -> str:
+        """Write both, one after the other: `tools[0].function.parameters/properties/city`."""
+        return f"{self.field}{self.pointer}"
+
+
 # The name of a field at the top of what is spoken of, or a path.
 Field: TypeAlias = str | FieldPath
 Spelling: TypeAlias = Callable[[FieldPath], FieldPath]

@@ -90,10 +90,9 @@ def read_generation(
 def read_stream_options(reader: Reader) -> StreamOptions | None:
     """Read what to stream; None where the whole answer is wanted at once."""
     stream = reader.boolean("stream")
-    options = reader.object("stream_options")
+    options = reader.object("stream_options", STREAM_OPTIONS)
     if options is None:
         return StreamOptions() if stream else None
-    options.note_unknown(STREAM_OPTIONS)
     if not stream:
         reader.refuse("stream_options", "needs a stream; leave it out")
     include_usage = options.boolean("include_usage") or False

@@ -41,7 +41,7 @@ def refuse_beyond_limits(reader: Reader, field: Field, value: JsonValue) -> bool
     return not complaint
 
 
-def read_pattern(reader: Reader, name: str, text: str) -> bool:
+def read_pattern(reader: Reader, field: Field, text: str) -> bool:
     """Return whether a regular expression or grammar is within the limits, or note a violation."""
     complaint = ""
     if not text:
@@ -54,7 +54,7 @@ def read_pattern(reader: Reader, name: str, text: str) -> bool:
     elif _groups(text) > MAX_GROUPS:
         complaint = f"must not nest parentheses deeper than {MAX_GROUPS}"
     if complaint:
-        reader.refuse(name, complaint)
+        reader.refuse(field, complaint)
     return not complaint
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import shortened
 from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.reader import kind
+from ovchat_server.api.reader import ANY_KEYS, kind
 
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader
@@ -28,7 +28,7 @@ def read_penalty(reader: Reader, name: str) -> float:
 
 def read_logit_bias(reader: Reader) -> tuple[tuple[int, float], ...]:
     """Read tokens, and what is added to their logits."""
-    entries = reader.object("logit_bias")
+    entries = reader.object("logit_bias", ANY_KEYS)
     if entries is None:
         return ()
     if not reader.limit("logit_bias", entries.fields, reader.limits.max_logit_biases, "entries"):

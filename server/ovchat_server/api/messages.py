@@ -34,9 +34,10 @@ MESSAGE_KEYS = frozenset(
         "annotations",
     }
 )
-PART_KEYS = frozenset(
-    {"type", "text", "refusal", *UNSUPPORTED_PARTS, "prompt_cache_breakpoint", "cache_control"}
-)
+PARTS = {
+    name: frozenset({"type", name, "prompt_cache_breakpoint", "cache_control"})
+    for name in ("text", "refusal")
+}
 CALL_KEYS = frozenset({"id", "type", "function", "index"})
 CALLED_FUNCTION_KEYS = frozenset({"name", "arguments"})
 
@@ -53,7 +54,7 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
     messages: list[Message] = []
     # The ids of the last calls, by the names of their functions.
     called: dict[str, str] = {}
-    readers = request.objects("messages", max_items=request.limits.max_messages)
+    readers = request.objects("messages", MESSAGE_KEYS, request.limits.max_messages)
     for number, reader in enumerate(readers):
         if message := _read_message(reader, f"call{number:05}", called):
             messages.append(message)
@@ -85,7 +86,6 @@ def _read_message(reader: Reader, call_id: str, called: Mapping[str, str]) -> Me
     given = reader.choice("role", [*Role, FUNCTION])
     if given is None:
         return None
-    reader.note_unknown(MESSAGE_KEYS)
     role = Role.TOOL if given == FUNCTION else Role(given)
     tool_calls = _read_tool_calls(reader, role, call_id)
     content = _read_content(reader)
@@ -122,19 +122,18 @@ def _read_content(reader: Reader) -> str | None:
         reader.refuse("content", complaint, "invalid_type")
         return None
     return "\n".join(
-        _read_part(part) for part in reader.objects("content", max_items=reader.limits.max_parts)
+        _read_part(part) for part in reader.objects("content", PARTS, reader.limits.max_parts)
     )
 
 
 def _read_part(part: Reader) -> str:
     if not part.require("type"):
         return ""
-    part.note_unknown(PART_KEYS)
     given: JsonValue = part.fields["type"]
     if given in UNSUPPORTED_PARTS:
         part.refuse("type", f"is {given!r}, but this model takes text only", "unsupported_value")
         return ""
-    known = part.choice("type", ["text", "refusal"])
+    known = part.choice("type", PARTS)
     if known is None or not part.require(known):
         return ""
     return part.string(known) or ""
@@ -144,8 +143,8 @@ def _read_tool_calls(reader: Reader, role: Role, call_id: str) -> tuple[ToolCall
     """Read the calls of a message, in either form; `call_id` is for the older one."""
     if reader.present("audio"):
         reader.refuse("audio", "is not supported: this model takes text only", "unsupported_value")
-    calls = reader.objects("tool_calls", max_items=reader.limits.max_parts)
-    older = reader.object("function_call")
+    calls = reader.objects("tool_calls", CALL_KEYS, reader.limits.max_parts)
+    older = reader.object("function_call", CALLED_FUNCTION_KEYS)
     if (calls or older) and role is not Role.ASSISTANT:
         name = "tool_calls" if calls else "function_call"
         reader.refuse(name, f"belongs to an assistant's message, not to a {role} one")
@@ -159,18 +158,17 @@ def _read_tool_calls(reader: Reader, role: Role, call_id: str) -> tuple[ToolCall
 
 
 def _read_tool_call(reader: Reader) -> ToolCall | None:
-    reader.note_unknown(CALL_KEYS)
     given = reader.choice("type", ["function"])
     reader.require("id")
     reader.require("function")
-    identifier, function = reader.string("id"), reader.object("function")
+    identifier = reader.string("id")
+    function = reader.object("function", CALLED_FUNCTION_KEYS)
     if identifier is None or function is None or (given is None and reader.present("type")):
         return None
     return _read_function(function, identifier)
 
 
 def _read_function(function: Reader, identifier: str) -> ToolCall | None:
-    function.note_unknown(CALLED_FUNCTION_KEYS)
     function.require("name")
     name = function.string("name")
     arguments = function.string("arguments")

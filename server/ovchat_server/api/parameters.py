@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import shortened
+from ovchat_server.api.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,13 +62,15 @@ class Parameters:
                 if neutral:
                     complaint = "is only supported as " + _shown(neutral[0])
                 reader.refuse(name, complaint, "unsupported_parameter")
-        nested = tuple(reader.unknown)
         known = self.served | self.accepted | self.refused.keys()
-        unknown = tuple(name for name in reader.fields if name not in known) + nested
+        unknown = [FieldPath.of(name) for name in reader.fields if name not in known]
+        unknown += reader.unknown
         if strict:
-            for name in unknown:
-                reader.refuse(shortened(name), "is not a known parameter", "unknown_parameter")
-        return unknown
+            for path in unknown:
+                *outside, key = path.steps
+                shown = FieldPath.of(*outside, shortened(str(key)))
+                reader.refuse(shown, "is not a known parameter", "unknown_parameter")
+        return tuple(map(str, unknown))
 
 
 _GENERATION_SERVED = frozenset(

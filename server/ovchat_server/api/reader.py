@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
 from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.limits import DEFAULT_LIMITS, deeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sized
+    from collections.abc import Callable, Sized
 
     from ovchat_server.api.field_path import Complaint, Field
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.limits import Limits
 
 T = TypeVar("T")
+# The keys that an object may have, or those of each `type` that it may be of.
+Keys: TypeAlias = Collection[str] | Mapping[str, Collection[str]] | None
+# Of an object whose keys are the caller's own.
+ANY_KEYS: Final = None
 
 MAX_VIOLATIONS = 100
 FLOAT32 = struct.Struct("f")
@@ -37,12 +42,12 @@ class Reader:
         fields: Mapping[str, JsonValue],
         violations: list[Violation],
         path: FieldPath = FieldPath(),
-        unknown: list[str] | None = None,
+        unknown: list[FieldPath] | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Read `fields`, which stand at `path` in the request.
 
-        Unknown fields are noted in `unknown`, as faults are in `violations`.
+        Unknown keys of objects inside are noted in `unknown`, as faults are in `violations`.
         """
         self.limits = limits
         self.fields = fields
@@ -74,10 +79,6 @@ class Reader:
         if self.violations:
             raise InvalidRequestError.of(self.violations)
         return request
-
-    def note_unknown(self, known: Collection[str]) -> None:
-        """Note the paths of all fields but the `known`, in the caller's order."""
-        self.unknown += [str(self.path(name)) for name in self.fields if name not in known]
 
     def path(self, field: Field) -> FieldPath:
         """Return the full path of a field of this mapping, or of one inside of it."""
@@ -166,13 +167,13 @@ class Reader:
 
         return self._read(name, "a string", _instance_of(str), complaint)
 
-    def object(self, name: str) -> Reader | None:
-        """Return a reader of a nested object."""
+    def object(self, name: str, keys: Keys) -> Reader | None:
+        """Return a reader of a nested object; what is not of its `keys` is unknown."""
         value = self.json_object(name)
-        return None if value is None else self._inner(value, name)
+        return None if value is None else self._inner(value, keys, name)
 
     def json_object(self, name: str) -> JsonObject | None:
-        """Read an object as it is, keys in the caller's order."""
+        """Read an object of the caller's own as it is, keys in the caller's order."""
         return self._read(name, "an object", _instance_of(dict))
 
     def array(self, name: str) -> list[JsonValue] | None:
@@ -203,22 +204,30 @@ class Reader:
                 integers.append(value)
         return tuple(integers)
 
-    def objects(self, name: str, max_items: int | None = None) -> list[Reader]:
-        """Return readers of the objects in an array; none where it is absent or wrong."""
+    def objects(self, name: str, keys: Keys, max_items: int | None = None) -> list[Reader]:
+        """Return readers of the objects in an array; none where it is absent or wrong.
+
+        What is not of their `keys` is unknown.
+        """
         readers: list[Reader] = []
         values = self.array(name) or []
         if not self.limit(name, values, max_items):
             return readers
         for index, value in enumerate(values):
             if isinstance(value, dict):
-                readers.append(self._inner(value, name, index))
+                readers.append(self._inner(value, keys, name, index))
             else:
                 complaint = f"must be an object, not {kind(value)}"
                 self.refuse(FieldPath.of(name, index), complaint, "invalid_type")
         return readers
 
-    def _inner(self, fields: JsonObject, *steps: str | int) -> Reader:
+    def _inner(self, fields: JsonObject, keys: Keys, *steps: str | int) -> Reader:
         path = FieldPath(self._path.steps + steps)
+        if isinstance(keys, Mapping):
+            # A type that is not among them is refused by who reads it.
+            keys = keys.get(str(fields.get("type")), ANY_KEYS)
+        if keys is not ANY_KEYS:
+            self.unknown += [path / name for name in fields if name not in keys]
         return Reader(fields, self.violations, path, self.unknown, self.limits)
 
     def _read(

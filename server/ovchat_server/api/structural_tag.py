@@ -4,53 +4,99 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.field_path import FieldPath
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.reader import Reader
 
+# Those after `format` are vLLM's older structural tags.
+TAG_KEYS = frozenset({"type", "format", "structures", "triggers"})
+STRUCTURE_KEYS = frozenset({"begin", "schema", "end"})
+# What the compiler (xgrammar 0.1.31) reads of each; it says nothing of other keys.
+FORMATS = {
+    name: frozenset({"type", *keys})
+    for name, keys in {
+        "const_string": ("value",),
+        "json_schema": ("json_schema",),
+        "any_text": ("excludes",),
+        "sequence": ("elements",),
+        "or": ("elements",),
+        "tag": ("begin", "content", "end"),
+        "triggered_tags": (
+            "triggers",
+            "tags",
+            "excludes",
+            "at_least_one",
+            "stop_after_first",
+        ),
+        "tags_with_separator": ("tags", "separator", "at_least_one", "stop_after_first"),
+        "regex": ("pattern",),
+        "grammar": ("grammar",),
+        "qwen_xml_parameter": ("json_schema",),
+    }.items()
+}
 # Those that may stand in response_format by themselves (OVMS).
-NATIVE_FORMATS = (
-    "const_string",
-    "any_text",
-    "sequence",
-    "or",
-    "tag",
-    "triggered_tags",
-    "tags_with_separator",
-    "regex",
-    "grammar",
-    "qwen_xml_parameter",
-)
+NATIVE_FORMATS = {name: keys for name, keys in FORMATS.items() if name != "json_schema"}
 
 
-def structural_format(reader: Reader, name: str, tag: JsonObject) -> JsonObject | None:
-    """Return the format of a structural tag; what is wrong is noted for the field `name`.
+def read_structural_tag(tag: Reader) -> JsonObject | None:
+    """Read the format in a structural tag; what is wrong is noted in the reader.
 
     vLLM's older structural tags, with `structures` and `triggers`, are converted.
     """
-    if tag.get("type") != "structural_tag":
-        reader.refuse(name, "must be a structural tag: an object of type 'structural_tag'")
+    if tag.fields.get("type") != "structural_tag":
+        complaint = "must be a structural tag: an object of type 'structural_tag'"
+        tag.refuse(FieldPath(), complaint)
         return None
-    form = tag.get("format")
-    if isinstance(form, dict):
-        return form
-    structures, triggers = tag.get("structures"), tag.get("triggers")
-    if isinstance(structures, list) and isinstance(triggers, list):
+    if tag.present("format"):
+        for name in ("structures", "triggers"):
+            if tag.present(name):
+                tag.refuse(name, "is of the older form, without format: give one of them")
+        form = tag.object("format", FORMATS)
+        return read_format(form) if form else None
+    structures, triggers = tag.objects("structures", STRUCTURE_KEYS), tag.array("triggers")
+    if triggers is not None and tag.present("structures"):
         tags: list[JsonValue] = [
             {
                 "type": "tag",
-                "begin": item.get("begin"),
-                "content": {"type": "json_schema", "json_schema": item.get("schema", {})},
-                "end": item.get("end"),
+                "begin": item.fields.get("begin"),
+                "content": {"type": "json_schema", "json_schema": item.fields.get("schema", {})},
+                "end": item.fields.get("end"),
             }
             for item in structures
-            if isinstance(item, dict)
         ]
         return {"type": "triggered_tags", "triggers": triggers, "tags": tags}
-    reader.refuse(name, "needs a format, an object, or structures and triggers, arrays")
+    tag.refuse(FieldPath(), "needs a format, an object, or structures and triggers, arrays")
     return None
+
+
+def read_format(form: Reader) -> JsonObject:
+    """Return a format as it is; unknown keys and types in it are noted in the reader.
+
+    What else is wrong with it the compiler finds.
+    """
+    form.require("type")
+    match form.choice("type", FORMATS):
+        case "sequence" | "or":
+            for element in form.objects("elements", FORMATS):
+                read_format(element)
+        case "tag":
+            _read_content(form)
+        case "triggered_tags" | "tags_with_separator":
+            for tag in form.objects("tags", FORMATS["tag"]):
+                # They need not say so.
+                tag.choice("type", ["tag"])
+                _read_content(tag)
+    return dict(form.fields)
+
+
+def _read_content(tag: Reader) -> None:
+    content = tag.object("content", FORMATS)
+    if content:
+        read_format(content)
 
 
 def patterns(form: JsonObject) -> Iterator[str]:

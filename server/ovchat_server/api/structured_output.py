@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ovchat_server.api.errors import shortened
 from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.api.grammar_limits import (
     MAX_CHOICES,
@@ -19,15 +20,30 @@ from ovchat_server.api.grammar_limits import (
     read_pattern,
     refuse_beyond_limits,
 )
-from ovchat_server.api.structural_tag import NATIVE_FORMATS, patterns, structural_format, texts
+from ovchat_server.api.structural_tag import (
+    NATIVE_FORMATS,
+    TAG_KEYS,
+    patterns,
+    read_format,
+    read_structural_tag,
+    texts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.reader import Reader
 
-# vLLM's newer object, without those of its fields that only choose among its compilers.
+SCHEMA_KEYS = frozenset({"name", "description", "strict", "schema"})
+RESPONSE_FORMATS = {
+    "text": frozenset({"type"}),
+    "json_object": frozenset({"type", "schema"}),
+    "json_schema": frozenset({"type", "json_schema"}) | SCHEMA_KEYS,
+    "structural_tag": TAG_KEYS,
+    **NATIVE_FORMATS,
+}
+# vLLM's newer object.
 STRUCTURED_OUTPUTS = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
 # What vLLM's compilers are told besides; ours takes none of it.
 COMPILER_OPTIONS = (
@@ -35,6 +51,15 @@ COMPILER_OPTIONS = (
     "disable_any_whitespace",
     "disable_additional_properties",
 )
+# What chooses among its compilers, as its releases call it: nothing to choose here.
+COMPILER_CHOICES = (
+    "backend",
+    "backend_was_auto",
+    "_backend",
+    "_backend_was_auto",
+    "disable_fallback",
+)
+STRUCTURED_OUTPUTS_KEYS = frozenset({*STRUCTURED_OUTPUTS, *COMPILER_OPTIONS, *COMPILER_CHOICES})
 
 
 class ConstraintKind(StrEnum):
@@ -77,13 +102,18 @@ class Constraint:
 def read_constraint(request: Reader) -> Constraint | None:
     """Read the constraint on the answer, if any; what is wrong is noted in the reader.
 
-    More than one is a violation that names all of them.
+    More than one is a violation that names all of them. The same one by several names, as clients
+    of old and new vLLM send it, is one.
     """
-    found = [
+    different: dict[tuple[ConstraintKind, str], Constraint] = {}
+    for constraint in (
         *_read_response_format(request),
         *_read_structured_outputs(request),
         *_read_guided(request),
-    ]
+    ):
+        # To the letter: to Python 1 is true, and the order of keys nothing.
+        different.setdefault((constraint.kind, repr(constraint.value)), constraint)
+    found = list(different.values())
     if len(found) > 1:
         fields = [ErrorText.of(" and ", constraint.field) for constraint in found[1:]]
         complaint = "cannot be combined with another constraint on the answer: got "
@@ -92,34 +122,44 @@ def read_constraint(request: Reader) -> Constraint | None:
 
 
 def _read_response_format(request: Reader) -> Iterator[Constraint]:
-    form = request.object("response_format")
+    form = request.object("response_format", RESPONSE_FORMATS)
     if form is None or not form.require("type"):
         return
-    known = ("text", "json_object", "json_schema", "structural_tag", *NATIVE_FORMATS)
-    match form.choice("type", known):
+    match form.choice("type", RESPONSE_FORMATS):
         case None | "text":
             return
+        case "json_object" if form.present("schema"):
+            # As llama.cpp and Together: still an object, unless the schema says otherwise.
+            yield from _schema(form, "schema", default_type="object")
         case "json_object":
             yield _any_object(request, "response_format")
         case "json_schema":
-            form.require("json_schema")
-            described = form.object("json_schema")
-            if described is not None:
-                described.string("name")
-                described.string("description")
-                described.boolean("strict")
-                described.require("schema")
-                yield from _json(described, "schema", ConstraintKind.JSON_SCHEMA)
+            yield from _described_schema(form)
         case "structural_tag":
-            yield from _tag(request, "response_format", dict(form.fields))
+            yield from _tag(form, read_structural_tag)
         case _:
             # OVMS hands a format as it is to its compiler.
-            tag: JsonObject = {"type": "structural_tag", "format": dict(form.fields)}
-            yield from _tag(request, "response_format", tag)
+            yield from _tag(form, read_format)
+
+
+def _described_schema(form: Reader) -> Iterator[Constraint]:
+    # Beside the type it is as llama.cpp and Together take it.
+    described: Reader | None = form
+    if not form.present("schema"):
+        form.require("json_schema")
+        described = form.object("json_schema", SCHEMA_KEYS)
+    elif form.present("json_schema"):
+        form.refuse("schema", "stands in json_schema, or beside type: give one of them")
+    if described is not None:
+        described.string("name")
+        described.string("description")
+        described.boolean("strict")
+        described.require("schema")
+        yield from _schema(described, "schema")
 
 
 def _read_structured_outputs(request: Reader) -> Iterator[Constraint]:
-    outputs = request.object("structured_outputs")
+    outputs = request.object("structured_outputs", STRUCTURED_OUTPUTS_KEYS)
     if outputs is None:
         return
     for name in COMPILER_OPTIONS:
@@ -127,8 +167,10 @@ def _read_structured_outputs(request: Reader) -> Iterator[Constraint]:
             outputs.refuse(name, "is not supported; leave it out", "unsupported_parameter")
     given = [name for name in STRUCTURED_OUTPUTS if outputs.present(name)]
     if not given:
-        outputs.refuse("json", f"or another of {', '.join(STRUCTURED_OUTPUTS)} is required")
-    yield from _json(outputs, "json", ConstraintKind.JSON_SCHEMA)
+        got = shortened(", ".join(outputs.fields)) or "none"
+        known = ", ".join(STRUCTURED_OUTPUTS)
+        outputs.refuse("json", f"or another of {known} is required, got {got}")
+    yield from _schema(outputs, "json")
     yield from _text(outputs, "regex", ConstraintKind.REGEX)
     yield from _choice(outputs, "choice")
     yield from _text(outputs, "grammar", ConstraintKind.GRAMMAR)
@@ -136,43 +178,43 @@ def _read_structured_outputs(request: Reader) -> Iterator[Constraint]:
         yield _any_object(outputs, "json_object")
     elif outputs.fields.get("json_object") is False:
         outputs.refuse("json_object", "must be true; leave it out instead")
-    yield from _json(outputs, "structural_tag", ConstraintKind.STRUCTURAL_TAG)
+    yield from _tag(outputs.object("structural_tag", TAG_KEYS), read_structural_tag)
 
 
 def _read_guided(request: Reader) -> Iterator[Constraint]:
     """Read the fields that vLLM had before structured_outputs."""
-    yield from _json(request, "guided_json", ConstraintKind.JSON_SCHEMA)
+    yield from _schema(request, "guided_json")
     yield from _text(request, "guided_regex", ConstraintKind.REGEX)
     yield from _choice(request, "guided_choice")
     yield from _text(request, "guided_grammar", ConstraintKind.GRAMMAR)
-    yield from _json(request, "structural_tag", ConstraintKind.STRUCTURAL_TAG)
+    yield from _tag(request.object("structural_tag", TAG_KEYS), read_structural_tag)
 
 
 def _any_object(reader: Reader, name: str) -> Constraint:
     return Constraint(ConstraintKind.JSON_OBJECT, None, reader.path(name))
 
 
-def _json(reader: Reader, name: str, kind: ConstraintKind) -> Iterator[Constraint]:
+def _schema(reader: Reader, name: str, default_type: str | None = None) -> Iterator[Constraint]:
     value = reader.json_object(name)
-    if value is None:
-        return
-    if kind is ConstraintKind.STRUCTURAL_TAG:
-        yield from _tag(reader, name, value)
-    elif refuse_beyond_limits(reader, name, value):
-        yield Constraint(kind, value, reader.path(name))
+    if value is not None and refuse_beyond_limits(reader, name, value):
+        if default_type:
+            value = {**value, "type": value.get("type", default_type)}
+        yield Constraint(ConstraintKind.JSON_SCHEMA, value, reader.path(name))
 
 
-def _tag(reader: Reader, name: str, tag: JsonObject) -> Iterator[Constraint]:
-    if not refuse_beyond_limits(reader, name, tag):
+def _tag(tag: Reader | None, read: Callable[[Reader], JsonObject | None]) -> Iterator[Constraint]:
+    # Faults inside are those of the whole, as the compiler's are.
+    whole = FieldPath()
+    if tag is None or not refuse_beyond_limits(tag, whole, dict(tag.fields)):
         return
-    form = structural_format(reader, name, tag)
+    form = read(tag)
     if form is None:
         return
     for pattern in patterns(form):
-        read_pattern(reader, name, pattern)
+        read_pattern(tag, whole, pattern)
     if any(map(MISREAD.search, texts(form))):
-        reader.refuse(name, MISREAD_COMPLAINT)
-    yield Constraint(ConstraintKind.STRUCTURAL_TAG, form, reader.path(name))
+        tag.refuse(whole, MISREAD_COMPLAINT)
+    yield Constraint(ConstraintKind.STRUCTURAL_TAG, form, tag.path(whole))
 
 
 def _text(reader: Reader, name: str, kind: ConstraintKind) -> Iterator[Constraint]:

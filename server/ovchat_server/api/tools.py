@@ -11,10 +11,16 @@ from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.grammar_limits import refuse_beyond_limits
 
 if TYPE_CHECKING:
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.api.reader import Keys, Reader
 
 TOOL_KEYS = frozenset({"type", "function", "defer_loading", "cache_control"})
 FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
+CHOICES = {
+    "function": frozenset({"type", "function"}),
+    "allowed_tools": frozenset({"type", "allowed_tools"}),
+}
+NAMED_KEYS = frozenset({"name"})
+ALLOWED_KEYS = frozenset({"mode", "tools"})
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -27,18 +33,17 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
         # OpenAI's older form: without the kind of tool around it.
         if _given(request, "tools"):
             request.refuse("functions", "is the older form of tools: give one of them")
-        functions = [(reader, reader) for reader in _listed(request, "functions")]
+        functions = [(reader, reader) for reader in _listed(request, "functions", FUNCTION_KEYS)]
         return _named_once(functions, FieldPath.of("name"))
     wrapped = []
-    for reader in _listed(request, "tools"):
+    for reader in _listed(request, "tools", {"function": TOOL_KEYS}):
         if not reader.require("type"):
             continue
-        reader.note_unknown(TOOL_KEYS)
         if reader.fields["type"] != "function":
             reader.refuse("type", "must be 'function'", "unsupported_value")
             continue
         reader.require("function")
-        if function := reader.object("function"):
+        if function := reader.object("function", FUNCTION_KEYS):
             wrapped.append((reader, function))
     return _named_once(wrapped, FieldPath.of("function", "name"))
 
@@ -58,7 +63,7 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
         mode = ToolMode.AUTO if tools else ToolMode.NONE
         return ToolChoice(mode, field, parallel=parallel, older=functions)
     if isinstance(choice, dict):
-        reader = request.object(name)
+        reader = request.object(name, NAMED_KEYS if older else CHOICES)
         mode, names = _read_named(reader, older=older) if reader else (ToolMode.NONE, ())
         known = tuple(tool.name for tool in tools)
         for path, called in names:
@@ -94,12 +99,14 @@ def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[Fi
     """Read the mode, and the names with their paths in the choice."""
     if older:
         return ToolMode.NAMED, _read_name(choice, FieldPath())
-    kind = choice.choice("type", ["function", "allowed_tools"]) if choice.require("type") else None
+    kind = choice.choice("type", CHOICES) if choice.require("type") else None
     if kind == "function":
         choice.require("function")
-        function = choice.object("function")
+        function = choice.object("function", NAMED_KEYS)
         return ToolMode.NAMED, _read_name(function, FieldPath.of("function")) if function else []
-    allowed = choice.object("allowed_tools") if kind and choice.require("allowed_tools") else None
+    if kind is None or not choice.require("allowed_tools"):
+        return ToolMode.NONE, []
+    allowed = choice.object("allowed_tools", ALLOWED_KEYS)
     if allowed is None:
         return ToolMode.NONE, []
     allowed.require("mode")
@@ -108,9 +115,11 @@ def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[Fi
     if allowed.fields.get("tools") == []:
         allowed.refuse("tools", "must hold at least one tool")
     names = []
-    for index, item in enumerate(allowed.objects("tools", max_items=choice.limits.max_tools)):
+    items = allowed.objects("tools", CHOICES["function"], choice.limits.max_tools)
+    for index, item in enumerate(items):
+        item.choice("type", ["function"])
         item.require("function")
-        if function := item.object("function"):
+        if function := item.object("function", NAMED_KEYS):
             path = FieldPath.of("allowed_tools", "tools", index, "function")
             names += _read_name(function, path)
     return ToolMode(mode) if mode else ToolMode.NONE, names
@@ -126,8 +135,8 @@ def _given(request: Reader, name: str) -> bool:
     return request.present(name) and request.fields[name] != []
 
 
-def _listed(request: Reader, name: str) -> list[Reader]:
-    return request.objects(name, max_items=request.limits.max_tools)
+def _listed(request: Reader, name: str, keys: Keys) -> list[Reader]:
+    return request.objects(name, keys, request.limits.max_tools)
 
 
 def _named_once(readers: list[tuple[Reader, Reader]], path: FieldPath) -> tuple[Tool, ...]:
@@ -144,7 +153,6 @@ def _named_once(readers: list[tuple[Reader, Reader]], path: FieldPath) -> tuple[
 
 
 def _read_function(function: Reader) -> Tool | None:
-    function.note_unknown(FUNCTION_KEYS)
     name = function.string("name") if function.require("name") else None
     if name is None:
         return None

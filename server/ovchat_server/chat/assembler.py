@@ -37,7 +37,7 @@ class AssemblyOptions:
     """How the choices of an answer are assembled, and what ends them besides the engine.
 
     Attributes:
-        stop: Texts that end the choice.
+        stop: Texts that end the choice where they appear in its content.
         stop_tokens: Tokens that end the choice and are reported as its `stop_reason`.
         include_stop: The text or token that ends the choice is part of it.
         min_tokens: Neither ends the choice before it has more tokens than these.
@@ -77,9 +77,9 @@ class AssemblyOptions:
 class ChoiceAssembler:
     """Turns the tokens of one choice into chunks.
 
-    The text passes four stages: detokenize, cut at a stop string, separate reasoning from the
-    answer, find tool calls. Each holds back only what it cannot decide yet. The chunks, joined,
-    are the same however the tokens were grouped.
+    The text passes four stages: detokenize, separate reasoning from the answer, find tool calls,
+    cut at a stop string what is left, the content. Each holds back only what it cannot decide yet.
+    The chunks, joined, are the same however the tokens were grouped.
 
     Attributes:
         ended: The choice has its finish reason; no more tokens may be fed.
@@ -102,7 +102,7 @@ class ChoiceAssembler:
         self._arguments: list[str] = []
         self._earlier_calls_whole = True
         self._logprobs = LogprobQueue()
-        # Where the text ends, with what the stop strings hold back and without it.
+        # Where the text ends, with what the parser and the stop strings hold back and without it.
         self._detokenized = options.text_offset
         self._passed = options.text_offset
         self._token_ids: list[int] = []
@@ -162,11 +162,13 @@ class ChoiceAssembler:
         self.ended = finish is not None
         if finish and not called:
             pieces += self._flush(cut=finish is FinishReason.LENGTH)
+            if self._stop.matched is not None:
+                finish = FinishReason.STOP
         delta = self._delta(_joined(pieces))
         chunks = [self._chunk(delta)] if delta else []
         if finish:
             if self._calls and finish is FinishReason.STOP:
-                # A stop string, or a token that ends answers, may cut a call that is streamed.
+                # A token that ends answers may cut a call that is streamed.
                 whole = self._earlier_calls_whole and is_whole("".join(self._arguments))
                 finish = FinishReason.TOOL_CALLS if whole else FinishReason.LENGTH
             chunks.append(self._chunk(Delta(), finish))
@@ -195,30 +197,49 @@ class ChoiceAssembler:
                     self._decoder,
                     (token, logprob),
                     alternatives,
-                    self._detokenized + self._detokenizer.held,
+                    self._detokenized + self._detokenizer.start(token),
                     with_itself=options.own_alternative,
                 )
             )
-        text = self._detokenizer.feed(token)
-        self._detokenized += len(text)
         # The token that ends the answer is the reason, whatever its text.
-        text = self._stop.flush() + text if last else self._stop.feed(text, armed=may_end)
-        if self._stop.matched is not None:
-            self._stopped_by = self._stop.matched
-            self.ended = True
-        return self._parse(text)
+        return self._parse(self._detokenizer.feed(token), armed=may_end and not last)
 
     def _flush(self, *, cut: bool) -> list[Output]:
         """Return what the stages hold back, at the end, which may be that of the most tokens."""
+        armed = self.completion_tokens > self._options.min_tokens
         pieces: list[Output] = []
         if self._stop.matched is None:
-            # What no more tokens make text of completes nothing: it is no stop string.
-            pieces.append(self._parse(self._stop.flush() + self._detokenizer.end()))
-        return [*pieces, self._parser.flush(cut=cut)]
+            pieces.append(self._parse(self._detokenizer.end(), armed=armed))
+        if self._stop.matched is None:
+            rest = self._parser.flush(cut=cut)
+            pieces.append(self._cut(rest, self._detokenized, armed=armed))
+        return [*pieces, Output(content=self._stop.flush())]
 
-    def _parse(self, text: str) -> Output:
-        self._passed += len(text)
-        return self._parser.feed(text) if text else Output()
+    def _parse(self, text: str, *, armed: bool) -> Output:
+        """Parse new text, and cut its content."""
+        if not text:
+            return Output()
+        before = self._detokenized
+        self._detokenized += len(text)
+        return self._cut(self._parser.feed(text), before, armed=armed)
+
+    def _cut(self, output: Output, before: int, *, armed: bool) -> Output:
+        """End the choice at a stop string in its content, if `armed`.
+
+        What comes out of the parser may be older than the last text, which begins at `before`.
+        """
+        if not self._options.stop:
+            self._passed = self._detokenized
+            return output
+        content = self._stop.feed(output.content, armed=armed)
+        if self._stop.matched is not None:
+            self._stopped_by = self._stop.matched
+            self.ended = True
+        if output.reasoning or output.content or output.calls:
+            self._passed = self._detokenized - self._stop.behind
+            if output.content and not content:
+                self._passed = min(self._passed, before)
+        return Output(output.reasoning, content, output.calls)
 
     def _delta(self, output: Output) -> Delta | None:
         reasoning = output.reasoning if self._options.include_reasoning else ""
@@ -262,9 +283,7 @@ class ChoiceAssembler:
             delta=delta,
             finish_reason=finish,
             stop_reason=self._stopped_by if finish else None,
-            logprobs=self._logprobs.take(self._passed, rest=self.ended and not cut)
-            if options.logprobs
-            else None,
+            logprobs=self._logprobs.take(self._passed, rest=self.ended and not cut) or None,
             token_ids=tuple(token_ids) if options.token_ids else None,
         )
 

@@ -65,8 +65,6 @@ class Detokenizer:
         self._new = 0
         # How much of the window's text was handed out.
         self._passed = 0
-        # Whole characters that wait for the one behind them, which is not whole.
-        self.held = 0
 
     def feed(self, token: int) -> str:
         """Add a token and return the text that is complete with it, which may be empty."""
@@ -80,18 +78,28 @@ class Detokenizer:
             if piece:
                 self._forget(self._new, held=0)
             self._new = 0
-            self.held = 0
             return piece
-        self.held = max(len(text.rstrip(REPLACEMENT)) - self._passed, 0)
         if self._new < MAX_TOKENS_A_CHARACTER:
             return ""
         # Bytes so old are no character; those behind the last replacement may become one.
         piece = text[self._passed : -1]
-        self.held = 0
         self._passed = max(self._passed, len(text) - 1)
         if len(self._window) > MAX_WINDOW and self._decodes_to_replacements():
             self._forget(MAX_TOKENS_A_CHARACTER, held=1)
         return piece
+
+    def start(self, token: int) -> int:
+        """Return where a token begins that comes next, in characters behind those handed out.
+
+        One that goes on with a character begins where that does. Another begins behind it: bytes
+        that never become a character are shown as a replacement.
+        """
+        if not self._new:
+            return 0
+        text = self._decode(self._window)
+        if self._continues(token):
+            text = self._without_cut_character()
+        return max(len(text) - self._passed, 0)
 
     def flush(self) -> str:
         """End the sequence and return the text that was held back."""
@@ -110,14 +118,23 @@ class Detokenizer:
         self._passed += len(piece)
         return piece
 
+    def _continues(self, token: int) -> bool:
+        """Return whether a token goes on with the character that the window's last bytes begin."""
+        if not self._decode([token]):
+            return True
+        begun = _begun_character(b"".join(map(self._token_bytes, self._texts())))
+        first = self._token_bytes(token)[:1]
+        return bool(begun) and len((begun + first).decode(errors="replace")) == 1
+
+    def _texts(self) -> list[int]:
+        """Return the tokens of the window that are text: others have no part in a character."""
+        return [token for token in self._window if self._decode([token])]
+
     def _without_cut_character(self) -> str:
         """Return the window's text up to the character that its last bytes begin, if they do."""
-        # Tokens that are no text have no part in it.
-        tokens = [token for token in self._window if self._decode([token])]
+        tokens = self._texts()
         spelled = [self._token_bytes(token) for token in tokens]
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        decoder.decode(b"".join(spelled))
-        cut = len(decoder.getstate()[0])
+        cut = len(_begun_character(b"".join(spelled)))
         while cut and cut >= len(spelled[-1]):
             cut -= len(spelled.pop())
             tokens.pop()
@@ -136,6 +153,13 @@ class Detokenizer:
         return tail.endswith(2 * REPLACEMENT)
 
 
+def _begun_character(data: bytes) -> bytes:
+    """Return the bytes at the end that may become a character with more of them."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data)
+    return decoder.getstate()[0]
+
+
 def token_offsets(decoder: TokenDecoder, tokens: Sequence[int], text: str) -> list[int]:
     """Return where each of the tokens of `text` begins in it, in characters.
 
@@ -146,7 +170,7 @@ def token_offsets(decoder: TokenDecoder, tokens: Sequence[int], text: str) -> li
     pieces: list[str] = []
     length = 0
     for token in tokens:
-        offsets.append(length + detokenizer.held)
+        offsets.append(length + detokenizer.start(token))
         pieces.append(detokenizer.feed(token))
         length += len(pieces[-1])
     around = max("".join([*pieces, detokenizer.flush()]).find(text), 0)

@@ -22,7 +22,13 @@ class StopMatcher:
         self._held = ""
         # How much of what is held came while not armed.
         self._immune = 0
+        self._cut = 0
         self.matched: str | None = None
+
+    @property
+    def behind(self) -> int:
+        """Characters behind those that passed: held back, or cut off with the match."""
+        return len(self._held) + self._cut
 
     def feed(self, text: str, *, armed: bool = True) -> str:
         """Add text and return the text that may be sent; nothing after a match.
@@ -42,7 +48,7 @@ class StopMatcher:
             # the boundaries of pieces change nothing. Of several that end together, the longest.
             at, self.matched = min(found, key=lambda match: (match[0] + len(match[1]), match[0]))
             end = at + len(self.matched) if self._include else at
-            passed, self._held = self._held[:end], ""
+            passed, self._cut, self._held = self._held[:end], len(self._held) - end, ""
             return passed
         keep = max((overlap(self._held, stop) for stop in self._stops), default=0)
         passed = self._held[: len(self._held) - keep]

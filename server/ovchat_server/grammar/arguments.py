@@ -13,15 +13,17 @@ from ovchat_server.grammar.ebnf import Alphabet, literal
 from ovchat_server.grammar.notation import JSON, KEYWORD, UnwritableError, excluding, verbatim
 from ovchat_server.grammar.objects import Keys
 from ovchat_server.grammar.schema.shapes import Object, SchemaError, String, Values
+from ovchat_server.grammar.schema_rules import placed
 from ovchat_server.grammar.text_values import TextNotation, TextWriter
-from ovchat_server.grammar.values import ValueWriter, placed
+from ovchat_server.grammar.values import ValueWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.notation import Notation
-    from ovchat_server.grammar.rules import Rule
+    from ovchat_server.grammar.relaxation import Relaxation
+    from ovchat_server.grammar.rules import Alternative, Rule
     from ovchat_server.grammar.schema.shapes import Shape
 
 # Names that only a pattern tells hold none of these.
@@ -51,13 +53,9 @@ class ArgumentNotation:
     comma: str = ""
     text: TextNotation | None = None
 
-    def grammar(self, schema: JsonValue) -> str:
-        """Return the EBNF of all arguments of a call.
-
-        Raises:
-            SchemaError: It cannot be enforced, or not in this notation.
-        """
-        writer = ValueWriter(schema, self.values)
+    def grammar(self, schema: JsonValue, relaxation: Relaxation | None = None) -> str:
+        """Return the EBNF of all arguments of a call; see Write."""
+        writer = ValueWriter(schema, self.values, relaxation)
         texts = TextWriter(writer, self.text, schema) if self.text else writer
         keys = Keys(
             KEYWORD,
@@ -68,10 +66,15 @@ class ArgumentNotation:
             '""',
             literal(self.before) if self.before else "",
         )
-        root = writer.rules.new([])
-        with placed(""):
-            for shape in _objects(writer.reader.shapes(schema)):
-                root.alternatives += writer.objects.members(shape, "", keys, texts.rule)
+
+        def members(new: JsonValue) -> list[Alternative]:
+            return [
+                option
+                for shape in _objects(writer.reader.shapes(new))
+                for option in writer.objects.members(shape, "", keys, texts.rule)
+            ]
+
+        writer.rules.of_schema("", schema, "", members)
         return writer.finished(*(self.text.rules if self.text else ()))
 
 

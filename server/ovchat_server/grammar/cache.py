@@ -6,20 +6,38 @@ import hashlib
 import sys
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
+from ovchat_server.grammar.relaxation import Relaxation
 from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.grammar.relaxation import Write
+
+# Who writes, the digest of the schema, and whether it may be relaxed.
+_Key: TypeAlias = "tuple[Callable[..., str], bytes, bool]"
 
 MAX_BYTES: Final = 64 << 20
 # Of an entry beside its text: the key, its digest, and their places in the dictionary.
 ENTRY_BYTES: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """A grammar, and what of its schema it leaves out.
+
+    Attributes:
+        left_out: JSON pointers into the schema.
+    """
+
+    grammar: str
+    left_out: tuple[str, ...] = ()
 
 
 class GrammarCache:
@@ -32,7 +50,7 @@ class GrammarCache:
         """Keep grammars of at most so many bytes together."""
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[Callable[..., str], bytes], str | SchemaError] = OrderedDict()
+        self._kept: OrderedDict[_Key, Relaxed | SchemaError] = OrderedDict()
         self.size = 0
 
     def grammar(self, write: Callable[[JsonValue], str], schema: JsonValue) -> str:
@@ -45,19 +63,34 @@ class GrammarCache:
         Raises:
             SchemaError: It cannot be enforced.
         """
-        key = (write, hashlib.sha256(msgspec.json.encode(schema)).digest())
+        key = (write, _digest(schema), False)
+        return self._found(key, lambda: Relaxed(write(schema))).grammar
+
+    def relaxed(self, write: Write, schema: JsonValue) -> Relaxed:
+        """Return what `write` makes of a schema without what of it cannot be enforced.
+
+        Raises:
+            SchemaError: Nothing of it can be: it is too large.
+        """
+        try:
+            return Relaxed(self.grammar(write, schema))
+        except SchemaError:
+            key = (write, _digest(schema), True)
+            return self._found(key, lambda: _relaxed(write, schema))
+
+    def _found(self, key: _Key, make: Callable[[], Relaxed]) -> Relaxed:
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
                 self._kept.move_to_end(key)
         if found is None:
-            found = _written(write, schema)
+            found = _made(make)
             self._keep(key, found)
         if isinstance(found, SchemaError):
             raise SchemaError(str(found))
         return found
 
-    def _keep(self, key: tuple[Callable[..., str], bytes], found: str | SchemaError) -> None:
+    def _keep(self, key: _Key, found: Relaxed | SchemaError) -> None:
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = found
@@ -67,13 +100,24 @@ class GrammarCache:
                 self.size -= _bytes(forgotten)
 
 
-def _written(write: Callable[[JsonValue], str], schema: JsonValue) -> str | SchemaError:
+def _digest(schema: JsonValue) -> bytes:
+    return hashlib.sha256(msgspec.json.encode(schema)).digest()
+
+
+def _relaxed(write: Write, schema: JsonValue) -> Relaxed:
+    relaxation = Relaxation(schema)
+    return Relaxed(write(schema, relaxation), relaxation.left_out)
+
+
+def _made(make: Callable[[], Relaxed]) -> Relaxed | SchemaError:
     try:
-        return write(schema)
+        return make()
     except SchemaError as error:
         # Without its traceback, which would keep all that led to it.
         return SchemaError(str(error))
 
 
-def _bytes(found: str | SchemaError) -> int:
-    return ENTRY_BYTES + sys.getsizeof(str(found))
+def _bytes(found: Relaxed | SchemaError) -> int:
+    if isinstance(found, SchemaError):
+        return ENTRY_BYTES + sys.getsizeof(str(found))
+    return ENTRY_BYTES + sum(map(sys.getsizeof, (found.grammar, *found.left_out)))

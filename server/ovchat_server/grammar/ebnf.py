@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.schema.code_points import Ranges, characters, common, union, without
 from ovchat_server.grammar.schema.nodes import (
+    Ahead,
     Chars,
     Choice,
     Node,
@@ -159,6 +160,8 @@ class Alphabet:
                 if most == 0:
                     return '""'
                 return f"({self._content(part, plain)}){repetition(fewest, most)}"
+            case Ahead():
+                raise PatternError("looks ahead")
 
     def _chars(self, wanted: Ranges, plain: Ranges) -> str:
         allowed = common(wanted, plain)

@@ -110,8 +110,14 @@ class ObjectWriter:
                 raise SchemaError("uses patternProperties of several patterns")
             names = both({"pattern": pattern}, names)
         names = both({"type": "string"}, names)
-        key = self._values.named(
-            f"key {json_text(names)}", f"{place}/propertyNames", lambda: self._key(names, keys)
+        key = self._values.rules.of_schema(
+            f"key {json_text(names)}",
+            names,
+            f"{place}/propertyNames",
+            lambda new: self._key(new, keys),
+            self._values.rules.location(
+                names, f"{place}/{'patternProperties' if shape.patterns else 'propertyNames'}"
+            ),
         )
         child = value(values, f"{place}/additionalProperties", None)
         member = (keys.before, key, keys.after, child)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.ebnf import END, LITERAL, repetition
-from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema.limits import TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
 
 MAX_RULES = 20_000
 # Parts of a rule that may stand in another one's place.
@@ -72,10 +76,10 @@ class Rules:
         """Add a rule.
 
         Raises:
-            SchemaError: There are too many.
+            TooLargeError: There are too many.
         """
         if len(self.rules) >= MAX_RULES:
-            raise SchemaError("is too large when it is written out")
+            raise TooLargeError("is too large when it is written out")
         self.rules.append(Rule(len(self.rules), alternatives))
         return self.rules[-1]
 
@@ -133,15 +137,15 @@ def grammar(rules: list[Rule]) -> str:
 
     "" if the first rule matches nothing.
     """
-    ending = _ending(rules)
-    if rules[0].number not in ending:
+    ends = ending(rules)
+    if rules[0].number not in ends:
         return ""
     used = {0: rules[0]}
     waiting = [rules[0]]
     lines = [f"root ::= {rules[0].name}"]
     while waiting:
         rule = waiting.pop()
-        alternatives = _ended(rule, ending)
+        alternatives = _ended(rule, ends)
         lines.append(f"{rule.name} ::= {' | '.join(map(_body, alternatives))}")
         for needed in itertools.chain.from_iterable(map(_needed, alternatives)):
             if needed.number not in used:
@@ -150,12 +154,32 @@ def grammar(rules: list[Rule]) -> str:
     return "\n".join(lines)
 
 
-def _ending(rules: list[Rule]) -> set[int]:
-    """Return the numbers of the rules that match finite texts."""
-    ending: set[int] = set()
+def blocking(rules: list[Rule], named: Container[int]) -> int:
+    """Return the number of a rule of `named` that keeps the first from matching finite texts.
+
+    It does so by itself, or refers to itself wherever it leads.
+    """
+    ends = ending(rules)
+    seen: set[int] = set()
+    found, rule = 0, rules[0]
+    while rule.number not in seen:
+        seen.add(rule.number)
+        if rule.number in named:
+            found = rule.number
+        # What may be left out is left out first.
+        for needed in _needed(rule.alternatives[0]) if rule.alternatives else ():
+            if needed.number not in ends:
+                rule = needed
+                break
+    return found
+
+
+def ending(rules: list[Rule], assumed: Iterable[int] = ()) -> set[int]:
+    """Return the numbers of the rules that match finite texts, if those `assumed` do."""
+    ends: set[int] = set()
     # Alternatives by what they wait for: whose they are, and for what else they wait.
     waiting: dict[int, list[tuple[int, set[int]]]] = {}
-    found: list[int] = []
+    found: list[int] = [*assumed]
     for rule in rules:
         for alternative in rule.alternatives:
             needed = {other.number for other in _needed(alternative)}
@@ -165,22 +189,22 @@ def _ending(rules: list[Rule]) -> set[int]:
                 waiting.setdefault(number, []).append((rule.number, needed))
     while found:
         number = found.pop()
-        if number in ending:
+        if number in ends:
             continue
-        ending.add(number)
+        ends.add(number)
         for owner, needed in waiting.get(number, []):
             needed.discard(number)
             if not needed:
                 found.append(owner)
-    return ending
+    return ends
 
 
-def _ended(rule: Rule, ending: set[int]) -> list[Alternative]:
+def _ended(rule: Rule, ends: set[int]) -> list[Alternative]:
     """Return the alternatives of a rule that match finite texts, given the rules that do."""
     return [
         alternative
         for alternative in rule.alternatives
-        if all(needed.number in ending for needed in _needed(alternative))
+        if all(needed.number in ends for needed in _needed(alternative))
     ]
 
 

@@ -115,14 +115,16 @@ class TextWriter:
         """Return the rule of the values of the argument `name`, with their end."""
         types = self._notation.types(self._schema, name)
         key = f"text {sorted(types)} {json_text(schema)}"
-        return self._values.named(key, place, lambda: self._texts(schema, types, place))
+        return self._values.rules.of_schema(
+            key, schema, place, lambda new: self._texts(new, types, place)
+        )
 
     def _texts(self, schema: JsonValue, types: frozenset[str], place: str) -> list[Alternative]:
         shapes = self._values.reader.shapes(schema)
         read = types or frozenset({*BEGINNINGS, STRING})
         free = {kind for shape in shapes for kind in _free(shape)}
         # A text may be read as one of these, and not follow the schema then.
-        held = read - free - {STRING}
+        held = (read & BEGINNINGS.keys()) - free
         if shapes == EVERY or (String() in shapes and not held):
             return [("text",)]
         found: list[Alternative] = []

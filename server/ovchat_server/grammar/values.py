@@ -6,17 +6,14 @@ space, never leave it.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
 from ovchat_server.grammar.ebnf import joined, literal
 from ovchat_server.grammar.json_text import json_text
 from ovchat_server.grammar.notation import JSON, UnwritableError
 from ovchat_server.grammar.numerals import number_text
 from ovchat_server.grammar.objects import Keys, ObjectWriter
-from ovchat_server.grammar.rules import Again, Member, Rule, Rules, again, apart, ends, grammar
-from ovchat_server.grammar.schema.nodes import PatternError
+from ovchat_server.grammar.rules import Again, Member, Rule, again, ends
 from ovchat_server.grammar.schema.reading import SchemaReader
 from ovchat_server.grammar.schema.shapes import (
     EVERY,
@@ -30,12 +27,14 @@ from ovchat_server.grammar.schema.shapes import (
     equal,
 )
 from ovchat_server.grammar.schema.strings import string_node
+from ovchat_server.grammar.schema_rules import SchemaRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.notation import Notation
+    from ovchat_server.grammar.relaxation import Relaxation
     from ovchat_server.grammar.rules import Alternative
     from ovchat_server.grammar.schema.nodes import Node
 
@@ -48,10 +47,18 @@ DEFINITIONS = frozenset({"$defs", "definitions"})
 class ValueWriter:
     """Writes one grammar: a schema that comes twice, or in itself, is one rule of it."""
 
-    def __init__(self, root: JsonValue, notation: Notation) -> None:
-        """Write values in `notation`, of schemas that may refer to parts of `root`."""
+    def __init__(
+        self, root: JsonValue, notation: Notation, relaxation: Relaxation | None = None
+    ) -> None:
+        """Write values in a notation.
+
+        Args:
+            root: The schemas may refer to parts of it.
+            notation: The notation.
+            relaxation: Relaxes schemas that cannot be enforced; None: they are errors.
+        """
         self.reader = SchemaReader(root)
-        self.rules = Rules()
+        self.rules = SchemaRules(self.reader, relaxation)
         self.objects = ObjectWriter(self)
         self._notation = notation
         self._quote = literal(notation.quote)
@@ -59,8 +66,6 @@ class ValueWriter:
         self._keys = Keys(
             "key", notation.key, self._quoted, literal(notation.colon), self._comma, literal("}")
         )
-        self._known: dict[str, Rule] = {}
-        self._open: list[Callable[[], None]] = []
         self._unwritable = ""
 
     def finished(self, *more: str) -> str:
@@ -69,9 +74,7 @@ class ValueWriter:
         Raises:
             SchemaError: Nothing follows it, or nothing that the notation can say.
         """
-        while self._open:
-            self._open.pop()()
-        written = grammar(self.rules.rules)
+        written = self.rules.written()
         if not written and self._unwritable:
             raise SchemaError(f"asks for {self._unwritable}, so that it cannot be enforced")
         if not written:
@@ -81,23 +84,15 @@ class ValueWriter:
 
     def rule(self, schema: JsonValue, place: str, _: str | None = None) -> Rule:
         """Return the rule of the values of a schema; it is filled later."""
+        read = schema
         if isinstance(schema, dict):
-            schema = {key: item for key, item in schema.items() if key not in ANNOTATIONS}
-            if place and not schema.keys() - DEFINITIONS:
-                schema = ANYTHING
-        return self.named(json_text(schema), place, lambda: self._values(schema, place))
-
-    def named(self, key: str, place: str, fill: Callable[[], list[Alternative]]) -> Rule:
-        """Return the rule of whatever `key` stands for; `fill` is asked once, and later."""
-        if key not in self._known:
-            rule = self._known[key] = self.rules.new([])
-
-            def filled() -> None:
-                with placed(place):
-                    rule.alternatives += apart(fill())
-
-            self._open.append(filled)
-        return self._known[key]
+            read = {key: item for key, item in schema.items() if key not in ANNOTATIONS}
+            if place and not read.keys() - DEFINITIONS:
+                read = ANYTHING
+        at = self.rules.location(schema, place)
+        return self.rules.of_schema(
+            json_text(read), read, place, lambda new: self._values(new, place), at
+        )
 
     def _values(self, schema: JsonValue, place: str) -> list[Alternative]:
         shapes = self.reader.shapes(schema)
@@ -178,7 +173,7 @@ class ValueWriter:
         # From the last: what follows so many items, to the end.
         following = self.rules.joined(self._others(shape, place))
         for index in reversed(range(count)):
-            item = self.rule(shape.first[index], f"{place}/prefixItems/{index}")
+            item = self.rule(shape.first[index], f"{place}/{shape.keys[0]}/{index}")
             options: list[Alternative] = [(literal("]"),)] if index >= shape.fewest else []
             if shape.most is None or index < shape.most:
                 options.append((self._comma if index else "", item, *following))
@@ -193,7 +188,7 @@ class ValueWriter:
         options: list[Alternative] = [] if fewest else [(literal("]"),)]
         if most == 0 or (most is not None and most < fewest):
             return options
-        item = self.rule(shape.rest, f"{place}/items")
+        item = self.rule(shape.rest, f"{place}/{shape.keys[1]}")
         more = self.rules.new([(self._comma, item)])
         least = max(fewest, 1)
         if count:
@@ -216,31 +211,8 @@ class ValueWriter:
         return [(literal("["), *picked)]
 
 
-def json_grammar(schema: JsonValue) -> str:
-    """Return the EBNF of the JSON that follows `schema`.
-
-    Raises:
-        SchemaError: It cannot be enforced.
-    """
-    writer = ValueWriter(schema, JSON)
+def json_grammar(schema: JsonValue, relaxation: Relaxation | None = None) -> str:
+    """Return the EBNF of the JSON that follows `schema`; see Write."""
+    writer = ValueWriter(schema, JSON, relaxation)
     writer.rule(schema, "")
     return writer.finished()
-
-
-@contextmanager
-def placed(place: str) -> Iterator[None]:
-    """Tell of what cannot be enforced where it is.
-
-    Args:
-        place: A JSON pointer; "": the whole schema.
-    """
-    try:
-        yield
-    except (PatternError, RecursionError, SchemaError) as error:
-        complaint = str(error)
-        if isinstance(error, PatternError):
-            complaint = f"uses a pattern that {error}"
-        elif isinstance(error, RecursionError):
-            complaint = "refers to too many schemas in each other's places"
-        where = shortened(place or "the top")
-        raise SchemaError(f"{complaint} at {where}, which cannot be enforced") from error

@@ -22,7 +22,7 @@ from ovchat_server.rest.response_body import (
     event_stream,
     json_body,
     json_pieces,
-    name_ignored,
+    send_hints,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class GenerationApi(Generic[Generating]):
                 async for part in parts:
                     # Not before there is an answer: an error's status needs untouched headers.
                     if not named:
-                        await name_ignored(request.ignored, context)
+                        await send_hints(request.ignored, answer.unenforced, context)
                         named = True
                     yield part
 
@@ -135,7 +135,7 @@ class CallApi(Generic[Request, Result]):
         async def serve(body: httpbody_pb2.HttpBody, context: Context) -> Bodies:
             request = await bodies.read(self.read, body)
             result = await self.call(request)
-            await name_ignored(request.ignored, context)
+            await send_hints(request.ignored, (), context)
             for piece in json_pieces(self.encode(result)):
                 yield piece
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from google.api import httpbody_pb2
 
+from ovchat_server.api.header_text import UNENFORCED, escaped, name_list, path_list
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import grpc.aio
 
+    from ovchat_server.api.field_path import SchemaPath
     from ovchat_server.api.json_value import JsonObject
 
 JSON = "application/json"
@@ -19,9 +22,6 @@ EVENT_STREAM = "text/event-stream"
 # A comment: readers skip it.
 PING = b": ping\n\n"
 PIECE_BYTES = 1 << 20
-# A header has room for a hint, not for a list of everything.
-MAX_NAMED_PARAMETERS = 20
-MAX_NAME_CHARACTERS = 40
 
 
 def json_body(value: JsonObject) -> httpbody_pb2.HttpBody:
@@ -56,23 +56,19 @@ def ascii_json(value: JsonObject) -> str:
     """Return JSON that fits into a header: all but printable ASCII escaped."""
     text = msgspec.json.encode(value).decode()
     # DEL is ASCII, but gRPC refuses to send it in a header.
-    return "".join(char if " " <= char <= "~" else _escaped(char) for char in text)
+    return "".join(map(escaped, text))
 
 
-async def name_ignored(names: Sequence[str], context: grpc.aio.ServicerContext[Any, Any]) -> None:
-    """Send a header that names the parameters that were ignored, where there are any."""
-    if names:
-        await context.send_initial_metadata((("x-ignored-parameters", header_list(names)),))
-
-
-def header_list(names: Sequence[str]) -> str:
-    """List names that a caller chose, fit for a header."""
-    return ", ".join(
-        ascii_json([name[:MAX_NAME_CHARACTERS]])[2:-2]  # type: ignore[arg-type]
-        for name in names[:MAX_NAMED_PARAMETERS]
-    )
-
-
-def _escaped(char: str) -> str:
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+async def send_hints(
+    ignored: Sequence[str],
+    unenforced: Sequence[SchemaPath],
+    context: grpc.aio.ServicerContext[Any, Any],
+) -> None:
+    """Send headers that name parameters that were ignored and schemas that are not enforced."""
+    headers: list[tuple[str, str]] = []
+    if ignored:
+        headers.append(("x-ignored-parameters", name_list(ignored)))
+    if unenforced:
+        headers.append((UNENFORCED, path_list(unenforced)))
+    if headers:
+        await context.send_initial_metadata(tuple(headers))

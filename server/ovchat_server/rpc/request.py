@@ -1,7 +1,8 @@
 """From a request message to the domain, by way of OpenAI's request object.
 
 The rules live in `api`, once for both doors; here only the shapes differ. A field that is
-not set is absent. Fields keep their names, so the path in an error is the path here.
+not set is absent. Fields keep their names, so the path in an error is the path here. Only the text
+of a structural tag may hold unknown keys, and no header names them here: they are refused.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def chat_request(
     """
     fields = _prompt_fields(request, limits)
     with contract_paths(request):
-        return read_chat_request({**fields, "stream": stream}, limits=limits)
+        return read_chat_request({**fields, "stream": stream}, strict=True, limits=limits)
 
 
 def text_request(
@@ -65,7 +66,7 @@ def text_request(
     """
     fields = _fields(request, FieldPath())
     with contract_paths(request):
-        return read_text_request({**fields, "stream": stream}, limits=limits)
+        return read_text_request({**fields, "stream": stream}, strict=True, limits=limits)
 
 
 def tokenize_request(

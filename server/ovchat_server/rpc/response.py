@@ -99,7 +99,7 @@ def completion_chunk(chunk: Chunk) -> completion_pb2.CompletionChunk:
     return completion_pb2.CompletionChunk(
         **_info(chunk.info),
         choices=[
-            _text_choice(choice, choice.delta.content or "", choice.streamed_logprobs)
+            _text_choice(choice, choice.delta.content or "", choice.logprobs)
             for choice in chunk.choices
         ],
         usage=None if chunk.usage is None else _usage(chunk.usage),
@@ -238,7 +238,7 @@ def _chunk_choice(choice: ChunkChoice) -> chat_pb2.ChunkChoice:
         index=choice.index,
         delta=_delta(choice.delta),
         finish_reason=FINISH_REASONS[choice.finish_reason],
-        logprobs=_logprobs(choice.streamed_logprobs),
+        logprobs=_logprobs(choice.logprobs),
         **_stop_reason(choice.stop_reason),
     )
 

@@ -19,6 +19,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.api.chat import ChatRequest
 from ovchat_server.api.generation import StreamOptions
+from ovchat_server.api.header_text import UNENFORCED, path_list
 from ovchat_server.api.text import TextRequest
 from ovchat_server.api.tokenization_request import read_detokenize_request
 from ovchat_server.rpc import response
@@ -51,11 +52,18 @@ class _Generation(Generic[Request]):
     workers: CodecWorkers
     limits: Limits
 
-    async def start(self, message: Message, *, stream: bool) -> tuple[Answer, StreamOptions]:
+    async def start(
+        self, message: Message, context: Context, *, stream: bool
+    ) -> tuple[Answer, StreamOptions]:
         read = partial(self.read, message, stream=stream, limits=self.limits)
         request = await self.workers.read(read, message.ByteSize())
         with contract_paths(message):
-            return await self.answer(request), request.stream or StreamOptions()
+            answer = await self.answer(request)
+        if answer.unenforced:
+            # Not initial: that would keep Envoy from giving an error its HTTP status.
+            hint = (UNENFORCED, path_list(answer.unenforced))
+            context.set_trailing_metadata((*context.trailing_metadata(), hint))
+        return answer, request.stream or StreamOptions()
 
 
 class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
@@ -69,14 +77,14 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """Send the whole answer at once."""
-        answer, _ = await self._chats.start(request, stream=False)
+        answer, _ = await self._chats.start(request, context, stream=False)
         return await self._chats.workers.write(response.chat_completion, await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """Send the answer as it is generated."""
-        answer, options = await self._chats.start(request, stream=True)
+        answer, options = await self._chats.start(request, context, stream=True)
         async with contextlib.aclosing(answer.stream(options)) as chunks:
             async for chunk in chunks:
                 yield await self._chats.workers.write(response.chat_chunk, chunk)
@@ -93,14 +101,14 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """Send the whole answer at once."""
-        answer, _ = await self._texts.start(request, stream=False)
+        answer, _ = await self._texts.start(request, context, stream=False)
         return await self._texts.workers.write(response.completion, await answer.whole())
 
     async def StreamCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """Send the answer as it is generated."""
-        answer, options = await self._texts.start(request, stream=True)
+        answer, options = await self._texts.start(request, context, stream=True)
         async with contextlib.aclosing(answer.stream(options)) as chunks:
             async for chunk in chunks:
                 yield await self._texts.workers.write(response.completion_chunk, chunk)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from ovchat_server.api.completion import ChunkChoice
+    from ovchat_server.api.field_path import SchemaPath
     from ovchat_server.api.generation import StreamOptions
     from ovchat_server.engine.contract.generation import GeneratedTokens
     from ovchat_server.engine.contract.generation_engine import Generation
@@ -86,6 +87,11 @@ class Answer:
                 yield Chunk(info, (chunk,), self.usage() if options.continuous_usage else None)
         if options.include_usage:
             yield Chunk(info, (), self.usage())
+
+    @property
+    def unenforced(self) -> Sequence[SchemaPath]:
+        """What of the request's schemas it need not follow; known from the beginning."""
+        return self.plan.unenforced
 
     @property
     def admitted(self) -> bool:

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.chat import ToolMode
 from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
-from ovchat_server.api.grammar_limits import beyond_limits
+from ovchat_server.api.field_path import SchemaPath
 from ovchat_server.chat.dialects.base import CombinedDialect, ToolDialect
-from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.grammar.formats import (
     Reasoning,
     after_reasoning,
     after_text,
     constraint_format,
-    ebnf_format,
     either,
     grammar_text,
 )
 from ovchat_server.grammar.schema.shapes import SchemaError
-from ovchat_server.grammar.values import json_grammar
+from ovchat_server.serving.held_tools import held_tool
 from ovchat_server.serving.reasoning import before_form, continues, reasoned_or_not
 from ovchat_server.serving.resumptions import resumptions
 
@@ -36,14 +34,12 @@ if TYPE_CHECKING:
     from ovchat_server.api.field_path import FieldPath
     from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.api.structured_output import Constraint
-    from ovchat_server.chat.dialects.call_format import CallFormat
+    from ovchat_server.chat.dialects.call_format import CalledTool
     from ovchat_server.engine.contract.generation import Resumption
     from ovchat_server.grammar.cache import GrammarCache
+    from ovchat_server.serving.held_tools import HeldTool
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.worker_pool import WorkerPool
-
-NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
-ANY_ARGUMENTS: JsonObject = {"type": "object"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +68,7 @@ class AnswerFormat:
         reasoning: How the model reasons before an answer that is bound; None: it does not.
         trusted: Whether calls in it are well formed.
         leading: Whether calls may only begin it.
+        unenforced: What of the schemas of calls that follow a grammar it leaves out.
     """
 
     grammar: Grammar = NO_GRAMMAR
@@ -79,6 +76,7 @@ class AnswerFormat:
     reasoning: Reasoning | None = None
     trusted: bool = False
     leading: bool = False
+    unenforced: tuple[SchemaPath, ...] = ()
 
 
 class AnswerFormats:
@@ -122,7 +120,7 @@ class AnswerFormats:
         tools, answer = await self._workers.run(partial(self._written, plan))
         if plan.constraint is None and not plan.choice.forced:
             return await _free(plan, tools)
-        calls = _calls(plan, tools) if plan.offered else []
+        calls = _calls(plan, _called(tools)) if plan.offered else []
         # Without tools no call is forced: reading the request has refused that.
         if plan.constraint is None or answer is None or plan.choice.forced:
             whole, field, closed = either(*calls), plan.choice.field, False
@@ -138,16 +136,17 @@ class AnswerFormats:
             # Without a trigger only the whole answer distinguishes a call from other text.
             trusted=plan.choice.forced or bool(plan.calls and plan.calls.trigger),
             leading=not plan.choice.forced,
+            unenforced=_unenforced(tools),
         )
 
-    def _written(self, plan: _Plan) -> tuple[list[CalledTool], JsonObject | None]:
+    def _written(self, plan: _Plan) -> tuple[list[HeldTool], JsonObject | None]:
         """Return the tools that may be called, and the format of other answers.
 
         Raises:
             InvalidRequestError: Schemas cannot be enforced; all of them are named.
         """
         faults: list[Violation] = []
-        tools: list[CalledTool] = []
+        tools: list[HeldTool] = []
         answer = None
         if plan.constraint is not None:
             try:
@@ -156,9 +155,9 @@ class AnswerFormats:
                 faults += error.violations
         for tool in plan.held_tools():
             try:
-                tools.append(self._called(tool, plan.calls))
+                tools.append(held_tool(tool, plan.calls, self._grammars))
             except SchemaError as error:
-                faults.append(_unenforced(tool.field, error))
+                faults.append(_fault(tool.field, error))
         if faults:
             raise InvalidRequestError.of(faults)
         return tools, answer
@@ -167,21 +166,7 @@ class AnswerFormats:
         try:
             return constraint_format(constraint, self._grammars)
         except SchemaError as error:
-            raise InvalidRequestError.of([_unenforced(constraint.field, error)]) from error
-
-    def _called(self, tool: Tool, calls: CallFormat | None) -> CalledTool:
-        """Return a tool with the format of its arguments, any if it is not strict."""
-        write = json_grammar if calls is None else calls.arguments
-        schema = NO_ARGUMENTS if tool.parameters is None else of_objects(tool.parameters)
-        try:
-            # If enforcing it was required, reading the request refused one beyond the limits.
-            held = ANY_ARGUMENTS if beyond_limits(schema) else schema
-            arguments = self._grammars.grammar(write, held)
-        except SchemaError:
-            if tool.strict:
-                raise
-            arguments = self._grammars.grammar(write, ANY_ARGUMENTS)
-        return CalledTool(tool.name, ebnf_format(arguments))
+            raise InvalidRequestError.of([_fault(constraint.field, error)]) from error
 
 
 class _Plan:
@@ -218,15 +203,6 @@ class _Plan:
                 yield tool
 
 
-def of_objects(schema: JsonObject) -> JsonObject:
-    """Return the schema of the objects that follow a schema: arguments are objects."""
-    kinds = schema.get("type", "object")
-    if kinds == "object" or (isinstance(kinds, list) and "object" in kinds):
-        return {**schema, "type": "object"}
-    # Of another type as well: nothing follows it.
-    return {"allOf": [{"type": kinds}, {"type": "object"}]}
-
-
 def _calls(plan: _Plan, tools: list[CalledTool]) -> list[JsonValue]:
     """Return the formats of an answer with calls."""
     choice = plan.choice
@@ -241,7 +217,15 @@ def _calls(plan: _Plan, tools: list[CalledTool]) -> list[JsonValue]:
     raise InvalidRequestError.about(plan.constraint.field, complaint, "unsupported_value")
 
 
-async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
+def _called(tools: list[HeldTool]) -> list[CalledTool]:
+    return [tool.called for tool in tools]
+
+
+def _unenforced(tools: list[HeldTool]) -> tuple[SchemaPath, ...]:
+    return tuple(path for tool in tools for path in tool.unenforced)
+
+
+async def _free(plan: _Plan, tools: list[HeldTool]) -> AnswerFormat:
     """Return the format of text in which calls follow their schemas, if that can be enforced.
 
     Raises:
@@ -254,7 +238,8 @@ async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
             complaint = "cannot be served: calls of this model cannot be limited."
             raise InvalidRequestError.about(choice.field, complaint, "unsupported_value")
         return AnswerFormat()
-    plain = calls.free(tools, parallel=choice.parallel)
+    called = _called(tools)
+    plain = calls.free(called, parallel=choice.parallel)
     answer = reasoned_or_not(plain, plan.reasoning)
     try:
         text = await _checked(plan.model, answer, choice.field)
@@ -262,9 +247,13 @@ async def _free(plan: _Plan, tools: list[CalledTool]) -> AnswerFormat:
         # The request does not require a grammar: answer without one.
         if plan.asked:
             raise
-        return AnswerFormat()
-    places = resumptions(calls, tools, plain, plan.reasoning, parallel=choice.parallel)
-    return AnswerFormat(Grammar(text, resumptions=tuple(places)), trusted=plan.trusts_calls)
+        return AnswerFormat(unenforced=tuple(SchemaPath(tool.field) for tool in tools))
+    places = resumptions(calls, called, plain, plan.reasoning, parallel=choice.parallel)
+    return AnswerFormat(
+        Grammar(text, resumptions=tuple(places)),
+        trusted=plan.trusts_calls,
+        unenforced=_unenforced(tools),
+    )
 
 
 async def _checked(model: TextModel, answer: JsonObject, field: FieldPath) -> str:
@@ -286,5 +275,5 @@ def _answer_opening(model: TextModel) -> str:
     return dialect.answer if isinstance(dialect, CombinedDialect) else ""
 
 
-def _unenforced(field: FieldPath, error: SchemaError) -> Violation:
+def _fault(field: FieldPath, error: SchemaError) -> Violation:
     return Violation.of(field, f"{error}.", "unsupported_schema")

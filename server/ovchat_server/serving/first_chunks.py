@@ -95,7 +95,9 @@ class ScoredFirstChunks(FirstChunks):
         report = await self._reporter.report(self._prompts[prompt], tokens.prompt)
         each = len(self._chunks) // len(self._prompts)
         return [
-            dataclasses.replace(chunk, logprobs=report.echoed, prompt_logprobs=report.listed)
+            dataclasses.replace(
+                chunk, logprobs=report.echoed or chunk.logprobs, prompt_logprobs=report.listed
+            )
             for chunk in self._chunks[prompt * each : (prompt + 1) * each]
         ]
 

@@ -160,4 +160,5 @@ class Completions(Generic[RequestT]):
             requests=requests,
             assembly=tuple(endpoint.assembly(model, request, prompts, answer_format)),
             first_chunks=tuple(endpoint.first_chunks(request, prompts)),
+            unenforced=answer_format.unenforced,
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.api.completion import ChunkChoice
+    from ovchat_server.api.field_path import SchemaPath
     from ovchat_server.api.generation import GenerationParams
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
@@ -36,6 +37,7 @@ class Plan:
             whole answer.
         assembly: How to assemble each choice, prompt by prompt.
         first_chunks: One or more for each choice, in the same order.
+        unenforced: What of schemas the answer need not follow.
     """
 
     model: TextModel
@@ -46,6 +48,7 @@ class Plan:
     requests: Sequence[GenerationRequest]
     assembly: Sequence[AssemblyOptions]
     first_chunks: Sequence[ChunkChoice]
+    unenforced: Sequence[SchemaPath] = ()
 
 
 def engine_params(params: GenerationParams) -> GenerationParams:

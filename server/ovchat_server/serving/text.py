@@ -72,12 +72,14 @@ class TextEndpoint:
     ) -> Iterator[ChunkChoice]:
         """Yield a chunk for each choice, with its prompt as text or tokens where asked for."""
         n, goes_on = request.generation.n, generates(request.generation)
+        logprobs = () if request.generation.logprobs else None
         for number, prompt in enumerate(prompts):
             for choice in range(n):
                 yield ChunkChoice(
                     number * n + choice,
                     Delta(content=prompt.text if request.echo else None),
                     finish_reason=None if goes_on else FinishReason.LENGTH,
+                    logprobs=logprobs,
                     token_ids=() if request.return_token_ids else None,
                     prompt_token_ids=prompt.tokens if request.return_token_ids else None,
                 )

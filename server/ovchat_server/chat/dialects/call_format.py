@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.grammar.relaxation import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,7 @@ class CallFormat:
             the model makes by itself cannot be enforced.
         also: Other formats that models of the family write, all with a trigger if this one has
             one: the calls of an answer have one format, which the model chooses.
-        arguments: Writes the EBNF of arguments that follow a schema; raises SchemaError if it
-            cannot be enforced.
+        arguments: Writes the EBNF of arguments that follow a schema.
     """
 
     call: Callable[[CalledTool], JsonObject]
@@ -49,7 +49,7 @@ class CallFormat:
     closing: str = ""
     trigger: str = ""
     also: tuple[CallFormat, ...] = ()
-    arguments: Callable[[JsonValue], str] = json_grammar
+    arguments: Write = json_grammar
 
     def forced(self, tools: Sequence[CalledTool], *, parallel: bool) -> JsonObject:
         """Return the format of an answer with calls of `tools`, exactly one if not `parallel`."""

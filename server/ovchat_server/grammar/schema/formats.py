@@ -57,10 +57,23 @@ PATTERNS = {
 }
 # For a format with a length: one part takes the room there is, or all are short.
 SHORT = {
-    "email": r"\w{1,16}(\.\w{1,16})?@[a-z0-9]{1,16}(-[a-z0-9]{1,16})?\.[a-z]{2,6}",
-    "hostname": r"[a-z][a-z0-9]{0,19}",
-    "uri": rf"https?://{WORDS}",
-    "uri-reference": rf"/{WORDS}",
+    "email": (
+        r"[\w+-]{1,24}(\.[\w+-]{1,24})?@([a-z0-9]{1,20}[.-])?[a-z0-9]{1,20}\.[a-z]{2,8}",
+        r"\w{1,16}(\.\w{1,16})?@[a-z0-9]{1,16}(-[a-z0-9]{1,16})?\.[a-z]{2,6}",
+    ),
+    "hostname": (r"([a-z0-9]{1,15}[.-]){0,3}[a-z0-9]{1,15}", r"[a-z][a-z0-9]{0,19}"),
+    "uri": (rf"https?://{WORDS}",),
+    "uri-reference": (rf"/{WORDS}",),
+}
+WORD = r"[a-z0-9]+(-+[a-z0-9]+)*"
+LOCAL = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)?"
+# Beside a pattern: without bounds, which together with those of the pattern were too large, and
+# what generators of schemas call so.
+BESIDE = {
+    "email": rf"[\w!#$%&'*+/=?^`{{|}}~-]+(\.[\w!#$%&'*+/=?^`{{|}}~-]+)*@({WORD}\.)+[a-z]{{2,}}",
+    "hostname": rf"{WORD}(\.{WORD})*",
+    "time": LOCAL,
+    "date-time": f"{DATE}T{LOCAL}",
 }
 
 
@@ -70,15 +83,26 @@ def of_format(name: str) -> Node:
     return read_pattern(f"^({PATTERNS[name]})$")
 
 
+@cache
+def beside_patterns(name: str) -> list[Node]:
+    """Return trees of strings of a format; the first that goes with a pattern is wanted."""
+    others = [BESIDE[name]] if name in BESIDE else []
+    return [
+        of_format(name),
+        *(read_pattern(f"^({pattern})$") for pattern in (*others, *SHORT.get(name, ()))),
+    ]
+
+
 def fitted_format(name: str, shortest: int, longest: int | None) -> Node:
     """Return a tree of strings of a format with `shortest` to `longest` characters.
 
     Raises:
         PatternError: There are none, or they cannot be determined easily.
     """
-    try:
-        return fitted(of_format(name), shortest, longest)
-    except PatternError:
-        if name not in SHORT:
-            raise
-        return fitted(read_pattern(f"^{SHORT[name]}$"), shortest, longest)
+    nodes = [of_format(name), *(read_pattern(f"^{short}$") for short in SHORT.get(name, ()))]
+    for node in nodes[:-1]:
+        try:
+            return fitted(node, shortest, longest)
+        except PatternError:
+            continue
+    return fitted(nodes[-1], shortest, longest)

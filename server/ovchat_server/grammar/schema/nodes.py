@@ -47,7 +47,20 @@ class Repeat:
     most: int | None
 
 
-Node = Chars | Sequence | Choice | Repeat
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A place of which it is known what follows, to the end of the string.
+
+    Attributes:
+        part: The tree of that.
+        wanted: Whether it follows, or anything else does.
+    """
+
+    part: Node
+    wanted: bool
+
+
+Node = Chars | Sequence | Choice | Repeat | Ahead
 
 
 def text(characters: str) -> Node:
@@ -59,6 +72,16 @@ def choice(options: Iterable[Node]) -> Node:
     """Return a choice of trees, or the only one."""
     listed = tuple(options)
     return listed[0] if len(listed) == 1 else Choice(listed)
+
+
+def looks_ahead(node: Node) -> bool:
+    """Return whether a tree has places of which it is known what follows."""
+    match node:
+        case Sequence(parts) | Choice(parts):
+            return any(map(looks_ahead, parts))
+        case Repeat(part):
+            return looks_ahead(part)
+    return isinstance(node, Ahead)
 
 
 def width(node: Node) -> tuple[int, int | None]:
@@ -76,6 +99,8 @@ def width(node: Node) -> tuple[int, int | None]:
             if high == 0 or most == 0:
                 return 0, 0
             return low * fewest, None if high is None or most is None else high * most
+        case Ahead():
+            return 0, 0
 
 
 def first_characters(node: Node) -> Ranges:
@@ -94,6 +119,8 @@ def first_characters(node: Node) -> Ranges:
             return union(*map(first_characters, options))
         case Repeat(part, _, most):
             return () if most == 0 else first_characters(part)
+        case Ahead():
+            return ()
 
 
 def fitted(node: Node, shortest: int, longest: int | None) -> Node:
@@ -188,6 +215,8 @@ def _ends(node: Node, subject: str, starts: set[int]) -> set[int]:
                 reached |= newest
                 left = None if left is None else left - 1
             return reached
+        case Ahead(part, wanted):
+            return {at for at in starts if (len(subject) in _ends(part, subject, {at})) == wanted}
 
 
 def _sum(widths: Iterable[tuple[int, int | None]]) -> tuple[int, int | None]:

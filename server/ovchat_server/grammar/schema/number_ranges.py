@@ -16,7 +16,7 @@ DIGIT = Chars(ranges("09"))
 
 def integers(low: int, high: int) -> Node:
     """Return the tree of the integers from `low` to `high`, `low` <= `high`."""
-    return _signed(low, high, _naturals)
+    return signed(low, high, _naturals)
 
 
 def decimals(low: int, high: int, places: int) -> Node:
@@ -27,10 +27,11 @@ def decimals(low: int, high: int, places: int) -> Node:
         high: The greatest number, likewise.
         places: The number of decimals, at least 1.
     """
-    return _signed(low, high, partial(_positive, places=places))
+    return signed(low, high, partial(_positive, places=places))
 
 
-def _signed(low: int, high: int, unsigned: Callable[[int, int], Node]) -> Node:
+def signed(low: int, high: int, unsigned: Callable[[int, int], Node]) -> Node:
+    """Return the tree of numbers, given the trees of those that are not negative."""
     options: list[Node] = []
     if low < 0:
         # Without -0, which is 0.

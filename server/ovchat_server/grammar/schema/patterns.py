@@ -9,7 +9,15 @@ import re
 from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.schema.code_points import EVERY, LAST, ranges, union, without
-from ovchat_server.grammar.schema.nodes import Chars, Node, PatternError, Repeat, Sequence, choice
+from ovchat_server.grammar.schema.nodes import (
+    Ahead,
+    Chars,
+    Node,
+    PatternError,
+    Repeat,
+    Sequence,
+    choice,
+)
 
 if TYPE_CHECKING:
     from ovchat_server.grammar.schema.code_points import Ranges
@@ -33,6 +41,8 @@ MAYBE: dict[str, Ranges] = {
 }
 CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v"}
 GROUP = re.compile(r"\?(?::|P?<[A-Za-z_]\w*>)")
+# Groups at the very beginning, the last of which looks ahead.
+START = re.compile(r"\^(?:\((?:\?:)?)*\(\?[=!]")
 QUANTIFIER = re.compile(r"(?:([*+?])|\{([0-9]{1,5})(?:(,)([0-9]{1,5})?)?\})\??")
 CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})")
 SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -47,7 +57,16 @@ def read_pattern(pattern: str) -> Node:
     Raises:
         PatternError: The pattern is not supported.
     """
-    return _Reader(pattern, wide=False).whole()
+    return _Reader(pattern, wide=False, loose=False).whole()
+
+
+def found_in(pattern: str) -> Node:
+    """Return the tree of strings of which a pattern matches a part.
+
+    Raises:
+        PatternError: The pattern is not supported.
+    """
+    return _Reader(pattern, wide=False, loose=True).whole()
 
 
 def may_match(pattern: str) -> Node:
@@ -56,17 +75,18 @@ def may_match(pattern: str) -> Node:
     Raises:
         PatternError: The pattern is not supported.
     """
-    return _Reader(pattern, wide=True).whole()
+    return _Reader(pattern, wide=True, loose=True).whole()
 
 
 class _Reader:
     """Reads one pattern."""
 
-    def __init__(self, text: str, *, wide: bool) -> None:
+    def __init__(self, text: str, *, wide: bool, loose: bool) -> None:
         self._text = text
         self._at = 0
         self._groups = 0
         self._wide = wide
+        self._loose = loose
 
     def whole(self) -> Node:
         options = [self._anchored()]
@@ -82,15 +102,15 @@ class _Reader:
         ends = self._take("$")
         if ends and self._next() not in ("", "|"):
             raise PatternError("has an anchor inside")
-        loose = self._wide or starts or ends or not parts
+        loose = self._loose or starts or ends or not parts
         before = [ANYTHING] if loose and not starts else []
         after = [ANYTHING] if loose and not ends else []
         return Sequence((*before, *parts, *after))
 
-    def _parts(self) -> list[Node]:
+    def _parts(self, *, ahead: bool = False) -> list[Node]:
         parts: list[Node] = []
         while self._next() not in ("", "|", ")"):
-            if self._next() == "$" and not self._groups:
+            if self._next() == "$" and (ahead or not self._groups):
                 break
             atom = self._atom()
             found = QUANTIFIER.match(self._text, self._at)
@@ -109,7 +129,7 @@ class _Reader:
             case "[":
                 return Chars(self._class())
             case ".":
-                return Chars(without(EVERY, NEW_LINES))
+                return Chars(without(EVERY, ranges("\n\n") if self._wide else NEW_LINES))
             case "\\":
                 sure, maybe = self._escape()
                 return Chars(maybe if self._wide else sure)
@@ -124,9 +144,11 @@ class _Reader:
         if self._groups > MAX_GROUPS:
             raise PatternError(f"nests parentheses deeper than {MAX_GROUPS}")
         if self._next() == "?":
+            if self._text[self._at + 1 : self._at + 2] in ("=", "!"):
+                return self._ahead()
             found = GROUP.match(self._text, self._at)
             if not found:
-                raise PatternError("looks around, or sets flags")
+                raise PatternError("looks behind, or sets flags")
             self._at = found.end()
         options: list[Node] = [Sequence(tuple(self._parts()))]
         while self._take("|"):
@@ -135,6 +157,23 @@ class _Reader:
             raise PatternError("does not close a parenthesis")
         self._groups -= 1
         return choice(options)
+
+    def _ahead(self) -> Node:
+        wanted = self._text[self._at + 1] == "="
+        self._at += 2
+        if START.fullmatch(self._text, 0, self._at):
+            self._take("^")
+        # What may not follow, it must not in any dialect.
+        self._wide ^= not wanted
+        options: list[Node] = []
+        while not options or self._take("|"):
+            parts = self._parts(ahead=True)
+            options.append(Sequence((*parts, *([] if self._take("$") else [ANYTHING]))))
+        self._wide ^= not wanted
+        if not self._take(")"):
+            raise PatternError("does not close a parenthesis")
+        self._groups -= 1
+        return Ahead(choice(options), wanted)
 
     def _class(self) -> Ranges:
         excludes = self._take("^")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from ovchat_server.api.errors import shortened
 from ovchat_server.grammar.schema.apart import apart
 from ovchat_server.grammar.schema.formats import PATTERNS
+from ovchat_server.grammar.schema.limits import TooLargeError
+from ovchat_server.grammar.schema.references import References
 from ovchat_server.grammar.schema.shapes import (
     EVERY,
     KINDS,
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
 # Keywords that are not enforced.
 NEVER = (
-    "not",
     "if",
     "then",
     "else",
@@ -42,7 +43,6 @@ NEVER = (
     "contains",
     "minContains",
     "maxContains",
-    "additionalItems",
     "unevaluatedItems",
     "$dynamicRef",
     "$recursiveRef",
@@ -51,6 +51,8 @@ NEVER = (
 MAX_READ = 20_000
 # Comparisons to combine shapes, over a whole schema.
 MAX_EFFORT = 300_000
+# Different strings with several patterns or formats, over a whole schema.
+MAX_COMBINED = 20
 # Each is compared with all others.
 MAX_ONE_OF = 100
 
@@ -60,9 +62,14 @@ class SchemaReader:
 
     def __init__(self, root: JsonValue) -> None:
         """Read schemas that may refer to parts of `root`."""
-        self._root = root
+        self._references = References(root)
         self._read = 0
         self._effort = 0
+        self._combined: set[String] = set()
+
+    def restart(self) -> None:
+        """Count anew what is read, and what it takes to combine it."""
+        self._read = self._effort = 0
 
     def shapes(self, schema: JsonValue, inside: frozenset[str] = frozenset()) -> list[Shape]:
         """Return the shapes of a schema's values.
@@ -76,7 +83,7 @@ class SchemaReader:
         """
         self._read += 1
         if self._read > MAX_READ:
-            raise SchemaError("is too large when it is written out")
+            raise TooLargeError("is too large when it is written out")
         if isinstance(schema, bool):
             return EVERY if schema else []
         if not isinstance(schema, dict):
@@ -86,6 +93,10 @@ class SchemaReader:
         shapes = _typed(schema)
         for part in self._parts(schema, inside):
             shapes = self._in_both(shapes, part)
+        combined = {one for one in shapes if isinstance(one, String) and one.combined}
+        if len(combined | self._combined) > max(MAX_COMBINED, len(self._combined)):
+            raise SchemaError("combines too many patterns")
+        self._combined |= combined
         closed = schema.get("unevaluatedProperties") is False
         return [*map(_closed, shapes)] if closed else shapes
 
@@ -94,7 +105,7 @@ class SchemaReader:
         for pair in itertools.product(one, other):
             self._effort += _effort(*pair) + len(shapes)
             if self._effort > MAX_EFFORT:
-                raise SchemaError("combines too many schemas")
+                raise TooLargeError("combines too many schemas")
             shape = together(*pair)
             if shape is not None and shape not in shapes:
                 shapes.append(shape)
@@ -106,7 +117,12 @@ class SchemaReader:
             reference = schema["$ref"]
             if not isinstance(reference, str) or reference in inside:
                 raise SchemaError("uses a $ref that leads back to itself")
-            yield self.shapes(self.target(reference), inside | {reference})
+            yield self.shapes(self._references.target(reference), inside | {reference})
+        if "not" in schema:
+            excluded = self.shapes(schema["not"], inside)
+            if excluded not in ([], EVERY):
+                raise SchemaError("uses not")
+            yield [] if excluded else EVERY
         if "const" in schema:
             yield [Values((schema["const"],))]
         if "enum" in schema:
@@ -135,25 +151,6 @@ class SchemaReader:
                 raise SchemaError("uses oneOf of schemas that are not told apart")
             options = closed
         return [shape for option in options for shape in option]
-
-    def target(self, reference: str) -> JsonValue:
-        """Return the schema that a $ref refers to.
-
-        Raises:
-            SchemaError: It refers to nothing in this schema.
-        """
-        found = self._root
-        if not reference.startswith("#"):
-            raise SchemaError("uses a $ref to no schema of its own")
-        for part in reference.removeprefix("#").split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
-            elif isinstance(found, dict) and name in found:
-                found = found[name]
-            else:
-                raise SchemaError("uses a $ref to no schema of its own")
-        return found
 
 
 def _effort(one: Shape, other: Shape) -> int:
@@ -209,26 +206,32 @@ def _shape(kind: str, schema: JsonObject) -> Shape | None:
 
 def _number(schema: JsonObject, *, whole: bool) -> Shape | None:
     shape: Shape | None = Number(whole=whole, step=_step(schema))
+    # In draft 4 true says that the bound itself is excluded.
+    above, below = (schema.get(f"exclusive{name}") is True for name in ("Minimum", "Maximum"))
     for number in (
-        Number(low=_fraction(schema, "minimum")),
-        Number(low=_fraction(schema, "exclusiveMinimum"), above=True),
-        Number(high=_fraction(schema, "maximum")),
-        Number(high=_fraction(schema, "exclusiveMaximum"), below=True),
+        Number(low=_fraction(schema, "minimum"), above=above),
+        Number(low=_exclusive(schema, "exclusiveMinimum"), above=True),
+        Number(high=_fraction(schema, "maximum"), below=below),
+        Number(high=_exclusive(schema, "exclusiveMaximum"), below=True),
     ):
         shape = None if shape is None else together(shape, number)
     return shape
 
 
 def _array(schema: JsonObject) -> Array:
-    items = schema.get("items", True)
-    if isinstance(items, list):
-        raise SchemaError("uses items for the first items, which prefixItems is for")
+    keys = ("prefixItems", "items")
+    if isinstance(schema.get("items"), list):
+        if "prefixItems" in schema:
+            raise SchemaError("uses items for the first items, beside prefixItems")
+        # As until 2019-09.
+        keys = ("items", "additionalItems")
     return Array(
-        tuple(_list(schema, "prefixItems")),
-        items,
+        tuple(_list(schema, keys[0])),
+        schema.get(keys[1], True),
         _count(schema, "minItems") or 0,
         _count(schema, "maxItems"),
         schema.get("uniqueItems") is True,
+        keys,
     )
 
 
@@ -273,6 +276,10 @@ def _step(schema: JsonObject) -> Fraction | None:
     if step is not None and step <= 0:
         raise SchemaError("has a multipleOf that is not above 0")
     return step
+
+
+def _exclusive(schema: JsonObject, key: str) -> Fraction | None:
+    return None if isinstance(schema.get(key), bool) else _fraction(schema, key)
 
 
 def _fraction(schema: JsonObject, key: str) -> Fraction | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.schema.formats import of_format
 from ovchat_server.grammar.schema.nodes import matches
-from ovchat_server.grammar.schema.patterns import may_match, read_pattern
+from ovchat_server.grammar.schema.patterns import found_in, may_match
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +67,12 @@ class String:
     patterns: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
 
+    @property
+    def combined(self) -> bool:
+        """Whether it takes time to find out what it has in common."""
+        several = len(self.patterns) + len(self.formats) > 1
+        return several or any("(?=" in text or "(?!" in text for text in self.patterns)
+
 
 @dataclass(frozen=True, slots=True)
 class Array:
@@ -78,6 +84,7 @@ class Array:
         fewest: The minimum number of items.
         most: The maximum number of items; None if unbounded.
         unique: Whether no two items are equal.
+        keys: What the schema calls `first` and `rest`, to tell where something is.
     """
 
     first: tuple[JsonValue, ...] = ()
@@ -85,6 +92,7 @@ class Array:
     fewest: int = 0
     most: int | None = None
     unique: bool = False
+    keys: tuple[str, str] = field(default=("prefixItems", "items"), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +205,7 @@ def _is_string(value: str, shape: String) -> bool:
         return False
     if not all(matches(may_match(pattern), value) for pattern in shape.patterns):
         return False
-    surely = [*map(read_pattern, shape.patterns), *map(of_format, shape.formats)]
+    surely = [*map(found_in, shape.patterns), *map(of_format, shape.formats)]
     if not all(matches(node, value) for node in surely):
         raise SchemaError("uses constants beside a pattern or format that they may not have")
     return True
@@ -213,14 +221,8 @@ def _fits(value: float, shape: Number) -> bool:
         (shape.whole and exact.denominator != 1)
         or (shape.low is not None and (exact, False) < (shape.low, shape.above))
         or (shape.high is not None and (-exact, False) < (-shape.high, shape.below))
-        or (shape.step is not None and not is_multiple(value, shape.step))
+        or (shape.step is not None and (exact / shape.step).denominator != 1)
     )
-
-
-def is_multiple(value: float, step: Fraction) -> bool:
-    """Return whether a number is a multiple of a step, both exactly and for floats."""
-    exact = (Fraction(str(value)) / step).denominator == 1
-    return exact and (value / float(step)).is_integer()
 
 
 def _numbers(one: Number, other: Number) -> Number | None:
@@ -261,6 +263,7 @@ def _arrays(one: Array, other: Array) -> Array:
         max(one.fewest, other.fewest),
         _least(one.most, other.most),
         one.unique or other.unique,
+        one.keys if one.first else other.keys,
     )
 
 

@@ -1,30 +1,93 @@
-"""Strings of a length, a pattern or a format, as trees."""
+"""Strings of a length, patterns and formats, as trees."""
 
 from __future__ import annotations
 
+import itertools
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.grammar.schema.automata import in_common, inside
 from ovchat_server.grammar.schema.code_points import EVERY
-from ovchat_server.grammar.schema.formats import fitted_format
-from ovchat_server.grammar.schema.nodes import Chars, Node, Repeat, fitted
-from ovchat_server.grammar.schema.patterns import read_pattern
-from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema.formats import beside_patterns, fitted_format
+from ovchat_server.grammar.schema.languages import TOO_LARGE
+from ovchat_server.grammar.schema.nodes import (
+    Chars,
+    Node,
+    PatternError,
+    Repeat,
+    fitted,
+    looks_ahead,
+)
+from ovchat_server.grammar.schema.patterns import found_in, read_pattern
 
 if TYPE_CHECKING:
     from ovchat_server.grammar.schema.shapes import String
+
+ANY = Chars(EVERY)
+MAX_KEPT = 500
 
 
 def string_node(shape: String) -> Node:
     """Return the texts of some strings.
 
     Raises:
-        SchemaError: They cannot be told.
-        PatternError: Nor can those of a pattern.
+        PatternError: Those of a pattern cannot be told.
     """
-    if len(shape.patterns) + len(shape.formats) > 1:
-        raise SchemaError("uses several of pattern and format together")
-    for pattern in shape.patterns:
-        return fitted(read_pattern(pattern), shape.shortest, shape.longest)
-    for name in shape.formats:
-        return fitted_format(name, shape.shortest, shape.longest)
-    return Repeat(Chars(EVERY), shape.shortest, shape.longest)
+    match shape.patterns, shape.formats:
+        case (), ():
+            return Repeat(ANY, shape.shortest, shape.longest)
+        case (), (name,):
+            return fitted_format(name, shape.shortest, shape.longest)
+        case (pattern,), ():
+            node = read_pattern(pattern)
+            if not looks_ahead(node):
+                return fitted(node, shape.shortest, shape.longest)
+    found = _together(shape)
+    if isinstance(found, PatternError):
+        raise PatternError(str(found))
+    return found
+
+
+@lru_cache(MAX_KEPT)
+def _together(shape: String) -> Node | PatternError:
+    """Return a tree of strings that match all patterns and have all formats, or why there is none.
+
+    That is kept, too: what is left out of a schema is found by trying.
+    """
+    read = found_in if len(shape.patterns) + len(shape.formats) > 1 else read_pattern
+    patterns = [*map(read, shape.patterns)]
+    problem = PatternError("no string matches together with the others, or of its format")
+    for formats in itertools.product(*map(beside_patterns, shape.formats)):
+        nodes = [*patterns, *formats]
+        # One that lies within the others is written as it is.
+        ways = [
+            partial(_only, node, [*nodes[:at], *nodes[at + 1 :]]) for at, node in enumerate(nodes)
+        ]
+        for way in (*ways, partial(_common, nodes), partial(_common_of_length, nodes)):
+            try:
+                found = way(shape.shortest, shape.longest)
+            except PatternError as error:
+                problem = PatternError(str(error))
+                continue
+            except RecursionError:
+                problem = PatternError(TOO_LARGE)
+                continue
+            if found is not None:
+                return found
+    return problem
+
+
+def _only(node: Node, others: list[Node], shortest: int, longest: int | None) -> Node | None:
+    if looks_ahead(node):
+        return None
+    node = fitted(node, shortest, longest)
+    return node if inside(node, others) else None
+
+
+def _common(nodes: list[Node], shortest: int, longest: int | None) -> Node | None:
+    node = in_common(nodes)
+    return None if node is None else fitted(node, shortest, longest)
+
+
+def _common_of_length(nodes: list[Node], shortest: int, longest: int | None) -> Node | None:
+    return in_common([*nodes, Repeat(ANY, shortest, longest)])

@@ -72,7 +72,7 @@ def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
     return {
         **_info(chunk.info, "text_completion"),
         "choices": [
-            _text_choice(choice, choice.delta.content or "", choice.streamed_logprobs)
+            _text_choice(choice, choice.delta.content or "", choice.logprobs)
             for choice in chunk.choices
         ],
         **_chunk_usage(chunk, options),
@@ -152,7 +152,7 @@ def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
     fields: JsonObject = {
         "index": choice.index,
         "delta": _delta(choice.delta, opening),
-        "logprobs": _logprobs(choice.streamed_logprobs),
+        "logprobs": _logprobs(choice.logprobs),
         "finish_reason": choice.finish_reason,
     }
     if choice.finish_reason is not None:

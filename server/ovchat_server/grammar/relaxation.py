@@ -1,0 +1,283 @@
+"""What a grammar leaves out of a schema that cannot be enforced as a whole: as little as possible.
+
+A keyword is left out at its own place. What stays allows no less than the schema does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from ovchat_server.grammar.schema.references import References
+from ovchat_server.grammar.schema.shapes import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ovchat_server.api.json_value import JsonObject, JsonValue
+
+    # Whether the values of a schema can be told, in place of the one that is relaxed.
+    Enforced = Callable[[JsonValue], bool]
+
+# What stays where two keywords cannot be enforced together: the one that comes first. The others
+# stay in the schema's order.
+FIRST = (
+    "type",
+    "$ref",
+    "const",
+    "enum",
+    "properties",
+    "required",
+    "prefixItems",
+    "items",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "patternProperties",
+    "pattern",
+    "format",
+    "if",
+)
+RANKS = {key: rank for rank, key in enumerate(FIRST)}
+# Keywords of what others do not describe: they would allow less without those.
+OF_THE_REST = {
+    "additionalProperties": frozenset({"properties", "patternProperties"}),
+    "items": frozenset({"prefixItems"}),
+}
+# Of what decides between them nothing is enforced, but that it is one of them.
+BRANCHES = ("then", "else")
+UNEVALUATED = "unevaluatedProperties"
+NOTHING: frozenset[str] = frozenset()
+# Of $refs in each other's places: what is behind more of them is left out as a whole.
+MAX_TARGETS = 20
+
+
+class Write(Protocol):
+    """Writes the grammar of a schema in a notation."""
+
+    def __call__(self, schema: JsonValue, relaxation: Relaxation | None = None, /) -> str:
+        """Return the EBNF of what follows a schema, or what is left of it by a relaxation.
+
+        Raises:
+            SchemaError: It cannot be enforced; or even relaxed it is too large.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a schema stands.
+
+    Attributes:
+        pointer: A JSON pointer into the whole schema.
+        own: It stands there itself; otherwise it was put together from what stands there.
+    """
+
+    pointer: str
+    own: bool = True
+
+    def of(self, *keys: str | int) -> str:
+        """Return the JSON pointer to something inside of it."""
+        return "/".join([self.pointer, *map(_escaped, keys)]) if self.own else self.pointer
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyword:
+    """A keyword that cannot be enforced as it is.
+
+    Attributes:
+        at: Where its schema stands.
+        kept: What is kept of its schema.
+        enforced: Whether a schema can be, in the place of that.
+        inside: The $refs whose targets the schema is part of.
+    """
+
+    key: str
+    at: Location
+    kept: JsonObject
+    enforced: Enforced
+    inside: frozenset[str]
+
+    def also(self, schema: JsonValue) -> JsonObject:
+        """Return what is kept, with another schema beside it."""
+        return _with(self.kept, "allOf", [schema])
+
+
+class Relaxation:
+    """Relaxes the schemas within one schema, and knows what was left out."""
+
+    def __init__(self, root: JsonValue) -> None:
+        """Relax `root`, or schemas that stand in it."""
+        self._references = References(root)
+        self._pointers = {id(item): pointer for pointer, item in _objects(root)}
+        self._count = 0
+        self._left_out: dict[str, None] = {}
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """JSON pointers to what was left out."""
+        return tuple(self._left_out)
+
+    def location(self, schema: JsonValue, pointer: str) -> Location:
+        """Return where a schema stands; what was put together is known by `pointer`."""
+        known = self._pointers.get(id(schema))
+        return Location(pointer, not isinstance(schema, dict)) if known is None else Location(known)
+
+    def anything(self, at: Location) -> JsonValue:
+        """Leave out a whole schema."""
+        self._leave_out(at.pointer)
+        return {}
+
+    def relaxed(
+        self,
+        schema: JsonValue,
+        at: Location,
+        enforced: Enforced,
+        inside: frozenset[str] = frozenset(),
+    ) -> JsonValue:
+        """Return what is left of a schema that `enforced` refuses.
+
+        Args:
+            schema: The schema.
+            at: Where it stands.
+            enforced: See there.
+            inside: The $refs whose targets the schema is part of.
+        """
+        if not isinstance(schema, dict):
+            return self.anything(at)
+        kept: JsonObject = {}
+        dropped: set[str] = set()
+        before = self._count
+        for key in sorted(schema, key=lambda key: RANKS.get(key, len(FIRST))):
+            if key in BRANCHES and "if" in schema:
+                continue
+            alone = OF_THE_REST.get(key, NOTHING).isdisjoint(dropped)
+            if alone and (key != UNEVALUATED or self._count == before):
+                if enforced(whole := _with(kept, key, schema[key])):
+                    kept = whole
+                    continue
+                part = self._part(schema, _Keyword(key, at, kept, enforced, inside))
+                if part is not None and enforced(part):
+                    kept = part
+                    continue
+            dropped.add(key)
+            self._leave_out(at.of(key))
+        return kept
+
+    def _part(self, schema: JsonObject, keyword: _Keyword) -> JsonObject | None:
+        """Return what is kept with what is left of a keyword; None: nothing is."""
+        part: JsonObject | None = None
+        match keyword.key, schema[keyword.key]:
+            case "$ref", str() as reference if len(keyword.inside) < MAX_TARGETS:
+                part = self._target(reference, keyword)
+            case "allOf", list() as items:
+                part = self._all_of(items, keyword)
+            case "anyOf" | "oneOf", list() as items:
+                part = self._any_of(items, keyword)
+            case "if", _:
+                part = self._branches(schema, keyword)
+            case "required", [_, *_] as names:
+                part = self._required(names, keyword)
+            case "propertyNames", dict() as names:
+                part = self._names(names, keyword)
+        return part
+
+    def _target(self, reference: str, keyword: _Keyword) -> JsonObject | None:
+        """Put what is left of what a $ref refers to in its place."""
+        try:
+            target = self._references.target(reference)
+        except SchemaError:
+            return None
+        if reference in keyword.inside:
+            return None
+        keyword = replace(keyword, inside=keyword.inside | {reference})
+        return keyword.also(self._left(target, reference.removeprefix("#"), keyword))
+
+    def _all_of(self, items: list[JsonValue], keyword: _Keyword) -> JsonObject:
+        for index, item in enumerate(items):
+            left = self._left(item, keyword.at.of(keyword.key, index), keyword)
+            keyword = replace(keyword, kept=keyword.also(left))
+        return keyword.kept
+
+    def _any_of(self, items: list[JsonValue], keyword: _Keyword) -> JsonObject:
+        options = [
+            self._left(item, keyword.at.of(keyword.key, index), keyword)
+            for index, item in enumerate(items)
+        ]
+        if keyword.key == "oneOf" and options == items:
+            # They are not told apart, or too many.
+            self._leave_out(keyword.at.of(keyword.key))
+        return keyword.also({"anyOf": options})
+
+    def _branches(self, schema: JsonObject, keyword: _Keyword) -> JsonObject:
+        self._leave_out(keyword.at.of(keyword.key))
+        branches = [
+            self._left(schema[key], keyword.at.of(key), keyword) if key in schema else {}
+            for key in BRANCHES
+        ]
+        return keyword.also({"anyOf": branches}) if any(branches) else keyword.kept
+
+    def _names(self, names: JsonObject, keyword: _Keyword) -> JsonObject:
+        put = partial(_with, keyword.kept, keyword.key)
+        where = self.location(names, keyword.at.of(keyword.key))
+        return put(
+            self.relaxed(names, where, lambda new: keyword.enforced(put(new)), keyword.inside)
+        )
+
+    def _required(self, names: list[JsonValue], keyword: _Keyword) -> JsonObject:
+        kept: list[JsonValue] = []
+
+        def keep(start: int, end: int) -> None:
+            more = [*kept, *names[start:end]]
+            if keyword.enforced({**keyword.kept, keyword.key: more}):
+                kept[:] = more
+            elif end - start == 1:
+                self._leave_out(keyword.at.of(keyword.key, start))
+            else:
+                middle = (start + end) // 2
+                keep(start, middle)
+                keep(middle, end)
+
+        keep(0, len(names))
+        return {**keyword.kept, keyword.key: kept}
+
+    def _left(self, item: JsonValue, pointer: str, keyword: _Keyword) -> JsonValue:
+        """Return what is left of a schema that is to be followed beside what is kept."""
+
+        def enforced(new: JsonValue) -> bool:
+            return keyword.enforced(keyword.also(new))
+
+        if enforced(item):
+            return item
+        return self.relaxed(item, self.location(item, pointer), enforced, keyword.inside)
+
+    def _leave_out(self, pointer: str) -> None:
+        self._count += 1
+        self._left_out[pointer] = None
+
+
+def _with(kept: JsonObject, key: str, value: JsonValue) -> JsonObject:
+    """Return a schema with one more keyword, or more of allOf."""
+    before = kept.get(key)
+    if key == "allOf" and isinstance(before, list) and isinstance(value, list):
+        value = [*before, *value]
+    return {**kept, key: value}
+
+
+def _objects(root: JsonValue) -> Iterable[tuple[str, JsonValue]]:
+    """Yield the objects in a value, each with the JSON pointer to it."""
+    waiting = [("", root)]
+    while waiting:
+        pointer, item = waiting.pop()
+        children: Iterable[tuple[str | int, JsonValue]] = ()
+        if isinstance(item, dict):
+            yield pointer, item
+            children = item.items()
+        elif isinstance(item, list):
+            children = enumerate(item)
+        waiting += [(f"{pointer}/{_escaped(key)}", child) for key, child in children]
+
+
+def _escaped(key: str | int) -> str:
+    return str(key).replace("~", "~0").replace("/", "~1")

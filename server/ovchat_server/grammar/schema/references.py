@@ -1,0 +1,66 @@
+"""References within a schema."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from ovchat_server.grammar.schema.shapes import SchemaError
+
+if TYPE_CHECKING:
+    from ovchat_server.api.json_value import JsonObject, JsonValue
+
+UNKNOWN = "uses a $ref to no schema of its own"
+
+
+class References:
+    """Finds what a $ref refers to."""
+
+    def __init__(self, root: JsonValue) -> None:
+        """Find parts of `root`."""
+        self._root = root
+
+    def target(self, reference: str) -> JsonValue:
+        """Return the schema that a $ref refers to.
+
+        Raises:
+            SchemaError: It refers to nothing in this schema.
+        """
+        base, _, fragment = reference.partition("#")
+        pointer = unquote(fragment)
+        found = self._called("$id", base) if base else self._root
+        if pointer and not pointer.startswith("/"):
+            return self._called("$anchor", pointer)
+        for part in pointer.split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+                found = found[int(name)]
+            elif isinstance(found, dict) and name in found:
+                found = found[name]
+            else:
+                raise SchemaError(UNKNOWN)
+        return found
+
+    def _called(self, key: str, name: str) -> JsonValue:
+        """Return the one schema that has a name."""
+        found = self._names.get((key, name), [])
+        if len(found) != 1:
+            raise SchemaError(UNKNOWN)
+        return found[0]
+
+    @cached_property
+    def _names(self) -> dict[tuple[str, str], list[JsonObject]]:
+        """The schemas that have names, by those."""
+        names: dict[tuple[str, str], list[JsonObject]] = {}
+        waiting = [self._root]
+        while waiting:
+            match waiting.pop():
+                case dict(schema):
+                    for key in ("$id", "$anchor"):
+                        if isinstance(name := schema.get(key), str):
+                            names.setdefault((key, name), []).append(schema)
+                    waiting += schema.values()
+                case list(schemas):
+                    waiting += schemas
+        return names
