@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ovchat_server.grammar.schema.shapes import String
 
 ANY = Chars(EVERY)
-MAX_KEPT = 500
+MAX_KEPT = 50
 
 
 def string_node(shape: String) -> Node:
