@@ -148,6 +148,10 @@ def test_a_call_that_was_cut_at_its_opening_leaves_no_markup(opening: str) -> No
         (),
     )
     assert said.finish_reason is FinishReason.LENGTH
+    stop = AssemblyOptions(stop_tokens=frozenset(TOKENIZER.encode("!")), parser=EVERYTHING.parser)
+    said = choice(f"a\n{opening}!", stop, FinishReason.LENGTH)
+    assert (said.message.content or "").strip() == "a"
+    assert (said.stop_reason, said.finish_reason) == (TOKENIZER.encode("!")[0], FinishReason.STOP)
     # The model's own end is no cut.
     said = choice(f"a\n{opening}", EVERYTHING, FinishReason.STOP)
     assert said.message.content == f"a\n{opening}"

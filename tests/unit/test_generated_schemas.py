@@ -13,7 +13,7 @@ import pytest
 from ovchat_server.grammar.schema.nodes import Chars, Choice, Node, Repeat, Sequence, matches
 from ovchat_server.grammar.schema.reading import SchemaReader
 from ovchat_server.grammar.schema.shapes import String
-from ovchat_server.grammar.schema.strings import string_node
+from ovchat_server.grammar.schema.strings import Strings
 from tests.generated_schemas import GENERATED, PRINTED, REFUSED, check
 from tests.grammars import unenforced
 
@@ -41,7 +41,7 @@ def strings() -> Iterator[tuple[str, Any, Node]]:
             continue
         for shape in SchemaReader(schema).shapes(schema):
             if isinstance(shape, String) and (shape.patterns or shape.formats):
-                yield f"{generator}: {feature}", shape, string_node(shape)
+                yield f"{generator}: {feature}", shape, Strings().node(shape)
 
 
 def sample(node: Node, rng: random.Random) -> str:
@@ -118,6 +118,17 @@ def test_strings_match_their_patterns_and_have_their_formats() -> None:
             "Abc1 123X",
             "abc1 ABCD A1",
         ),
+        (
+            {"type": "string", "pattern": "^[a-z]+(?:-[a-z]+)*$", "minLength": 3, "maxLength": 63},
+            "abc ab-c a-b-c-d",
+            f"ab a-- {'ab-' * 20}abcd",
+        ),
+        ({"type": "string", "pattern": "foo", "minLength": 5}, "foobar food1 a-foo-b", "foo afoo"),
+        (
+            {"type": "string", "pattern": r"^(\d{1,3}\.){3}\d{1,3}$", "maxLength": 9},
+            "1.2.3.4 10.20.3.4",
+            "10.20.30.4",
+        ),
         ({"type": "string", "format": "date", "pattern": "-01$"}, "2024-05-01", "2024-05-02"),
         (
             {"type": "string", "allOf": [{"pattern": "a"}, {"pattern": "b"}], "maxLength": 3},
@@ -129,7 +140,7 @@ def test_strings_match_their_patterns_and_have_their_formats() -> None:
 def test_what_strings_are_possible(schema: Any, possible: str, impossible: str) -> None:
     [shape] = SchemaReader(schema).shapes(schema)
     assert isinstance(shape, String)
-    node = string_node(shape)
+    node = Strings().node(shape)
     for text in possible.split():
         assert matches(node, text), text
         check(json.dumps(text), {key: schema[key] for key in schema if key != "format"})

@@ -187,6 +187,48 @@ def test_an_unknown_key_is_named_in_whatever_object_it_stands(
         ]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"response_format": {"type": "text", "json_schema": None, "schema": None}},
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "a", "schema": None},
+                "schema": SCHEMA,
+            }
+        },
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"schema": SCHEMA},
+                "schema": SCHEMA,
+            }
+        },
+        {"tools": [TOOL], "tool_choice": {**NAMED, "allowed_tools": None}},
+    ],
+)
+def test_a_null_is_absent_and_the_same_schema_is_one(fields: dict[str, Any]) -> None:
+    read = read_chat_request({"messages": MESSAGES, **fields}, strict=True)
+    assert read.ignored == ()
+
+
+def test_what_sdks_add_to_a_message_that_is_given_back_is_known() -> None:
+    # OpenAI's has parsed arguments and content, LiteLLM keeps what else the provider said.
+    more = {"provider_specific_fields": {"refusal": None}}
+    call = {"id": "c", "type": "function", "function": {**CALLED, "parsed_arguments": {}}, **more}
+    given_back = {
+        "role": "assistant",
+        "content": "",
+        "parsed": {"a": 1},
+        "tool_calls": [call],
+        **more,
+    }
+    result = {"role": "tool", "tool_call_id": "c", "content": "b"}
+    read = read_chat_request({"messages": [*MESSAGES, given_back, result]}, strict=True)
+    assert read.ignored == ()
+
+
 def test_the_requests_here_have_all_objects_that_are_read() -> None:
     read = {
         node.args[0].value

@@ -13,10 +13,11 @@ from ovchat_server.api.generation_request import (
     read_top_logprobs,
     refuse_with_constraint,
 )
+from ovchat_server.api.known_keys import ANY_KEYS
 from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.api.messages import read_messages
 from ovchat_server.api.parameters import CHAT
-from ovchat_server.api.reader import ANY_KEYS, Reader
+from ovchat_server.api.reader import Reader
 from ovchat_server.api.tools import read_tool_choice, read_tools, refuse_large_schemas
 
 if TYPE_CHECKING:

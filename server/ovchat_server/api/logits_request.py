@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.api.errors import shortened
 from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.reader import ANY_KEYS, kind
+from ovchat_server.api.known_keys import ANY_KEYS
+from ovchat_server.api.reader import kind
 
 if TYPE_CHECKING:
     from ovchat_server.api.reader import Reader

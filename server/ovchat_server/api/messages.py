@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 FUNCTION = "function"
 # Known to the wire formats, but not to a model that only reads text.
 UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
-# Of what SDKs give back, or say to others: annotations and hints about caching change nothing.
+# Of what SDKs give back, or say to others, annotations, hints about caching and what they have
+# parsed themselves (OpenAI's) or keep of a provider (LiteLLM) change nothing.
 MESSAGE_KEYS = frozenset(
     {
         "role",
@@ -32,14 +33,18 @@ MESSAGE_KEYS = frozenset(
         "function_call",
         "audio",
         "annotations",
+        "parsed",
+        "provider_specific_fields",
     }
 )
 PARTS = {
     name: frozenset({"type", name, "prompt_cache_breakpoint", "cache_control"})
     for name in ("text", "refusal")
 }
-CALL_KEYS = frozenset({"id", "type", "function", "index"})
-CALLED_FUNCTION_KEYS = frozenset({"name", "arguments"})
+CALL_KEYS = frozenset({"id", "type", "function", "index", "provider_specific_fields"})
+CALLED_FUNCTION_KEYS = frozenset(
+    {"name", "arguments", "parsed_arguments", "provider_specific_fields"}
+)
 
 
 def read_messages(request: Reader) -> tuple[Message, ...]:

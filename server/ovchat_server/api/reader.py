@@ -10,25 +10,22 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
 from ovchat_server.api.field_path import ErrorText, FieldPath
+from ovchat_server.api.known_keys import unknown_keys
 from ovchat_server.api.limits import DEFAULT_LIMITS, deeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sized
+    from collections.abc import Callable, Collection, Mapping, Sized
 
     from ovchat_server.api.field_path import Complaint, Field
     from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.api.known_keys import Keys
     from ovchat_server.api.limits import Limits
 
 T = TypeVar("T")
-# The keys that an object may have, or those of each `type` that it may be of.
-Keys: TypeAlias = Collection[str] | Mapping[str, Collection[str]] | None
-# Of an object whose keys are the caller's own.
-ANY_KEYS: Final = None
 
 MAX_VIOLATIONS = 100
 FLOAT32 = struct.Struct("f")
@@ -223,11 +220,7 @@ class Reader:
 
     def _inner(self, fields: JsonObject, keys: Keys, *steps: str | int) -> Reader:
         path = FieldPath(self._path.steps + steps)
-        if isinstance(keys, Mapping):
-            # A type that is not among them is refused by who reads it.
-            keys = keys.get(str(fields.get("type")), ANY_KEYS)
-        if keys is not ANY_KEYS:
-            self.unknown += [path / name for name in fields if name not in keys]
+        self.unknown += [path / name for name in unknown_keys(fields, keys)]
         return Reader(fields, self.violations, path, self.unknown, self.limits)
 
     def _read(

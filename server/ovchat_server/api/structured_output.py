@@ -143,19 +143,15 @@ def _read_response_format(request: Reader) -> Iterator[Constraint]:
 
 
 def _described_schema(form: Reader) -> Iterator[Constraint]:
+    described = form.object("json_schema", SCHEMA_KEYS)
     # Beside the type it is as llama.cpp and Together take it.
-    described: Reader | None = form
-    if not form.present("schema"):
-        form.require("json_schema")
-        described = form.object("json_schema", SCHEMA_KEYS)
-    elif form.present("json_schema"):
-        form.refuse("schema", "stands in json_schema, or beside type: give one of them")
-    if described is not None:
-        described.string("name")
-        described.string("description")
-        described.boolean("strict")
+    if not form.present("schema") and form.require("json_schema") and described is not None:
         described.require("schema")
-        yield from _schema(described, "schema")
+    for reader in filter(None, (form, described)):
+        reader.string("name")
+        reader.string("description")
+        reader.boolean("strict")
+        yield from _schema(reader, "schema")
 
 
 def _read_structured_outputs(request: Reader) -> Iterator[Constraint]:

@@ -11,7 +11,8 @@ from ovchat_server.api.field_path import FieldPath
 from ovchat_server.api.grammar_limits import refuse_beyond_limits
 
 if TYPE_CHECKING:
-    from ovchat_server.api.reader import Keys, Reader
+    from ovchat_server.api.known_keys import Keys
+    from ovchat_server.api.reader import Reader
 
 TOOL_KEYS = frozenset({"type", "function", "defer_loading", "cache_control"})
 FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})

@@ -161,7 +161,8 @@ class ChoiceAssembler:
                 break
         self.ended = finish is not None
         if finish and not called:
-            pieces += self._flush(cut=finish is FinishReason.LENGTH)
+            cut = finish is FinishReason.LENGTH or isinstance(self._stopped_by, int)
+            pieces += self._flush(cut=cut)
             if self._stop.matched is not None:
                 finish = FinishReason.STOP
         delta = self._delta(_joined(pieces))

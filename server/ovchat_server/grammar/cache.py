@@ -106,7 +106,7 @@ def _digest(schema: JsonValue) -> bytes:
 
 def _relaxed(write: Write, schema: JsonValue) -> Relaxed:
     relaxation = Relaxation(schema)
-    return Relaxed(write(schema, relaxation), relaxation.left_out)
+    return Relaxed(write(schema, relaxation), relaxation.places.left_out())
 
 
 def _made(make: Callable[[], Relaxed]) -> Relaxed | SchemaError:

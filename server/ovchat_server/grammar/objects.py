@@ -11,7 +11,6 @@ from ovchat_server.grammar.rules import Member, Rule, again
 from ovchat_server.grammar.schema.nodes import matches
 from ovchat_server.grammar.schema.patterns import may_match
 from ovchat_server.grammar.schema.shapes import Object, SchemaError, String, Values, both, has
-from ovchat_server.grammar.schema.strings import string_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +131,8 @@ class ObjectWriter:
                 case Values(values):
                     options += [self._values.possible(keys.named, str(name)) for name in values]
                 case String():
-                    free = shape == String()
-                    options.append(keys.any if free else keys.matching(string_node(shape)))
+                    if shape == String():
+                        options.append(keys.any)
+                    else:
+                        options.append(keys.matching(self._values.strings.node(shape)))
         return [(text,) for text in options if text]

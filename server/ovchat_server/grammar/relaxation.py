@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from ovchat_server.grammar.places import Places
 from ovchat_server.grammar.schema.references import References
 from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.grammar.places import Location
 
     # Whether the values of a schema can be told, in place of the one that is relaxed.
     Enforced = Callable[[JsonValue], bool]
@@ -66,23 +68,6 @@ class Write(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
-    """Where a schema stands.
-
-    Attributes:
-        pointer: A JSON pointer into the whole schema.
-        own: It stands there itself; otherwise it was put together from what stands there.
-    """
-
-    pointer: str
-    own: bool = True
-
-    def of(self, *keys: str | int) -> str:
-        """Return the JSON pointer to something inside of it."""
-        return "/".join([self.pointer, *map(_escaped, keys)]) if self.own else self.pointer
-
-
-@dataclass(frozen=True, slots=True)
 class _Keyword:
     """A keyword that cannot be enforced as it is.
 
@@ -110,23 +95,11 @@ class Relaxation:
     def __init__(self, root: JsonValue) -> None:
         """Relax `root`, or schemas that stand in it."""
         self._references = References(root)
-        self._pointers = {id(item): pointer for pointer, item in _objects(root)}
-        self._count = 0
-        self._left_out: dict[str, None] = {}
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """JSON pointers to what was left out."""
-        return tuple(self._left_out)
-
-    def location(self, schema: JsonValue, pointer: str) -> Location:
-        """Return where a schema stands; what was put together is known by `pointer`."""
-        known = self._pointers.get(id(schema))
-        return Location(pointer, not isinstance(schema, dict)) if known is None else Location(known)
+        self.places = Places(root)
 
     def anything(self, at: Location) -> JsonValue:
         """Leave out a whole schema."""
-        self._leave_out(at.pointer)
+        self.places.leave_out(at.pointer)
         return {}
 
     def relaxed(
@@ -148,12 +121,12 @@ class Relaxation:
             return self.anything(at)
         kept: JsonObject = {}
         dropped: set[str] = set()
-        before = self._count
+        before = self.places.count
         for key in sorted(schema, key=lambda key: RANKS.get(key, len(FIRST))):
             if key in BRANCHES and "if" in schema:
                 continue
             alone = OF_THE_REST.get(key, NOTHING).isdisjoint(dropped)
-            if alone and (key != UNEVALUATED or self._count == before):
+            if alone and (key != UNEVALUATED or self.places.count == before):
                 if enforced(whole := _with(kept, key, schema[key])):
                     kept = whole
                     continue
@@ -162,7 +135,7 @@ class Relaxation:
                     kept = part
                     continue
             dropped.add(key)
-            self._leave_out(at.of(key))
+            self.places.leave_out(at.of(key))
         return kept
 
     def _part(self, schema: JsonObject, keyword: _Keyword) -> JsonObject | None:
@@ -205,13 +178,13 @@ class Relaxation:
             self._left(item, keyword.at.of(keyword.key, index), keyword)
             for index, item in enumerate(items)
         ]
-        if keyword.key == "oneOf" and options == items:
+        if keyword.key == "oneOf" and not keyword.enforced(keyword.also({"oneOf": options})):
             # They are not told apart, or too many.
-            self._leave_out(keyword.at.of(keyword.key))
+            self.places.leave_out(keyword.at.of(keyword.key))
         return keyword.also({"anyOf": options})
 
     def _branches(self, schema: JsonObject, keyword: _Keyword) -> JsonObject:
-        self._leave_out(keyword.at.of(keyword.key))
+        self.places.leave_out(keyword.at.of(keyword.key))
         branches = [
             self._left(schema[key], keyword.at.of(key), keyword) if key in schema else {}
             for key in BRANCHES
@@ -220,7 +193,7 @@ class Relaxation:
 
     def _names(self, names: JsonObject, keyword: _Keyword) -> JsonObject:
         put = partial(_with, keyword.kept, keyword.key)
-        where = self.location(names, keyword.at.of(keyword.key))
+        where = self.places.location(names, keyword.at.of(keyword.key))
         return put(
             self.relaxed(names, where, lambda new: keyword.enforced(put(new)), keyword.inside)
         )
@@ -233,7 +206,7 @@ class Relaxation:
             if keyword.enforced({**keyword.kept, keyword.key: more}):
                 kept[:] = more
             elif end - start == 1:
-                self._leave_out(keyword.at.of(keyword.key, start))
+                self.places.leave_out(keyword.at.of(keyword.key, start))
             else:
                 middle = (start + end) // 2
                 keep(start, middle)
@@ -250,11 +223,7 @@ class Relaxation:
 
         if enforced(item):
             return item
-        return self.relaxed(item, self.location(item, pointer), enforced, keyword.inside)
-
-    def _leave_out(self, pointer: str) -> None:
-        self._count += 1
-        self._left_out[pointer] = None
+        return self.relaxed(item, self.places.location(item, pointer), enforced, keyword.inside)
 
 
 def _with(kept: JsonObject, key: str, value: JsonValue) -> JsonObject:
@@ -263,21 +232,3 @@ def _with(kept: JsonObject, key: str, value: JsonValue) -> JsonObject:
     if key == "allOf" and isinstance(before, list) and isinstance(value, list):
         value = [*before, *value]
     return {**kept, key: value}
-
-
-def _objects(root: JsonValue) -> Iterable[tuple[str, JsonValue]]:
-    """Yield the objects in a value, each with the JSON pointer to it."""
-    waiting = [("", root)]
-    while waiting:
-        pointer, item = waiting.pop()
-        children: Iterable[tuple[str | int, JsonValue]] = ()
-        if isinstance(item, dict):
-            yield pointer, item
-            children = item.items()
-        elif isinstance(item, list):
-            children = enumerate(item)
-        waiting += [(f"{pointer}/{_escaped(key)}", child) for key, child in children]
-
-
-def _escaped(key: str | int) -> str:
-    return str(key).replace("~", "~0").replace("/", "~1")

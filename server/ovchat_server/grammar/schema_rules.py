@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ovchat_server.api.json_value import JsonValue
-    from ovchat_server.grammar.relaxation import Location, Relaxation
+    from ovchat_server.grammar.places import Location
+    from ovchat_server.grammar.relaxation import Relaxation
     from ovchat_server.grammar.rules import Alternative
     from ovchat_server.grammar.schema.reading import SchemaReader
 
@@ -86,16 +87,18 @@ class SchemaRules(Rules):
             fill: Makes the alternatives.
             at: Where what the schema was made of stands; None: the schema itself does.
         """
-        if key not in self._known:
-            at = at or self.location(schema, place)
-            new = _SchemaRule(self.new([]), schema, place, at, fill)
-            self._known[key] = new
-            self._open.append(new)
-        return self._known[key].rule
+        at = at or self.location(schema, place)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _SchemaRule(self.new([]), schema, place, at, fill)
+            self._open.append(known)
+        elif self._relaxation and known.location and at:
+            self._relaxation.places.alike(known.location, at)
+        return known.rule
 
     def location(self, schema: JsonValue, pointer: str) -> Location | None:
         """Return where a schema stands; None where nothing is relaxed."""
-        return self._relaxation.location(schema, pointer) if self._relaxation else None
+        return self._relaxation.places.location(schema, pointer) if self._relaxation else None
 
     def written(self) -> str:
         """Return the grammar of the first rule; "" if it matches nothing.

@@ -25,7 +25,6 @@ from ovchat_server.grammar.schema.shapes import (
     Values,
     equal,
 )
-from ovchat_server.grammar.schema.strings import string_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -159,7 +158,7 @@ class TextWriter:
         begin = excluding(taken)
         if shape == String():
             return [(character_class(begin), "text"), (self._end,)]
-        node = string_node(shape)
+        node = self._values.strings.node(shape)
         safe = bool(shape.formats) and not AMBIGUOUS.intersection(shape.formats)
         if not held or safe or not common(first_characters(node), characters(taken)):
             return [(self._notation.alphabet.content(node), self._end)]

@@ -26,7 +26,7 @@ from ovchat_server.grammar.schema.shapes import (
     Values,
     equal,
 )
-from ovchat_server.grammar.schema.strings import string_node
+from ovchat_server.grammar.schema.strings import Strings
 from ovchat_server.grammar.schema_rules import SchemaRules
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class ValueWriter:
         self.reader = SchemaReader(root)
         self.rules = SchemaRules(self.reader, relaxation)
         self.objects = ObjectWriter(self)
+        self.strings = Strings()
         self._notation = notation
         self._quote = literal(notation.quote)
         self._comma = literal(notation.comma)
@@ -113,7 +114,8 @@ class ValueWriter:
             case Number():
                 return [(number_text(shape),)]
             case String():
-                return [("string" if shape == String() else self._quoted(string_node(shape)),)]
+                free = shape == String()
+                return [("string" if free else self._quoted(self.strings.node(shape)),)]
             case Array():
                 return self._array(shape, place)
             case Object():

@@ -48,8 +48,8 @@ class ToolParser(Protocol):
         """End the answer and return what was held back.
 
         Args:
-            cut: The most tokens ended the answer, so markup at its end is the opening of a call
-                that is lost. Otherwise it is text of the answer.
+            cut: The most tokens or a stop token ended the answer, so markup at its end is the
+                opening of a call that is lost. Otherwise it is text of the answer.
         """
         ...
 

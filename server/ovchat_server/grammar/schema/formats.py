@@ -43,6 +43,14 @@ PATTERNS = {
         rf"|({GROUP}:){{1,4}}(:{GROUP}){{1,3}}|::({GROUP}:){{0,5}}{GROUP}|::"
     ),
     "uuid": r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    # As Pydantic calls those of a version.
+    **{
+        f"uuid{version}": (
+            rf"[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{version}[0-9A-Fa-f]{{3}}"
+            r"-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}"
+        )
+        for version in (1, 3, 4, 5, 6, 7, 8)
+    },
     "uri": (
         rf"[a-zA-Z][a-zA-Z0-9+.-]*:(//{AUTHORITY}(/{SEGMENT}*)*|/?({SEGMENT}+(/{SEGMENT}*)*)?)"
         f"{TAIL}"

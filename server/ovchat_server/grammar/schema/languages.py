@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_LANGUAGES = 6_000
 # Of what choices and intersections are made of.
 MAX_EFFORT = 80_000
-TOO_LARGE = "is too large to be brought together with others, or a format"
+TOO_LARGE = "is too large to be brought together with what stands beside it"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

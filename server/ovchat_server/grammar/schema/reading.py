@@ -51,8 +51,8 @@ NEVER = (
 MAX_READ = 20_000
 # Comparisons to combine shapes, over a whole schema.
 MAX_EFFORT = 300_000
-# Different strings with several patterns or formats, over a whole schema.
-MAX_COMBINED = 20
+# Of characters, items and properties.
+MAX_COUNT = 10**9
 # Each is compared with all others.
 MAX_ONE_OF = 100
 
@@ -65,7 +65,6 @@ class SchemaReader:
         self._references = References(root)
         self._read = 0
         self._effort = 0
-        self._combined: set[String] = set()
 
     def restart(self) -> None:
         """Count anew what is read, and what it takes to combine it."""
@@ -93,10 +92,6 @@ class SchemaReader:
         shapes = _typed(schema)
         for part in self._parts(schema, inside):
             shapes = self._in_both(shapes, part)
-        combined = {one for one in shapes if isinstance(one, String) and one.combined}
-        if len(combined | self._combined) > max(MAX_COMBINED, len(self._combined)):
-            raise SchemaError("combines too many patterns")
-        self._combined |= combined
         closed = schema.get("unevaluatedProperties") is False
         return [*map(_closed, shapes)] if closed else shapes
 
@@ -187,14 +182,12 @@ def _shape(kind: str, schema: JsonObject) -> Shape | None:
         case "integer" | "number":
             return _number(schema, whole=kind == "integer")
         case "string":
-            patterns, formats = schema.get("pattern"), schema.get("format")
-            if not isinstance(patterns, str | None):
-                raise SchemaError("uses a pattern that is no text")
+            pattern, form = _text(schema, "pattern"), _text(schema, "format")
             shape = String(
                 _count(schema, "minLength") or 0,
                 _count(schema, "maxLength"),
-                () if patterns is None else (patterns,),
-                (str(formats),) if formats in PATTERNS else (),
+                () if pattern is None else (pattern,),
+                () if form not in PATTERNS else (form,),
             )
             return together(shape, String())
         case "array":
@@ -250,6 +243,13 @@ def _object(schema: JsonObject) -> Object:
     )
 
 
+def _text(schema: JsonObject, key: str) -> str | None:
+    value = schema.get(key)
+    if not isinstance(value, str | None):
+        raise SchemaError(f"uses a {key} that is no text")
+    return value
+
+
 def _named(schema: JsonObject, key: str) -> JsonObject:
     value = schema.get(key, {})
     if not isinstance(value, dict):
@@ -268,7 +268,12 @@ def _count(schema: JsonObject, key: str) -> int | None:
     number = _fraction(schema, key)
     if number is not None and (number < 0 or number.denominator != 1):
         raise SchemaError(f"has a {key} that is no count")
-    return None if number is None else int(number)
+    if number is None or number <= MAX_COUNT:
+        return None if number is None else int(number)
+    if key.startswith("min"):
+        raise SchemaError(f"has a {key} that nothing reaches")
+    # Nor that, so that it is no bound.
+    return None
 
 
 def _step(schema: JsonObject) -> Fraction | None:

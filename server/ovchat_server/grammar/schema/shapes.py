@@ -67,12 +67,6 @@ class String:
     patterns: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
 
-    @property
-    def combined(self) -> bool:
-        """Whether it takes time to find out what it has in common."""
-        several = len(self.patterns) + len(self.formats) > 1
-        return several or any("(?=" in text or "(?!" in text for text in self.patterns)
-
 
 @dataclass(frozen=True, slots=True)
 class Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 from functools import lru_cache, partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.schema.automata import in_common, inside
@@ -24,28 +25,45 @@ if TYPE_CHECKING:
     from ovchat_server.grammar.schema.shapes import String
 
 ANY = Chars(EVERY)
-MAX_KEPT = 500
+# In one schema: to find out what a pattern has in common with others takes time.
+MAX_COMBINED = 20
+MAX_KEPT = 50
 
 
-def string_node(shape: String) -> Node:
-    """Return the texts of some strings.
+class Strings:
+    """Makes trees of the strings of one schema."""
 
-    Raises:
-        PatternError: Those of a pattern cannot be told.
-    """
-    match shape.patterns, shape.formats:
-        case (), ():
-            return Repeat(ANY, shape.shortest, shape.longest)
-        case (), (name,):
-            return fitted_format(name, shape.shortest, shape.longest)
-        case (pattern,), ():
-            node = read_pattern(pattern)
-            if not looks_ahead(node):
-                return fitted(node, shape.shortest, shape.longest)
-    found = _together(shape)
-    if isinstance(found, PatternError):
-        raise PatternError(str(found))
-    return found
+    def __init__(self) -> None:
+        """Start with none."""
+        self._combined: set[String] = set()
+
+    def node(self, shape: String) -> Node:
+        """Return the texts of some strings.
+
+        Raises:
+            PatternError: Those of a pattern cannot be told.
+        """
+        match shape.patterns, shape.formats:
+            case (), ():
+                return Repeat(ANY, shape.shortest, shape.longest)
+            case (), (name,):
+                return fitted_format(name, shape.shortest, shape.longest)
+            case (pattern,), ():
+                node = read_pattern(pattern)
+                if not looks_ahead(node):
+                    with contextlib.suppress(PatternError):
+                        return fitted(node, shape.shortest, shape.longest)
+        return self._together(shape)
+
+    def _together(self, shape: String) -> Node:
+        self._combined.add(shape)
+        if len(self._combined) > MAX_COMBINED:
+            self._combined.remove(shape)
+            raise PatternError("is one of too many that are brought together with others")
+        found = _together(shape)
+        if isinstance(found, PatternError):
+            raise PatternError(str(found))
+        return found
 
 
 @lru_cache(MAX_KEPT)
@@ -54,16 +72,18 @@ def _together(shape: String) -> Node | PatternError:
 
     That is kept, too: what is left out of a schema is found by trying.
     """
-    read = found_in if len(shape.patterns) + len(shape.formats) > 1 else read_pattern
-    patterns = [*map(read, shape.patterns)]
-    problem = PatternError("no string matches together with the others, or of its format")
-    for formats in itertools.product(*map(beside_patterns, shape.formats)):
-        nodes = [*patterns, *formats]
+    patterns = [*map(found_in, shape.patterns)]
+    problem = PatternError("no string matches that follows what stands beside it, too")
+    beside = [[*patterns, *nodes] for nodes in product(*map(beside_patterns, shape.formats))]
+    if len(shape.patterns) == 1 and not shape.formats:
+        # By itself a pattern without anchors is the whole string, where that has its length.
+        beside.insert(0, [read_pattern(shape.patterns[0])])
+    for nodes in beside:
         # One that lies within the others is written as it is.
         ways = [
             partial(_only, node, [*nodes[:at], *nodes[at + 1 :]]) for at, node in enumerate(nodes)
         ]
-        for way in (*ways, partial(_common, nodes), partial(_common_of_length, nodes)):
+        for way in (*ways, partial(_common_of_length, nodes), partial(_common, nodes)):
             try:
                 found = way(shape.shortest, shape.longest)
             except PatternError as error:

@@ -1,0 +1,31 @@
+"""The keys that objects of a request may have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ovchat_server.api.json_value import JsonObject
+
+# The keys of an object, or those of each `type` that it may be of.
+Keys: TypeAlias = Collection[str] | Mapping[str, Collection[str]] | None
+# Of an object whose keys are the caller's own.
+ANY_KEYS: Final = None
+
+
+def unknown_keys(fields: JsonObject, keys: Keys) -> Iterator[str]:
+    """Yield the keys of an object that are not among its `keys`."""
+    if keys is ANY_KEYS:
+        return
+    if isinstance(keys, Mapping):
+        by_type, keys = keys, keys.get(str(fields.get("type")))
+        if keys is None:
+            # A type that is not among them is refused by who reads it.
+            return
+        # Null is absent: what is of another type may be that.
+        absent = {name for name in set().union(*by_type.values()) if fields.get(name) is None}
+        keys = {*keys, *absent}
+    yield from (name for name in fields if name not in keys)
