@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from google.api import httpbody_pb2
@@ -22,7 +21,6 @@ from ovchat_server.rest.openai.codec import CompletionEncoder
 from ovchat_server.rest.openai.objects import chat_chunk, chat_completion
 from ovchat_server.rest.request_body import read_json_object
 from ovchat_server.rest.response_body import (
-    ascii_json,
     event,
     event_stream,
     json_body,
@@ -34,11 +32,6 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 def body(data: bytes, kind: str = "application/json") -> httpbody_pb2.HttpBody:
     return httpbody_pb2.HttpBody(content_type=kind, data=data)
-
-
-def fit_for_a_header(text: str) -> bool:
-    """What gRPC sends in metadata, and HTTP allows: printable ASCII."""
-    return all(" " <= char <= "~" for char in text)
 
 
 @pytest.mark.parametrize(
@@ -178,18 +171,3 @@ def test_the_last_event_is_openais() -> None:
     encoder = CompletionEncoder(chat_completion, chat_chunk, StreamOptions())
     assert encoder.end() == b"data: [DONE]\n\n"
     assert encoder.failure(InternalError("Oh.")).endswith(b"}\n\ndata: [DONE]\n\n")
-
-
-@given(TEXT)
-def test_json_for_a_header_is_ascii_and_says_the_same(text: str) -> None:
-    value: Any = {"error": {"message": text, text: None}}
-    shown = ascii_json(value)
-    assert fit_for_a_header(shown)
-    assert json.loads(shown) == value
-
-
-@pytest.mark.parametrize("text", ["😀", "a\r\nx-evil: 1", "\x00\x1f\x7f\x80", '"\\', "é\u2028"])
-def test_hostile_text_is_escaped_in_a_header(text: str) -> None:
-    shown = ascii_json({"m": text})
-    assert fit_for_a_header(shown)
-    assert json.loads(shown) == {"m": text}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.api.field_path import FieldPath, SchemaPath
-from ovchat_server.api.header_text import (
+from ovchat_server.header_text import (
     MAX_NAME_CHARACTERS,
     MAX_NAMES,
     MAX_PATHS_CHARACTERS,
     MORE,
+    ascii_json,
     name_list,
     path_list,
 )
@@ -92,3 +94,18 @@ def test_paths_of_any_names_can_be_told_apart(names: list[str]) -> None:
     assert [json.loads(f'"{item}"') for item in shown.split(", ")] == [
         f"{FIELD}/{name}" for name in names
     ]
+
+
+@given(TEXT)
+def test_json_for_a_header_is_ascii_and_says_the_same(text: str) -> None:
+    value: Any = {"error": {"message": text, text: None}}
+    shown = ascii_json(value)
+    assert fit_for_a_header(shown)
+    assert json.loads(shown) == value
+
+
+@pytest.mark.parametrize("text", ["😀", "a\r\nx-evil: 1", "\x00\x1f\x7f\x80", '"\\', "é\u2028"])
+def test_hostile_text_is_escaped_in_a_header(text: str) -> None:
+    shown = ascii_json({"m": text})
+    assert fit_for_a_header(shown)
+    assert json.loads(shown) == {"m": text}

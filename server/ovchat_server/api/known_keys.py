@@ -18,14 +18,13 @@ ANY_KEYS: Final = None
 
 def unknown_keys(fields: JsonObject, keys: Keys) -> Iterator[str]:
     """Yield the keys of an object that are not among its `keys`."""
-    if keys is ANY_KEYS:
+    by_type = keys if isinstance(keys, Mapping) else {}
+    # A type that is not among them is refused by who reads it.
+    own = keys.get(str(fields.get("type"))) if isinstance(keys, Mapping) else keys
+    if own is None:
         return
-    if isinstance(keys, Mapping):
-        by_type, keys = keys, keys.get(str(fields.get("type")))
-        if keys is None:
-            # A type that is not among them is refused by who reads it.
-            return
+    for name, value in fields.items():
         # Null is absent: what is of another type may be that.
-        absent = {name for name in set().union(*by_type.values()) if fields.get(name) is None}
-        keys = {*keys, *absent}
-    yield from (name for name in fields if name not in keys)
+        absent = value is None and any(name in others for others in by_type.values())
+        if name not in own and not absent:
+            yield name

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from ovchat_server.grammar.schema.pointers import child, escaped, steps
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -29,7 +31,7 @@ class Location:
 
     def of(self, *keys: str | int) -> str:
         """Return the JSON pointer to something inside of it."""
-        return "/".join([self.pointer, *map(_escaped, keys)]) if self.own else self.pointer
+        return "/".join([self.pointer, *map(escaped, keys)]) if self.own else self.pointer
 
 
 class Places:
@@ -83,15 +85,13 @@ class Places:
         What is left of a schema has parts that were put together.
         """
         found = self._root
-        steps = pointer.split("/")[1:]
-        for number, step in enumerate(steps):
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and name in found:
-                found = found[name]
-            elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
-            else:
-                return "/".join(["", *steps[:number]])
+        around = ""
+        for name in steps(pointer):
+            try:
+                found = child(found, name)
+            except KeyError:
+                return around
+            around = f"{around}/{escaped(name)}"
         return pointer
 
 
@@ -106,8 +106,4 @@ def _objects(root: JsonValue) -> Iterable[tuple[str, JsonValue]]:
             children = item.items()
         elif isinstance(item, list):
             children = enumerate(item)
-        waiting += [(f"{pointer}/{_escaped(key)}", child) for key, child in children]
-
-
-def _escaped(key: str | int) -> str:
-    return str(key).replace("~", "~0").replace("/", "~1")
+        waiting += [(f"{pointer}/{escaped(key)}", child) for key, child in children]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from ovchat_server.rest.response_body import ascii_json
+from ovchat_server.header_text import ascii_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""JSON and server-sent events as HTTP bodies, and JSON in headers."""
+"""JSON and server-sent events as HTTP bodies, and hints in headers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from google.api import httpbody_pb2
 
-from ovchat_server.api.header_text import UNENFORCED, escaped, name_list, path_list
+from ovchat_server.header_text import UNENFORCED, name_list, path_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,13 +50,6 @@ def event(value: JsonObject, name: str = "") -> bytes:
 def event_stream(events: bytes) -> httpbody_pb2.HttpBody:
     """Return a part of a stream of server-sent events."""
     return httpbody_pb2.HttpBody(content_type=EVENT_STREAM, data=events)
-
-
-def ascii_json(value: JsonObject) -> str:
-    """Return JSON that fits into a header: all but printable ASCII escaped."""
-    text = msgspec.json.encode(value).decode()
-    # DEL is ASCII, but gRPC refuses to send it in a header.
-    return "".join(map(escaped, text))
 
 
 async def send_hints(

@@ -19,9 +19,9 @@ from ovchat.v1 import (
 )
 from ovchat_server.api.chat import ChatRequest
 from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.header_text import UNENFORCED, path_list
 from ovchat_server.api.text import TextRequest
 from ovchat_server.api.tokenization_request import read_detokenize_request
+from ovchat_server.header_text import UNENFORCED, path_list
 from ovchat_server.rpc import response
 from ovchat_server.rpc.request import chat_request, contract_paths, text_request, tokenize_request
 

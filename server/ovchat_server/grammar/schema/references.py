@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from ovchat_server.grammar.schema.pointers import child, steps
 from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
@@ -32,14 +33,11 @@ class References:
         found = self._called("$id", base) if base else self._root
         if pointer and not pointer.startswith("/"):
             return self._called("$anchor", pointer)
-        for part in pointer.split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
-            elif isinstance(found, dict) and name in found:
-                found = found[name]
-            else:
-                raise SchemaError(UNKNOWN)
+        try:
+            for name in steps(pointer):
+                found = child(found, name)
+        except KeyError as error:
+            raise SchemaError(UNKNOWN) from error
         return found
 
     def _called(self, key: str, name: str) -> JsonValue:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ovchat_server.api.field_path import SchemaPath
+    from ovchat_server.api.json_value import JsonValue
 
 UNENFORCED = "x-unenforced-schemas"
 # A header has room for a hint, not for a list of everything.
@@ -19,13 +21,11 @@ MAX_PATHS_CHARACTERS = 3000
 MAX_PATH_BEGINNING = 40
 MAX_PATH_END = 120
 MORE = "..."
-# As JSON has them.
-SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def name_list(names: Sequence[str]) -> str:
     """List names."""
-    return ", ".join(ascii_text(name[:MAX_NAME_CHARACTERS]) for name in names[:MAX_NAMES])
+    return ", ".join(_ascii_text(name[:MAX_NAME_CHARACTERS]) for name in names[:MAX_NAMES])
 
 
 def path_list(paths: Iterable[SchemaPath]) -> str:
@@ -34,7 +34,7 @@ def path_list(paths: Iterable[SchemaPath]) -> str:
     room = MAX_PATHS_CHARACTERS
     for path in paths:
         # A comma only stands between two.
-        text = ascii_text(_shortened(str(path))).replace(",", "\\u002c")
+        text = _ascii_text(_shortened(str(path))).replace(",", "\\u002c")
         room -= len(text)
         if room < 0:
             listed.append(MORE)
@@ -43,17 +43,14 @@ def path_list(paths: Iterable[SchemaPath]) -> str:
     return ", ".join(listed)
 
 
-def ascii_text(text: str) -> str:
-    """Return a text as JSON has it between quotation marks, all but printable ASCII escaped."""
-    return "".join(SHORT.get(char) or escaped(char) for char in text)
+def ascii_json(value: JsonValue) -> str:
+    """Return JSON that fits into a header: all but printable ASCII escaped."""
+    # DEL is ASCII, but gRPC refuses to send it in a header.
+    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
-def escaped(char: str) -> str:
-    """Return a character, or what JSON has for it if it is not printable ASCII."""
-    if " " <= char <= "~":
-        return char
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+def _ascii_text(text: str) -> str:
+    return ascii_json(text)[1:-1]
 
 
 def _shortened(path: str) -> str:
