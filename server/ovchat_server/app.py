@@ -88,7 +88,7 @@ class Server:
         self._settings = settings
         self._kinds = kinds
         self._changed = asyncio.Event()
-        host = EngineHost(tuple(processors), self._changed.set)
+        host = EngineHost(tuple(processors), self._changed.set, settings.replicas)
         built = [self._build(model, host) for model in settings.models]
         self._engines = {item.model.id: item.engine for item in built}
         self._models = ModelRegistry((item.model for item in built), self._changed.set)

@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "chat": {"api", "grammar", "tokenizer"},
     "engine": set(),
     "engine.contract": {"api"},
-    "engine.client": {"api", "backoff", "engine.contract"},
+    "engine.client": {"api", "backoff", "engine.contract", "telemetry"},
     # What a process runs it knows by name only: the spec says which.
     "engine.process": {"engine.contract"},
     "engine.scheduling": {"api", "engine.contract"},

@@ -35,7 +35,7 @@ class TextGeneration:
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""
         files = read_model_files(settings.path)
-        spec = generation_spec(settings, files, host.processors)
+        spec = generation_spec(settings, files, host.processors, host.replicas)
         engine = SupervisedGeneration(spec, host.on_change)
         dialects = _dialects(settings, files)
         rewrite = tool_description(files.template, dialects)
@@ -52,7 +52,10 @@ class TextGeneration:
 
 
 def generation_spec(
-    settings: ModelSettings, files: ModelFiles, processors: tuple[int, ...] = ()
+    settings: ModelSettings,
+    files: ModelFiles,
+    processors: tuple[int, ...] = (),
+    replicas: int = 1,
 ) -> GenerationSpec:
     """Return what the engine process of a model is told."""
     return GenerationSpec(
@@ -63,6 +66,7 @@ def generation_spec(
         # The settings without those that are not the engine's.
         options=msgspec.convert(settings, GenerationOptions, from_attributes=True),
         processors=processors,
+        replicas=replicas,
     )
 
 

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from ovchat_server.serving.versions import Versions
 
 VERSION = "1"
-# OVMS's states of a version; a model that is tried again is loading.
+# OVMS's states of a version, and the code of its status; a model that is tried again is loading.
 STATES: Mapping[ModelState, str] = {
     ModelState.LOADING: "LOADING",
     ModelState.READY: "AVAILABLE",
     ModelState.UNAVAILABLE: "LOADING",
+    ModelState.FAILED: "LOADING",
 }
 
 
@@ -79,12 +80,14 @@ class ModelServerInfo:
 
 
 def _version(state: ModelState) -> JsonValue:
+    # As OVMS has it of a model that it could not load.
+    code = "UNKNOWN" if state is ModelState.FAILED else "OK"
     return {
         "model_version_status": [
             {
                 "version": VERSION,
                 "state": STATES[state],
-                "status": {"error_code": "OK", "error_message": "OK"},
+                "status": {"error_code": code, "error_message": code},
             }
         ]
     }

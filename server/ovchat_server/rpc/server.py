@@ -36,6 +36,7 @@ from ovchat_server.rpc.servicers import (
     ServerServicer,
     TokenizerServicer,
 )
+from ovchat_server.rpc.stream_limit import StreamLimit
 from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def create_server(
             AroundInterceptor(
                 identify,
                 log_access,
+                StreamLimit(options.max_concurrent_streams).count,
                 error_translation(rest.encode_error),
                 calls.admit,
                 authentication(options.api_keys),

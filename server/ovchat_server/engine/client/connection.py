@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
+import signal
 from typing import TYPE_CHECKING, Generic
 
 from ovchat_server.engine.client.spawn import start_child
@@ -34,11 +34,9 @@ READ_SIZE = 1 << 20
 # Between the end of the socket and that of the process, which only has to exit.
 EXIT_TIMEOUT = 5.0
 
-logger = logging.getLogger(__name__)
-
 
 class EngineDiedError(Exception):
-    """The engine process ended; the message says how, for an operator."""
+    """The engine process ended before its model was loaded."""
 
 
 class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
@@ -64,7 +62,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         self._gone: asyncio.Future[None] = loop.create_future()
         self._ready: asyncio.Future[Ready[LimitsT]] = loop.create_future()
         self._unsent = bytearray()
-        self._failure = ""
+        self._failure = Failed("")
         self._load: EngineLoad | None = None
         # Commands that it was sent, and since when it owes an answer: to one of them, or because
         # it said that it goes on.
@@ -104,12 +102,16 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         done, _ = await asyncio.wait([self._gone], timeout=timeout)
         return bool(done)
 
-    async def died(self) -> str:
-        """Wait until the process is gone; how it went, for an operator."""
+    async def died(self) -> Failed:
+        """Wait until the process is gone; why it went, for an operator."""
         await asyncio.shield(self._gone)
         code = await self._process.wait()
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return self._failure or f"its engine process ended with {how}"
+        if self._failure.reason:
+            return self._failure
+        if code == -signal.SIGKILL:
+            return Failed("its engine process was killed, as the system does when memory runs out")
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return Failed(f"its engine process ended with {how}")
 
     async def close(self) -> None:
         """End the process and wait for it. May be called again."""
@@ -123,8 +125,9 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self.kill()
             await self._process.wait()
 
-    def kill(self) -> None:
-        """End the process at once; `died` tells of it."""
+    def kill(self, reason: str = "") -> None:
+        """End the process at once; `died` gives the reason."""
+        self._failure = self._failure if self._failure.reason else Failed(reason)
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
@@ -193,7 +196,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         loop.remove_writer(self._connection)
         self._load = None
         if not self._ready.done():
-            self._ready.set_exception(EngineDiedError(self._failure or "it ended at start"))
+            self._ready.set_exception(EngineDiedError())
             # Nobody may be waiting for it.
             self._ready.exception()
 
@@ -209,7 +212,5 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             case Ready(load=load):
                 self._load = load
                 self._ready.set_result(event)
-            case Failed(reason=reason):
-                # The engine's own words hold paths and C++: for the log, not for callers.
-                logger.error("engine failed", extra={"pid": self._process.pid, "reason": reason})
-                self._failure = "its engine failed; the server's log says why"
+            case Failed():
+                self._failure = event

@@ -55,12 +55,10 @@ class GenerationSpec(EngineSpec, frozen=True, kw_only=True):
     """A model that generates tokens, and how to run it.
 
     Attributes:
-        path: Its folder, absolute.
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer, besides the tokenizer's own.
     """
 
-    path: str
     context_length: int
     end_tokens: tuple[int, ...]
     worker: str = "ovchat_server.engine.genai.worker:load"

@@ -41,12 +41,16 @@ class EngineSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The model's id, shown by `ps`.
+        path: The model's folder, absolute; "": it has none.
         worker: Import path of what the process runs: "module:function", see
             engine.contract.worker.LoadWorker.
         processors: Those that it may run on; none: as the server.
+        replicas: Servers that run one of these, this one among them.
     """
 
     name: str
     worker: str
+    path: str = ""
     options: EngineOptions = EngineOptions()
     processors: tuple[int, ...] = ()
+    replicas: int = 1

@@ -25,7 +25,9 @@ from ovchat_server.engine.contract.messages import (
     RequestT,
 )
 from ovchat_server.engine.contract.spec import EngineSpec
+from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
+from ovchat_server.engine.process.error_text import error_text
 from ovchat_server.engine.process.intake import Intake
 
 if TYPE_CHECKING:
@@ -85,8 +87,11 @@ def main() -> int:
         worker = _named(spec.worker)(frames[0], _Host(channel))
         channel.send(encode(worker.ready))
         serve(channel, worker)
+    except ModelLoadError as error:
+        channel.send(encode(Failed(str(error), lasting=True)))
+        return 1
     except Exception as error:  # noqa: BLE001  whatever it is, the server must learn of it
-        channel.send(encode(Failed(f"{type(error).__name__}: {error}")))
+        channel.send(encode(Failed(f"its engine failed: {error_text(error)}")))
         return 1
     return 0
 
