@@ -49,9 +49,12 @@ async def test_a_second_later_what_came_meanwhile_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     later: list[Callable[[], None]] = []
-    monkeypatch.setattr(
-        asyncio.get_running_loop(), "call_later", lambda _, callback: later.append(callback)
-    )
+
+    def call_later(_: float, callback: Callable[[], None]) -> object:
+        later.append(callback)
+        return callback
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
     log = PacedLog(logging.getLogger("paced"), lambda due: f"{due} more")
     for _ in range(3):
         log.add()
