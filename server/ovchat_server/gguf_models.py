@@ -9,7 +9,11 @@ import msgspec
 
 from ovchat_server.conversion.cache import ConvertedModels
 from ovchat_server.conversion.errors import ConversionError
+from ovchat_server.conversion.magic import check_magic
 from ovchat_server.conversion.weight_form import WeightForm
+from ovchat_server.near_names import did_you_mean_path
+from ovchat_server.serving.model_folder import ModelFilesError
+from ovchat_server.serving.model_path import folder_fault, instead_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,24 +33,42 @@ def with_folders(settings: Settings, convert: Callable[[Path, WeightForm], Path]
             converted, or changed since.
 
     Raises:
-        ConversionError: There is no such file, or a folder is said to be converted.
+        ModelFilesError: A path is neither a GGUF file nor a model's folder.
+        ConversionError: A folder is said to be converted.
     """
+    # Before the first conversion, which takes minutes.
+    for model in settings.models:
+        _check(model)
     cache = ConvertedModels(settings.cache_dir)
     models = tuple(_with_folder(model, cache, convert) for model in settings.models)
     return dataclasses.replace(settings, models=models)
+
+
+def _check(model: ModelSettings) -> None:
+    path = model.path
+    fault = None
+    if path.is_file():
+        try:
+            check_magic(path)
+        except ConversionError as error:
+            fault = f"{error}{instead_of_file(path)}"
+    elif path.suffix.lower() == SUFFIX:
+        fault = f"there is no file {path}{did_you_mean_path(path)}"
+    else:
+        fault = folder_fault(path)
+    if fault:
+        raise ModelFilesError(f"the model {model.name!r}: {fault}")
+    if model.weights is not None and not path.is_file():
+        raise ConversionError(
+            f"the model {model.name!r}: weights is for GGUF files, and {path} is none"
+        )
 
 
 def _with_folder(
     model: ModelSettings, cache: ConvertedModels, convert: Callable[[Path, WeightForm], Path]
 ) -> ModelSettings:
     path = model.path
-    if path.suffix.lower() != SUFFIX and not path.is_file():
-        if model.weights is not None:
-            raise ConversionError(
-                f"the model {model.name!r}: weights is for GGUF files, and {path} is none"
-            )
-        return model
     if not path.is_file():
-        raise ConversionError(f"the model {model.name!r}: there is no file {path}")
+        return model
     form = model.weights or WeightForm.AUTO
     return msgspec.structs.replace(model, path=cache.find(path, form) or convert(path, form))

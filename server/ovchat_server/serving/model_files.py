@@ -14,6 +14,7 @@ from ovchat_server.serving.model_folder import (
     integer,
     number,
 )
+from ovchat_server.serving.model_path import MODEL
 from ovchat_server.serving.tokenizer_description import describe_tokenizer
 from ovchat_server.tokenizer.huggingface import Tokenizer, TokenizerError
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.json_value import JsonObject
 
-MODEL = "openvino_model.xml"
 WEIGHTS = "openvino_model.bin"
 # Where architectures say how long their context is, in OVMS's order.
 CONTEXT_LENGTH_KEYS = (
