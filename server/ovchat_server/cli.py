@@ -15,7 +15,7 @@ from setproctitle import setproctitle
 from ovchat_server.commands import Commands, ServerCommand
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
-from ovchat_server.gguf_models import with_folders
+from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
 from ovchat_server.options import CACHE_DIR, arguments_of, settings_from
 from ovchat_server.serving.model_folder import ModelFilesError
@@ -36,7 +36,7 @@ def main() -> None:
 @main.command(cls=ServerCommand)
 def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     """Serve REST and gRPC (server and Envoy)."""
-    settings = settings_from(options)
+    settings = _checked(options)
     _end_on_ctrl_c()
     configure_logs(settings.log_level)
     setproctitle("ovchat up")
@@ -51,7 +51,7 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
 @main.command(cls=ServerCommand)
 def serve(**options: Any) -> None:  # noqa: ANN401
     """Serve gRPC alone (server without Envoy)."""
-    settings = settings_from(options)
+    settings = _checked(options)
     _end_on_ctrl_c()
     configure_logs(settings.log_level)
     setproctitle("ovchat server")
@@ -85,6 +85,16 @@ def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:
         raise click.ClickException(str(error)) from error
 
 
+def _checked(options: dict[str, Any]) -> Settings:
+    """Return the settings of a command's options, with all checked that can be without starting."""
+    settings = settings_from(options)
+    try:
+        check_paths(settings.models)
+    except ModelFilesError as error:
+        raise click.ClickException(str(error)) from error
+    return settings
+
+
 def _with_folders(settings: Settings) -> Settings:
     """Return settings without GGUF files, which are converted where they are not yet.
 
@@ -101,10 +111,7 @@ def _with_folders(settings: Settings) -> Settings:
             sys.exit(1)
         return Path(ended.stdout.strip())
 
-    try:
-        return with_folders(settings, converted)
-    except (ConversionError, ModelFilesError) as error:
-        raise click.ClickException(str(error)) from error
+    return with_folders(settings, converted)
 
 
 def _end_on_ctrl_c() -> None:

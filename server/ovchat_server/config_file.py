@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    Readers: TypeAlias = Mapping[str, Callable[[object], Any]]
-    """The keys of a table, each with what reads its value or raises a ValueError."""
+    Readers: TypeAlias = Mapping[str, Callable[..., Any]]
+    """The keys of a table, each with what reads its value, as `read_value` does."""
 
 # What to do with a key that stands elsewhere than in its table.
 HOMES = {
@@ -39,7 +39,7 @@ class SettingError(click.UsageError):
     """A setting is wrong; the message says where it stands, and what it may be."""
 
 
-def _parser(parsers: Callable[[], list[str]], value: object) -> object:
+def _parser(parsers: Callable[[], list[str]], value: object, **_: object) -> object:
     if value not in (names := parsers()):
         raise wrong("one of " + ", ".join(names), value, names)
     return value
@@ -164,7 +164,6 @@ class ConfigFile:
             if name in names:
                 raise self.fault(f"{title}: there is a model of this name already", "models", index)
             names.add(values["name"])
-            values["path"] = self.path.parent / values["path"]
             try:
                 yield ModelSettings(**values)
             except ValueError as error:
@@ -190,7 +189,7 @@ class ConfigFile:
             if key not in own:
                 raise self.fault(self._unknown(key, title, own), name, *index, key)
             try:
-                values[key] = own[key](value)
+                values[key] = own[key](value, folder=self.path.parent)
             except ValueError as error:
                 raise self.fault(f"{title}: {key} {error}", name, *index, key) from error
         return values

@@ -16,12 +16,23 @@ from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_path import folder_fault, instead_of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from ovchat_server.settings import ModelSettings, Settings
 
 SUFFIX = ".gguf"
+
+
+def check_paths(models: Iterable[ModelSettings]) -> None:
+    """Check that each path is a GGUF file or a model's folder, as far as a look at it tells.
+
+    Raises:
+        ModelFilesError: One is neither; the message names the model, and says what to do.
+    """
+    for model in models:
+        if fault := _fault(model):
+            raise ModelFilesError(f"the model {model.name!r}: {fault}")
 
 
 def with_folders(settings: Settings, convert: Callable[[Path, WeightForm], Path]) -> Settings:
@@ -32,36 +43,25 @@ def with_folders(settings: Settings, convert: Callable[[Path, WeightForm], Path]
         convert: Converts a file and returns its folder. It is called for those that were not yet
             converted, or changed since.
 
-    Raises:
-        ModelFilesError: A path is neither a GGUF file nor a model's folder.
-        ConversionError: A folder is said to be converted.
     """
-    # Before the first conversion, which takes minutes.
-    for model in settings.models:
-        _check(model)
     cache = ConvertedModels(settings.cache_dir)
     models = tuple(_with_folder(model, cache, convert) for model in settings.models)
     return dataclasses.replace(settings, models=models)
 
 
-def _check(model: ModelSettings) -> None:
+def _fault(model: ModelSettings) -> str | None:
     path = model.path
-    fault = None
     if path.is_file():
         try:
             check_magic(path)
         except ConversionError as error:
-            fault = f"{error}{instead_of_file(path)}"
-    elif path.suffix.lower() == SUFFIX:
-        fault = f"there is no file {path}{did_you_mean_path(path)}"
-    else:
-        fault = folder_fault(path)
-    if fault:
-        raise ModelFilesError(f"the model {model.name!r}: {fault}")
-    if model.weights is not None and not path.is_file():
-        raise ConversionError(
-            f"the model {model.name!r}: weights is for GGUF files, and {path} is none"
-        )
+            return f"{error}{instead_of_file(path)}"
+        return None
+    if path.suffix.lower() == SUFFIX:
+        return f"there is no file {path}{did_you_mean_path(path)}"
+    if model.weights is not None and path.is_dir():
+        return f"weights is for GGUF files, and {path} is a folder"
+    return folder_fault(path)
 
 
 def _with_folder(

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from ovchat_server.config_file import SettingError
 from ovchat_server.near_names import did_you_mean_path
-from ovchat_server.setting_values import read_value, wrong
+from ovchat_server.setting_values import HERE, read_value, wrong
 from ovchat_server.settings import ModelName, ModelSettings
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ class Value(click.ParamType[Any]):
         self.kind = kind
         self.name = metavar
 
-    def read(self, value: object, *, text: bool = False) -> Any:  # noqa: ANN401
-        """Return a value as the type.
+    def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Any:  # noqa: ANN401
+        """Return a value as the type; paths are relative to a folder.
 
         Raises:
             ValueError: It is wrong: "must be ..., got ...".
         """
-        return read_value(self.kind, value, text=text)
+        return read_value(self.kind, value, text=text, folder=folder)
 
     def convert(
         self,
@@ -49,11 +49,11 @@ class Value(click.ParamType[Any]):
 class Word(Value):
     """One of a few words, in capitals or not."""
 
-    def read(self, value: object, *, text: bool = False) -> Any:  # noqa: ANN401
+    def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Any:  # noqa: ANN401
         """Return a value as the type."""
         if isinstance(value, str) and value.lower() in get_args(self.kind):
             value = value.lower()
-        return super().read(value, text=text)
+        return super().read(value, text=text, folder=folder)
 
 
 class ExistingFile(Value):
@@ -63,9 +63,9 @@ class ExistingFile(Value):
         """Take any path."""
         super().__init__(Path, "FILE")
 
-    def read(self, value: object, *, text: bool = False) -> Path:
+    def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Path:
         """Return the path."""
-        path: Path = super().read(value, text=text)
+        path: Path = super().read(value, text=text, folder=folder)
         if path.is_dir():
             raise wrong("a file", value, but=", which is a folder")
         if not path.is_file():
@@ -82,9 +82,9 @@ class Folder(Value):
         """Take any path."""
         super().__init__(Path, "FOLDER")
 
-    def read(self, value: object, *, text: bool = False) -> Path:
+    def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Path:
         """Return the path."""
-        path: Path = super().read(value, text=text)
+        path: Path = super().read(value, text=text, folder=folder)
         if path.exists() and not path.is_dir():
             raise wrong("a folder", value, but=", which is a file")
         return path
@@ -97,9 +97,9 @@ class NamedPath(Value):
         """Take a model's name and path."""
         super().__init__(str, "NAME=PATH")
 
-    def read(self, value: object, *, text: bool = False) -> ModelSettings:  # noqa: ARG002
+    def read(self, value: object, **_: object) -> ModelSettings:
         """Return a model with default settings."""
-        name, _, path = str(value).partition("=")
+        name, _separator, path = str(value).partition("=")
         if not path:
             raise wrong("NAME=PATH, such as demo=models/demo", value)
         try:
@@ -111,7 +111,7 @@ class NamedPath(Value):
 class Switch(click.types.BoolParamType):
     """True or false."""
 
-    def read(self, value: object) -> bool:
+    def read(self, value: object, **_: object) -> bool:
         """Return a value of the config file."""
         found: bool = read_value(bool, value)
         return found

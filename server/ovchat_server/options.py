@@ -56,12 +56,7 @@ def _read_file(
 ) -> Path | None:
     """Take the file's [server] table as the defaults of the other options."""
     if path is not None:
-        file = config_file(path)
-        table = {
-            name: path.parent / value if isinstance(value, Path) else value
-            for name, value in file.server().items()
-        }
-        context.default_map = {**(context.default_map or {}), **table}
+        context.default_map = {**(context.default_map or {}), **config_file(path).server()}
     return path
 
 
@@ -226,8 +221,10 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     """
     given = dict(options)
     path, models, keys = given.pop("config"), given.pop("model"), given.pop("api_key_file")
-    file = None if path is None else config_file(path)
-    named = {model.name: model for model in (file.models() if file else ())}
+    limits, named = DEFAULT_LIMITS, {}
+    if path is not None:
+        file = config_file(path)
+        limits, named = file.limits(), {model.name: model for model in file.models()}
     flags: dict[str, ModelSettings] = {}
     for model in models:
         if model.name in flags:
@@ -241,7 +238,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     others = {"rest_port": 0, "admin_port": 0, "envoy_path": None}
     return Settings(
         models=tuple(named.values()),
-        limits=file.limits() if file else DEFAULT_LIMITS,
+        limits=limits,
         api_keys=_api_keys(keys),
         grpc_socket=given.pop("grpc_socket", None) or None,
         **{**others, **given},

@@ -17,19 +17,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def read_value(kind: Any, value: object, *, text: bool = False) -> Any:  # noqa: ANN401
+HERE = Path()
+
+
+def read_value(
+    kind: Any,  # noqa: ANN401
+    value: object,
+    *,
+    text: bool = False,
+    folder: Path = HERE,
+) -> Any:  # noqa: ANN401
     """Return a value as its type.
 
     Args:
         kind: The type, as msgspec takes it: with bounds, and perhaps a description.
         value: As it was given.
         text: It is text, of a flag or of the environment.
+        folder: What a path is relative to.
 
     Raises:
         ValueError: It is not of that type: "must be ..., got ...".
     """
+
+    def path(_kind: type, value: object) -> Path:
+        if not isinstance(value, str) or not value:
+            raise ValueError("no path")
+        return folder / value
+
     with contextlib.suppress(msgspec.ValidationError):
-        found = msgspec.convert(value, kind, strict=not text, dec_hook=_decode)
+        found = msgspec.convert(value, kind, strict=not text, dec_hook=path)
         if not isinstance(found, float) or math.isfinite(found):
             return found
     info = inspect.type_info(kind)
@@ -88,9 +104,3 @@ def _choices(info: inspect.Type) -> list[str]:
             return [str(item.value) for item in cls]
         case _:
             return []
-
-
-def _decode(_kind: type, value: object) -> Path:
-    if not isinstance(value, str) or not value:
-        raise ValueError("no path")
-    return Path(value)

@@ -24,4 +24,4 @@ def check_magic(path: Path) -> None:
     except OSError as error:
         raise ConversionError(f"{path} cannot be read: {error.strerror}") from error
     if beginning != _MAGIC:
-        raise ConversionError(f"{path} is not a GGUF file: it begins with {beginning!r}")
+        raise ConversionError(f"{path} is not a GGUF file")
