@@ -39,6 +39,20 @@ class SettingError(click.UsageError):
     """A setting is wrong; the message says where it stands, and what it may be."""
 
 
+def read_text(path: Path) -> str:
+    """Return what a file holds.
+
+    Raises:
+        SettingError: It cannot be read, or is not text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingError(f"{path} is not text in UTF-8") from error
+
+
 def _parser(parsers: Callable[[], list[str]], value: object, **_: object) -> object:
     if value not in (names := parsers()):
         raise wrong("one of " + ", ".join(names), value, names)
@@ -113,12 +127,10 @@ class ConfigFile:
         Raises:
             SettingError: It cannot be read, is not TOML, or has unknown tables.
         """
+        text = read_text(path)
         try:
-            text = path.read_text(encoding="utf-8")
             content = tomllib.loads(text)
-        except OSError as error:
-            raise SettingError(f"{path} cannot be read: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except tomllib.TOMLDecodeError as error:
             raise SettingError(f"{path} is not TOML: {error}") from error
         file = cls(path, text, content, {"server": server, "limits": LIMITS, "models": MODELS})
         for key in content:
@@ -195,6 +207,8 @@ class ConfigFile:
         return values
 
     def _unknown(self, key: str, title: str, own: Readers) -> str:
+        if key in ("model", "models"):
+            return f"{title}: models have [[models]] tables of their own"
         if home := belongs(key, self.tables):
             return f"{title}: {home}"
         return f"{title} has no option {key!r}{suggestion(key, own, self.tables)}"

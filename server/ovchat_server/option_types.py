@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -68,10 +67,8 @@ class ExistingFile(Value):
         path: Path = super().read(value, text=text, folder=folder)
         if path.is_dir():
             raise wrong("a file", value, but=", which is a folder")
-        if not path.is_file():
+        if not path.exists():
             raise wrong("a file", value, but=", which does not exist" + did_you_mean_path(path))
-        if not os.access(path, os.R_OK):
-            raise wrong("a file", value, but=", which this user may not read")
         return path
 
 

@@ -16,7 +16,7 @@ import click
 from msgspec import Meta
 
 from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.config_file import ConfigFile, SettingError
+from ovchat_server.config_file import ConfigFile, SettingError, read_text
 from ovchat_server.option_types import (
     ExistingFile,
     Folder,
@@ -269,10 +269,7 @@ def _api_keys(path: Path | None) -> tuple[str, ...]:
     """Read the keys of an API key file: one per line, without comments and empty lines."""
     if path is None:
         return ()
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"--api-key-file {path} cannot be read: {error}") from error
+    lines = [line.strip() for line in read_text(path).splitlines()]
     keys = tuple(line for line in lines if line and not line.startswith("#"))
     if not keys:
         # Or a file that was emptied by mistake would open the server to everybody.

@@ -86,11 +86,8 @@ FLAGS = [
     # Or the server would be open to everybody.
     flags("--api-key-file empty holds no key", *DEMO, "--api-key-file", "empty"),
     flags("--api-key-file only comments holds no key", *DEMO, "--api-key-file", "only comments"),
-    flags(
-        "--api-key-file binary cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: "
-        "invalid start byte",
-        *(*DEMO, "--api-key-file", "binary"),
-    ),
+    flags("binary is not text in UTF-8", *DEMO, "--api-key-file", "binary"),
+    flags("binary is not text in UTF-8", "--config", "binary"),
     flags("Option '--rest-port' requires an argument.", "--rest-port"),
     flags("Option '--strict-parameters' does not take a value.", "--strict-parameters=1"),
     flags("--restport is no option of `ovchat up`; did you mean --rest-port?", "--restport", "1"),
@@ -144,6 +141,7 @@ SERVER = [
         ":2: [server] has no option 'grpc-port'; did you mean grpc_port?", "[server]\ngrpc-port = 1"
     ),
     file(f":2: [server]: kv_blocks {BELONGS}", "[server]\nkv_blocks = 64"),
+    file(":2: [server]: models have [[models]] tables of their own", '[server]\nmodel = "a=b"'),
     file(":2: [server] has no option 'config'", '[server]\nconfig = "x"'),
     file(
         ':4: [server]: rest_port must be a whole number from 0 to 65535, got "8000"',
@@ -239,6 +237,11 @@ MODEL_KEYS = {
 }
 PATHS = [
     model("there is no folder models/dmo; did you mean models/demo?", "models/dmo"),
+    model("there is no openvino_model.bin in no-weights", "no-weights"),
+    model(
+        "lfs/openvino_model.bin is a pointer of Git LFS: `git lfs pull` fetches what it stands for",
+        "lfs",
+    ),
     model("there is no folder no/such/folder", "no/such/folder"),
     model(
         "there is no openvino_model.xml in models; "

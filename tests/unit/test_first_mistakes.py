@@ -30,10 +30,13 @@ MODELS = Path(__file__).parents[2] / "models"
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has models and others where the commands run; nothing starts there."""
     monkeypatch.chdir(tmp_path)
-    for name in ("nothing", "hf", "gguf"):
+    for name in ("nothing", "hf", "gguf", "no-weights", "lfs"):
         Path(name).mkdir()
     for name in ("empty", "serve.toml", "hf/model.safetensors", "gguf/x.gguf"):
         Path(name).touch()
+    for name in ("no-weights", "lfs"):
+        Path(name, "openvino_model.xml").touch()
+    Path("lfs/openvino_model.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
     Path("only comments").write_text("# none\n\n")
     Path("binary").write_bytes(b"\xff\xfe")
     shutil.copytree(MODELS / "demo", "models/demo")

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.json_value import JsonObject
 
-WEIGHTS = "openvino_model.bin"
 # Where architectures say how long their context is, in OVMS's order.
 CONTEXT_LENGTH_KEYS = (
     "max_position_embeddings",
@@ -79,7 +78,7 @@ def read_model_files(directory: Path) -> ModelFiles:
         ModelFilesError: It is missing, or lacks something.
     """
     folder = ModelFolder(directory)
-    model, _ = folder.file(MODEL), folder.file(WEIGHTS)
+    model = folder.file(MODEL)
     try:
         tokenizer = Tokenizer.load(directory)
         template = load_chat_template(directory)

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
+WEIGHTS = "openvino_model.bin"
 # Of any model in OpenVINO's format, of kinds that are not served, too.
 _ANY_MODEL = "openvino_*.xml"
 _CHECKPOINTS = ("*.safetensors", "pytorch_model*.bin")
+_LFS_POINTER = b"version https://git-lfs"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -21,6 +23,8 @@ def folder_fault(path: Path) -> str | None:
     """Return why a path is not the folder of a model, and what to do; None: it may be."""
     if not path.is_dir():
         return f"there is no folder {path}{_instead_of_nothing(path)}"
+    if (path / MODEL).is_file():
+        return _weights_fault(path / WEIGHTS)
     if any(path.glob(_ANY_MODEL)):
         return None
     return f"there is no {MODEL} in {path}{_instead_of_folder(path)}"
@@ -33,6 +37,15 @@ def instead_of_file(path: Path) -> str:
     if any(path.match(pattern) for pattern in _CHECKPOINTS):
         return _convert(path.parent)
     return ""
+
+
+def _weights_fault(path: Path) -> str | None:
+    if not path.is_file():
+        return f"there is no {path.name} in {path.parent}"
+    with path.open("rb") as file:
+        if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+            return f"{path} is a pointer of Git LFS: `git lfs pull` fetches what it stands for"
+    return None
 
 
 def _instead_of_nothing(path: Path) -> str:
