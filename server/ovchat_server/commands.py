@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MORE = """\b
-Each option is an environment variable, too (--rest-port: OVCHAT_REST_PORT), and
-a key of the config file's [server] table (rest_port). A flag wins over the
-environment, which wins over the file.
+Each option is an environment variable, too (--rest-port: OVCHAT_REST_PORT), and,
+but for --config and --model, a key of the file's [server] table (rest_port).
+A flag wins over the environment, which wins over the file.
 
 \b
 The options of a model (kv_blocks, device, ...) are set in --config:
@@ -29,8 +29,41 @@ The README lists them under "Serve your models"."""
 _TABLES = {"models": MODELS, "limits": LIMITS}
 
 
-class Commands(click.Group):
+class Command(click.Command):
+    """Says of an option that it does not have whose it is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(self._unknown(ctx, error.option_name), ctx) from error
+        except click.BadOptionUsage as error:
+            error.ctx = ctx
+            raise
+
+    def _unknown(self, ctx: click.Context, flag: str) -> str:
+        key = flag.lstrip("-").replace("-", "_")
+        for setting in SETTINGS:
+            if setting.name == key:
+                return f"{flag} is an option of `ovchat {setting.commands[0]}`"
+        if home := belongs(key, _TABLES):
+            return f"{flag}: {home} of --config"
+        flags = [
+            name.removeprefix("--").replace("-", "_")
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option) and not option.hidden
+            for name in (*option.opts, *option.secondary_opts)
+        ]
+        meant = suggestion(key, flags, _TABLES, lambda name: f"--{name.replace('_', '-')}")
+        command = "ovchat" if isinstance(self, click.Group) else f"ovchat {self.name}"
+        return f"{flag} is no option of `{command}`{meant}"
+
+
+class Commands(Command, click.Group):
     """Prints what is wrong before how it is used."""
+
+    command_class = Command
 
     def make_context(self, *args: Any, **attributes: Any) -> click.Context:  # noqa: ANN401
         """Read the arguments that are the group's own."""
@@ -43,23 +76,13 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
 
-class ServerCommand(click.Command):
+class ServerCommand(Command):
     """A command that serves."""
 
     def __init__(self, name: str, **attributes: Any) -> None:  # noqa: ANN401
         """Give it its options."""
         super().__init__(name, epilog=_MORE, **attributes)
         self.params = options_of(name)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; of an option that it does not have, say whose it is."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            raise click.UsageError(self._unknown(error.option_name), ctx) from error
-        except click.BadOptionUsage as error:
-            error.ctx = ctx
-            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""
@@ -71,22 +94,6 @@ class ServerCommand(click.Command):
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
-
-    def _unknown(self, flag: str) -> str:
-        key = flag.lstrip("-").replace("-", "_")
-        for setting in SETTINGS:
-            if setting.name == key:
-                return f"{flag} is an option of `ovchat {setting.commands[0]}`"
-        if home := belongs(key, _TABLES):
-            return f"{flag}: {home} of --config"
-        flags = [
-            name.removeprefix("--").replace("-", "_")
-            for option in self.params
-            if isinstance(option, Setting)
-            for name in (*option.opts, *option.secondary_opts)
-        ]
-        meant = suggestion(key, flags, _TABLES, lambda name: f"--{name.replace('_', '-')}")
-        return f"{flag} is no option of `ovchat {self.name}`{meant}"
 
 
 class _Mistake(click.UsageError):

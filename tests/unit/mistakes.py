@@ -108,6 +108,8 @@ FLAGS = [
     flags("--grpc-socket is an option of `ovchat serve`", "--grpc-socket", "@x"),
     flags("Got unexpected extra argument (models/demo)", "models/demo"),
     flags("No such command 'start'.", command="start"),
+    flags("--model is an option of `ovchat up`", "demo=models/demo", command="--model"),
+    flags("--hepl is no option of `ovchat`; did you mean --help?", command="--hepl"),
 ]
 VARIABLES = [
     variable(
@@ -238,6 +240,7 @@ MODEL_KEYS = {
 PATHS = [
     model("there is no folder models/dmo; did you mean models/demo?", "models/dmo"),
     model("there is no openvino_model.bin in no-weights", "no-weights"),
+    model("there is no tokenizer.json in no-tokenizer", "no-tokenizer"),
     model(
         "lfs/openvino_model.bin is a pointer of Git LFS: `git lfs pull` fetches what it stands for",
         "lfs",

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from ovchat_server.cli import main
+from tests.conftest import ROOT
 from tests.unit.mistakes import (
     FLAGS,
     LIMITS,
@@ -23,27 +24,31 @@ from tests.unit.mistakes import (
     flags,
 )
 
-MODELS = Path(__file__).parents[2] / "models"
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Has models, and what people take for models."""
+    place = tmp_path_factory.mktemp("place")
+    for name in ("models/demo", "no-weights", "no-tokenizer", "lfs"):
+        shutil.copytree(ROOT / "models/demo", place / name)
+    (place / "no-weights/openvino_model.bin").unlink()
+    (place / "no-tokenizer/tokenizer.json").unlink()
+    (place / "lfs/openvino_model.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    for name in ("nothing", "hf", "gguf"):
+        (place / name).mkdir()
+    for name in ("empty", "serve.toml", "hf/model.safetensors", "gguf/x.gguf"):
+        (place / name).touch()
+    (place / "only comments").write_text("# none\n\n")
+    (place / "binary").write_bytes(b"\xff\xfe")
+    return place
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has models and others where the commands run; nothing starts there."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("nothing", "hf", "gguf", "no-weights", "lfs"):
-        Path(name).mkdir()
-    for name in ("empty", "serve.toml", "hf/model.safetensors", "gguf/x.gguf"):
-        Path(name).touch()
-    for name in ("no-weights", "lfs"):
-        Path(name, "openvino_model.xml").touch()
-    Path("lfs/openvino_model.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
-    Path("only comments").write_text("# none\n\n")
-    Path("binary").write_bytes(b"\xff\xfe")
-    shutil.copytree(MODELS / "demo", "models/demo")
-
+def nothing_starts(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: object) -> None:
         pytest.fail("it started")
 
+    monkeypatch.chdir(place)
     monkeypatch.setattr("ovchat_server.cli._end_on_ctrl_c", start)
 
 

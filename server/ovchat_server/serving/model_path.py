@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
-WEIGHTS = "openvino_model.bin"
+_WEIGHTS = "openvino_model.bin"
 # Of any model in OpenVINO's format, of kinds that are not served, too.
 _ANY_MODEL = "openvino_*.xml"
 _CHECKPOINTS = ("*.safetensors", "pytorch_model*.bin")
@@ -24,7 +24,7 @@ def folder_fault(path: Path) -> str | None:
     if not path.is_dir():
         return f"there is no folder {path}{_instead_of_nothing(path)}"
     if (path / MODEL).is_file():
-        return _weights_fault(path / WEIGHTS)
+        return _fault_inside(path)
     if any(path.glob(_ANY_MODEL)):
         return None
     return f"there is no {MODEL} in {path}{_instead_of_folder(path)}"
@@ -39,12 +39,14 @@ def instead_of_file(path: Path) -> str:
     return ""
 
 
-def _weights_fault(path: Path) -> str | None:
-    if not path.is_file():
-        return f"there is no {path.name} in {path.parent}"
-    with path.open("rb") as file:
+def _fault_inside(path: Path) -> str | None:
+    for name in (_WEIGHTS, "tokenizer.json", "config.json"):
+        if not (path / name).is_file():
+            return f"there is no {name} in {path}"
+    weights = path / _WEIGHTS
+    with weights.open("rb") as file:
         if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
-            return f"{path} is a pointer of Git LFS: `git lfs pull` fetches what it stands for"
+            return f"{weights} is a pointer of Git LFS: `git lfs pull` fetches what it stands for"
     return None
 
 
