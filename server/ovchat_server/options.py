@@ -220,7 +220,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         click.UsageError: There is no model to serve, or a setting is wrong.
     """
     given = dict(options)
-    path, models, keys = given.pop("config"), given.pop("model"), given.pop("api_key_file")
+    path, models = given.pop("config"), given.pop("model")
     limits, named = DEFAULT_LIMITS, {}
     if path is not None:
         file = config_file(path)
@@ -239,7 +239,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     return Settings(
         models=tuple(named.values()),
         limits=limits,
-        api_keys=_api_keys(keys),
+        api_keys=_api_keys(given.pop("api_key_file")),
         grpc_socket=given.pop("grpc_socket", None) or None,
         **{**others, **given},
     )
