@@ -27,6 +27,7 @@ from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.limits import RequestRules
+from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
@@ -210,6 +211,8 @@ class Server:
             return next(kinds, self._kinds[0]).build(settings, host)
         except ModelSettingsError as error:
             raise StartError(str(error)) from error
+        except ModelFilesError as error:
+            raise ModelFilesError(f"the model {settings.name!r}: {error}") from error
 
 
 async def serve(settings: Settings) -> None:

@@ -117,11 +117,10 @@ async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nobody_else(
         assert await stack.ends() == 0
 
 
-async def test_settings_that_cannot_work_end_it_with_a_message(tmp_path: Path) -> None:
+async def test_settings_that_cannot_work_end_it_with_one_line(tmp_path: Path) -> None:
     async with started(tmp_path, "--replicas", "2", "--model", "gone=/no/such/folder") as stack:
         assert await stack.process.wait() == 1
         assert await stack.ends() == 1
         log = stack.log.read_text()
-    assert "there is no folder /no/such/folder" in log
-    assert "ended by itself (exit code 1)" in log
-    assert "Traceback" not in log
+    # Nothing was started.
+    assert log == "Error: the model 'gone': there is no folder /no/such/folder\n"

@@ -96,7 +96,7 @@ def test_another_format_is_said_to_be_none(tmp_path: Path) -> None:
     file = tmp_path / "x.gguf"
     file.write_bytes(b"PK\x03\x04 and so on")
 
-    assert "is not a GGUF file: it begins with b'PK" in refusal(file)
+    assert "is not a GGUF file" in refusal(file)
 
 
 def test_a_disk_that_is_too_small_is_told_before_it_is_full(

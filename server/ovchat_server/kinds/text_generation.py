@@ -13,7 +13,8 @@ from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.client.generation_engine import SupervisedGeneration
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
 from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
-from ovchat_server.serving.model_files import MODEL, read_model_files
+from ovchat_server.serving.model_files import read_model_files
+from ovchat_server.serving.model_path import MODEL
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:

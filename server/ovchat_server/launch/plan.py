@@ -77,9 +77,6 @@ class Plan:
         if not settings.grpc_port:
             msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
             raise LaunchError(msg)
-        if settings.grpc_socket is not None:
-            msg = "--grpc-socket is for `ovchat serve`: here --grpc-port is listened to"
-            raise LaunchError(msg)
         for port, option in ((settings.grpc_port, "--grpc-port"), (admin_port, "--admin-port")):
             if port == rest_port:
                 msg = f"port {port} cannot be both: choose another with {option}"
