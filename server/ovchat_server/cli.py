@@ -17,7 +17,7 @@ from ovchat_server.conversion.weight_form import WeightForm
 from ovchat_server.gguf_models import with_folders
 from ovchat_server.launch.child import Program
 from ovchat_server.options import arguments_of, cache_option, settings_from, with_options
-from ovchat_server.telemetry.logs import configure_logs
+from ovchat_server.telemetry.logs import configure_logs, decided_format
 
 if TYPE_CHECKING:
     from ovchat_server.settings import Settings
@@ -33,9 +33,11 @@ def main() -> None:
 @with_options
 def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     """Serve REST and gRPC: the gRPC server and Envoy in front of it, until Ctrl-C."""
+    # Once for all: servers and Envoy need not see the terminal that this process sees.
+    options["log_format"] = decided_format(options["log_format"])
     settings = settings_from(options)
     _end_on_ctrl_c()
-    configure_logs(settings.log_level)
+    configure_logs(settings.log_level, settings.log_format)
     setproctitle("ovchat up")
     settings = _with_folders(settings)
     # Only what a command needs is loaded: an engine's libraries take a while.
@@ -51,7 +53,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     """Serve gRPC alone, until Ctrl-C."""
     settings = settings_from(options)
     _end_on_ctrl_c()
-    configure_logs(settings.log_level)
+    configure_logs(settings.log_level, settings.log_format)
     setproctitle("ovchat server")
     settings = _with_folders(settings)
     from ovchat_server.app import StartError, serve  # noqa: PLC0415

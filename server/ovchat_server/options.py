@@ -200,6 +200,12 @@ def _options() -> list[Callable[[F], F]]:
             default="info",
             help="Lowest level to log.",
         ),
+        _option(
+            "--log-format",
+            type=click.Choice(["auto", "text", "json"], case_sensitive=False),
+            default="auto",
+            help="Log text for people or JSON; auto: text on a terminal.",
+        ),
     ]
 
 

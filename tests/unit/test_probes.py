@@ -36,9 +36,11 @@ def test_envoys_access_log_leaves_out_the_same_probes() -> None:
     config = yaml.safe_load(EnvoyFiles.locate().config.read_text())
     [listener] = config["static_resources"]["listeners"]
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
-    filters = manager["access_log"][0]["filter"]["or_filter"]["filters"]
+    _, probes = manager["access_log"][0]["filter"]["and_filter"]["filters"]
     # Requests have the RPC as their path by then.
-    pattern = filters[0]["header_filter"]["header"]["string_match"]["safe_regex"]["regex"]
+    pattern = probes["or_filter"]["filters"][0]["header_filter"]["header"]["string_match"][
+        "safe_regex"
+    ]["regex"]
     assert [method for method in ALL if re.fullmatch(pattern, method)] == [
         method for method in ALL if exempt(method, Exempt.LOG)
     ]

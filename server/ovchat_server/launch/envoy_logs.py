@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 # Envoy's "info" is what it does at its start, in a hundred lines.
@@ -11,36 +12,40 @@ _PATTERNS: Final = {
     "json": '{"timestamp":"%Y-%m-%dT%T.%f%z","level":"%l","logger":"envoy.%n","message":"%j"}',
     "text": "%T Envoy: %v",
 }
+# What has the level "WARNING" in envoy.yaml.
 _FAULT: Final = "response.code >= 500 || response.code_details.contains('upstream')"
 
 
-def process_log_options(style: str, level: str) -> tuple[str, ...]:
-    """Return Envoy's options for the log of the process itself.
+@dataclass(frozen=True, slots=True)
+class EnvoyLogs:
+    """How Envoy logs."""
 
-    Args:
-        style: "text" or "json".
-        level: The lowest level to log, of the servers' levels.
-    """
-    return ("--log-level", _LEVELS[level], "--log-format", _PATTERNS[style])
+    log_format: str = "json"
+    """"text" or "json"."""
+    level: str = "info"
+    """The lowest level to log, of the servers' levels."""
+
+    @property
+    def process_options(self) -> tuple[str, ...]:
+        """Envoy's options for the log of its process."""
+        return ("--log-level", _LEVELS[self.level], "--log-format", _PATTERNS[self.log_format])
+
+    def set_access_log(self, manager: dict[str, Any]) -> None:
+        """Adapt the access log of a connection manager of envoy.yaml."""
+        if self.level == "error":
+            # It has none.
+            del manager["access_log"]
+            return
+        [log] = manager["access_log"]
+        if self.level == "warning":
+            filters = log["filter"]["and_filter"]["filters"]
+            cel = filters[0]["extension_filter"]
+            typed = {**cel["typed_config"], "expression": _FAULT}
+            filters.append({"extension_filter": {**cel, "typed_config": typed}})
+        if self.log_format == "text":
+            message = log["typed_config"]["log_format"]["json_format"]["message"]
+            line = f"%EMIT_TIME_LOCAL(%H:%M:%S)% {message} request_id=%REQ(X-REQUEST-ID):128%\n"
+            log["typed_config"]["log_format"] = {"text_format_source": {"inline_string": line}}
 
 
-def set_access_log(manager: dict[str, Any], style: str, level: str) -> None:
-    """Have a connection manager of envoy.yaml log in this style what is of this level or above.
-
-    Args:
-        manager: The connection manager's configuration.
-        style: "text" or "json".
-        level: The lowest level to log, of the servers' levels.
-    """
-    if level == "error":
-        del manager["access_log"]
-        return
-    [log] = manager["access_log"]
-    if level == "warning":
-        filters = log["filter"]["and_filter"]["filters"]
-        typed = {**filters[0]["extension_filter"]["typed_config"], "expression": _FAULT}
-        filters.append({"extension_filter": {**filters[0]["extension_filter"], "typed_config": typed}})
-    if style == "text":
-        message = log["typed_config"]["log_format"]["json_format"]["message"]
-        line = f"%EMIT_TIME_LOCAL(%H:%M:%S)% {message} request_id=%REQ(X-REQUEST-ID):128%\n"
-        log["typed_config"]["log_format"] = {"text_format_source": {"inline_string": line}}
+JSON_LOGS: Final = EnvoyLogs()

@@ -13,6 +13,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from ovchat_server.api.errors import MalformedMessageError
+from ovchat_server.serving.record import current_record
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 # What happens around an RPC, given its context and its full name.
@@ -86,7 +87,9 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
                 self._around(context, method),
                 contextlib.aclosing(behavior(parse(request), context)) as responses,
             ):
+                record = current_record()
                 async for response in responses:
+                    record.begun = True
                     yield response
 
         return surrounded

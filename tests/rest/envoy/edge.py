@@ -21,6 +21,7 @@ from ovchat_server.launch.envoy_config import (
     envoy_config,
     locate_envoy,
 )
+from ovchat_server.launch.envoy_logs import JSON_LOGS, EnvoyLogs
 from ovchat_server.launch.http import request as plain_request
 from tests.ports import unused_port
 from tests.rest.envoy.paths import CHAT
@@ -74,8 +75,7 @@ async def edge(
     *,
     server_runs: bool = True,
     others: Sequence[Upstream] = (),
-    log_format: str = "json",
-    log_level: str = "info",
+    logs: EnvoyLogs = JSON_LOGS,
 ) -> AsyncIterator[Edge]:
     """Envoy before one scripted server, and `others` beside it."""
     seen = Seen()
@@ -88,8 +88,7 @@ async def edge(
         Listening("127.0.0.1", [rest_port], admin_port),
         [Address("127.0.0.1", grpc_port), *others],
         max_request_bytes=MAX_BYTES,
-        log_format=log_format,
-        log_level=log_level,
+        logs=logs,
     )
     access_log = directory / f"access-{rest_port}.log"
     logger = manager(config)["access_log"][0]

@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ovchat.v1 import rest_service_pb2_grpc
 from ovchat_server.launch.envoy_config import Address
+from ovchat_server.launch.envoy_logs import EnvoyLogs
 from tests.http2 import DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame, message
 from tests.rest.envoy.edge import chat_request, chat_stub, edge, logged
 from tests.rest.envoy.paths import CHAT
@@ -160,7 +161,11 @@ async def test_what_a_server_died_over_is_logged(tmp_path: Path) -> None:
         *("WARNING", 503, CHAT, "UC"),
     )
     assert rest["upstream"].startswith("127.0.0.1:")
-    assert (typed["level"], typed["grpc_status"], typed["flags"]) == ("WARNING", "UNAVAILABLE", "UC")
+    assert (typed["level"], typed["grpc_status"], typed["flags"]) == (
+        "WARNING",
+        "UNAVAILABLE",
+        "UC",
+    )
     assert "/ovchat.v1.ChatService/CreateChatCompletion UNAVAILABLE " in typed["message"]
 
 
@@ -195,7 +200,7 @@ async def test_a_probe_that_goes_wrong_otherwise_is_logged(gate: Edge) -> None:
 
 
 async def test_text_has_the_same_message_and_no_json(tmp_path: Path) -> None:
-    async with edge(tmp_path, log_format="text") as gate:
+    async with edge(tmp_path, logs=EnvoyLogs(log_format="text")) as gate:
         await gate.http.get("/nope", headers={"x-request-id": "text-1"})
         line = await logged(gate, "text-1")
     time, _, message = line.partition(" ")
@@ -206,7 +211,7 @@ async def test_text_has_the_same_message_and_no_json(tmp_path: Path) -> None:
 
 
 async def test_only_faults_are_logged_from_warning_on(tmp_path: Path) -> None:
-    async with edge(tmp_path, server_runs=False, log_level="warning") as gate:
+    async with edge(tmp_path, server_runs=False, logs=EnvoyLogs(level="warning")) as gate:
         await gate.http.get("/nope", headers={"x-request-id": "no-fault"})
         await gate.post({}, headers={"x-request-id": "fault"})
         await logged(gate, "fault")
