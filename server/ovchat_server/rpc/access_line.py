@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import unquote
 
 from ovchat_server.rpc.caller import peer_address
 from ovchat_server.rpc.errors import REST_MARK
@@ -68,8 +69,9 @@ class Call:
 
         path = header(REST_MARK).partition("?")[0]
         method = header("x-envoy-original-method") if path else ""
-        client = peer_address(header("x-forwarded-for"), peer)
-        return cls(rpc.lstrip("/"), method, path, client, header("user-agent"), peer)
+        known = peer_address(str(metadata.get("x-forwarded-for", "")), peer)
+        client = unquote(known.removeprefix("ipv4:").removeprefix("ipv6:")).strip("[]")[:MOST]
+        return cls(rpc.lstrip("/")[:MOST], method, path, client, header("user-agent"), peer)
 
 
 def line(

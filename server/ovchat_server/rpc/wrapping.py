@@ -45,10 +45,10 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Return the handler of the RPC, surrounded; None where there is no such method."""
+        """Return the handler of the RPC, surrounded."""
         handler = await continuation(handler_call_details)
         if handler is None:
-            return None
+            handler = grpc.stream_stream_rpc_method_handler(_unknown)
         for kind, factory in FACTORIES.items():
             behavior = getattr(handler, kind)
             if behavior is not None:
@@ -93,6 +93,12 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
                     yield response
 
         return surrounded
+
+
+async def _unknown(requests: object, context: Context) -> AsyncIterator[object]:  # noqa: ARG001
+    """Answer as gRPC does where there is no such method; so, what surrounds calls sees it."""
+    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+    yield
 
 
 def _parser(deserialize: Parse | None, *, streamed: bool) -> Parse:

@@ -41,7 +41,8 @@ def _shown(record: logging.LogRecord, name: str) -> bool:
     """Say whether people read a field: of a request only the id, for looking up why it failed."""
     if record.name != ACCESS:
         return True
-    return name == "request_id" and getattr(record, "grpc_status", "OK") != "OK"
+    failed = getattr(record, "grpc_status", "OK") != "OK" or hasattr(record, "error")
+    return failed and name == "request_id"
 
 
 def _one_line(text: str) -> str:
