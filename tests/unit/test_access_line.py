@@ -8,9 +8,11 @@ import grpc
 import pytest
 
 from ovchat_server.api.completion import FinishReason
+from ovchat_server.api.errors import InternalError, ModelNotFoundError
 from ovchat_server.rpc.access_line import MOST, Call, line
 from ovchat_server.serving.record import RequestRecord
 
+BROKEN = InternalError("It broke.")
 CHAT = "/ovchat.v1.ChatService/CreateChatCompletion"
 REST = "/ovchat.v1.RestService/CreateChatCompletion"
 PEER = "ipv4:198.51.100.7:5000"
@@ -51,7 +53,7 @@ def test_a_rest_request_is_logged_as_its_client_sent_it() -> None:
 
 
 def test_a_typed_call_is_logged_with_its_rpc() -> None:
-    record = RequestRecord(error="model_not_found")
+    record = RequestRecord(error=ModelNotFoundError("no"))
     _, message, fields = line(Call.of(CHAT, {}, PEER), record, grpc.StatusCode.NOT_FOUND, 0.001)
     assert message == "ChatService/CreateChatCompletion NOT_FOUND model_not_found 0.00 s"
     assert fields["grpc_status"] == "NOT_FOUND"
@@ -68,7 +70,8 @@ def test_a_typed_call_is_logged_with_its_rpc() -> None:
         # The client left: before its answer, and amid it.
         (grpc.StatusCode.CANCELLED, RequestRecord(), 499, logging.INFO),
         (grpc.StatusCode.CANCELLED, RequestRecord(begun=True), 200, logging.INFO),
-        (grpc.StatusCode.INTERNAL, RequestRecord(begun=True), 200, logging.WARNING),
+        (grpc.StatusCode.OK, RequestRecord(begun=True, error=BROKEN), 200, logging.WARNING),
+        (grpc.StatusCode.INTERNAL, RequestRecord(begun=True, error=BROKEN), 200, logging.WARNING),
     ],
 )
 def test_the_http_status_is_the_clients(

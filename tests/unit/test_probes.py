@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from types import SimpleNamespace
+from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 import yaml
 
 from ovchat_server.launch.envoy_config import EnvoyFiles
+from ovchat_server.rpc.access import log_access
 from ovchat_server.rpc.probes import Exempt, exempt
 
 HEALTH = "/grpc.health.v1.Health/Watch"
@@ -44,3 +50,27 @@ def test_envoys_access_log_leaves_out_the_same_probes() -> None:
     assert [method for method in ALL if re.fullmatch(pattern, method)] == [
         method for method in ALL if exempt(method, Exempt.LOG)
     ]
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "level"),
+    [
+        (READINESS, "UNAVAILABLE", logging.DEBUG),
+        (HEALTH, "CANCELLED", logging.DEBUG),
+        (READINESS, "INTERNAL", logging.WARNING),
+        (MODEL_READINESS, "NOT_FOUND", logging.INFO),
+        (NO_PROBES[0], "UNAVAILABLE", logging.WARNING),
+    ],
+)
+async def test_a_probe_is_logged_where_it_fails_for_another_reason_than_not_ready(
+    method: str, status: str, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "ovchat.access")
+    code = grpc.StatusCode[status]
+    context: Any = SimpleNamespace(
+        invocation_metadata=lambda: (), peer=lambda: "unix:", code=lambda: code
+    )
+    with pytest.raises(grpc.aio.AbortError):
+        async with log_access(context, method):
+            raise grpc.aio.AbortError
+    assert [record.levelno for record in caplog.records] == [level]

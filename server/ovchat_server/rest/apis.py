@@ -189,8 +189,7 @@ async def _events(
             if not began:
                 raise
             # SDKs take a stream that just ends for a whole answer: a broken one must say so.
-            reported = _reported(error)
-            current_record().error = reported.code
+            current_record().error = reported = _reported(error)
             yield event_stream(encoder.failure(reported))
             return
     yield event_stream(encoder.end())

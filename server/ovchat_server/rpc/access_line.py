@@ -85,18 +85,17 @@ def line(
         status: How it ended.
         seconds: How long it took.
     """
-    http_status = record.http_status or _HTTP_STATUSES.get(status.name, _FAULT)
     fields: dict[str, Any] = {"rpc": call.rpc}
     if call.path:
-        shown = 200 if record.begun else http_status
+        shown = 200 if record.begun else record.http_status or _http_status(status.name)
         fields |= {"method": call.method, "path": call.path, "status": shown}
         words = [call.method, call.path, str(shown)]
     else:
         words = [call.rpc.rpartition(".")[2], status.name]
     fields["grpc_status"] = status.name
     if record.error:
-        fields["error"] = record.error
-        words.append(record.error)
+        fields["error"] = record.error.code
+        words.append(record.error.code)
     if record.model:
         fields |= {
             "model": record.model,
@@ -114,5 +113,11 @@ def line(
         "peer": call.peer,
     }
     words.append(f"{seconds:.2f} s")
-    level = logging.WARNING if http_status >= _FAULT else logging.INFO
+    # A stream that broke was OK for gRPC: its last event tells of the error.
+    end = record.error.status if record.error else status.name
+    level = logging.WARNING if _http_status(end) >= _FAULT else logging.INFO
     return level, " ".join(words), fields
+
+
+def _http_status(status: str) -> int:
+    return _HTTP_STATUSES.get(status, _FAULT)

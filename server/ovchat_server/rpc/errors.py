@@ -95,7 +95,7 @@ async def _abort(
     context: Context, error: ApiError, rest_error: tuple[str, int | None] | None
 ) -> None:
     record = current_record()
-    record.error = error.code
+    record.error = error
     metadata: list[tuple[str, str | bytes]] = [
         ("grpc-status-details-bin", status_of(error).SerializeToString()),
         ("x-request-id", request_id.get()),

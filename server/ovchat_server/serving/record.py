@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ovchat_server.api.completion import FinishReason
+    from ovchat_server.api.errors import ApiError
 
 
 @dataclass(slots=True)
@@ -16,8 +17,8 @@ class RequestRecord:
 
     Attributes:
         begun: Something of the answer was sent.
-        error: The code of the error that it ended with; "": none.
-        http_status: What REST callers get for that error; None: what belongs to the gRPC status.
+        error: What it ended with, also after an answer had begun; None: no error.
+        http_status: What REST callers get for that; None: what belongs to the gRPC status.
         model: The id of the model that it was for; "": none, or one that is not served.
         prompt_tokens: Of all prompts.
         completion_tokens: Of all choices.
@@ -25,7 +26,7 @@ class RequestRecord:
     """
 
     begun: bool = False
-    error: str = ""
+    error: ApiError | None = None
     http_status: int | None = None
     model: str = ""
     prompt_tokens: int = 0
