@@ -160,6 +160,7 @@ async def test_what_a_server_died_over_is_logged(tmp_path: Path) -> None:
     assert (rest["level"], rest["status"], rest["path"], rest["flags"]) == (
         *("WARNING", 503, CHAT, "UC"),
     )
+    assert rest["message"].startswith(f"POST {CHAT} 503 upstream_reset")
     assert rest["upstream"].startswith("127.0.0.1:")
     assert (typed["level"], typed["grpc_status"], typed["flags"]) == (
         "WARNING",
