@@ -129,6 +129,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         api_keys=(),
         cache_dir=ROOT / ".cache/tests",
         log_level="info",
+        log_format="json",
     )
     return dataclasses.replace(settings, **changes)
 

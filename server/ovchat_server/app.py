@@ -145,7 +145,7 @@ class Server:
             await self._server.start()
             for engine in self._engines.values():
                 engine.start()
-            logger.info("listening", extra={"host": self._settings.host, "port": self.port})
+            self._log_listening()
             yield
         finally:
             publisher.cancel()
@@ -197,6 +197,13 @@ class Server:
             return self._server.add_insecure_port(authority(host, port))
         except (LaunchError, RuntimeError) as error:
             raise StartError(str(error)) from error
+
+    def _log_listening(self) -> None:
+        if (socket := self._settings.grpc_socket) is not None:
+            logger.info("The server listens on socket %s", socket, extra={"socket": socket})
+            return
+        address = authority(self._settings.host, self.port)
+        logger.info("The server listens on %s", address, extra={"address": address})
 
     async def _publish_changes(self) -> None:
         while True:

@@ -19,7 +19,7 @@ from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
 from ovchat_server.options import CACHE_DIR, arguments_of, settings_from
 from ovchat_server.serving.model_folder import ModelFilesError
-from ovchat_server.telemetry.logs import configure_logs
+from ovchat_server.telemetry.logs import configure_logs, decided_format
 
 if TYPE_CHECKING:
     from ovchat_server.settings import Settings
@@ -36,9 +36,11 @@ def main() -> None:
 @main.command(cls=ServerCommand)
 def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     """Serve REST and gRPC (server and Envoy)."""
+    # Once for all: servers and Envoy need not see the terminal that this process sees.
+    options["log_format"] = decided_format(options["log_format"])
     settings = _checked(options)
     _end_on_ctrl_c()
-    configure_logs(settings.log_level)
+    configure_logs(settings.log_level, settings.log_format)
     setproctitle("ovchat up")
     settings = _with_folders(settings)
     # Only what a command needs is loaded: an engine's libraries take a while.
@@ -53,7 +55,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     """Serve gRPC alone (server without Envoy)."""
     settings = _checked(options)
     _end_on_ctrl_c()
-    configure_logs(settings.log_level)
+    configure_logs(settings.log_level, settings.log_format)
     setproctitle("ovchat server")
     settings = _with_folders(settings)
     from ovchat_server.app import StartError, serve  # noqa: PLC0415

@@ -36,6 +36,7 @@ MAX_REPLICAS = 32
 
 PORT = Value(Annotated[int, Meta(ge=0, le=65535)], "PORT")
 SECONDS = Value(Annotated[float, Meta(ge=0)], "SECONDS")
+FORMAT = Word(Literal["auto", "text", "json"], "FORMAT")
 LEVEL = Word(Literal["debug", "info", "warning", "error"], "LEVEL")
 UP, SERVE = ("up",), ("serve",)
 
@@ -154,6 +155,13 @@ SETTINGS = (
         "Lowest level to log: debug, info, warning or error.",
         section="Running",
         default="info",
+    ),
+    Setting(
+        "--log-format",
+        FORMAT,
+        "Log text, for people, or json; auto: text on a terminal, else json.",
+        section="Running",
+        default="auto",
     ),
     Setting(
         "--request-timeout",

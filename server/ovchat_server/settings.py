@@ -69,6 +69,7 @@ class Settings:
         api_keys: Of those who may call; none: everybody may.
         cache_dir: Where GGUF files are converted to.
         log_level: Python's name of the lowest level that is logged.
+        log_format: "text", "json", or "auto": text on a terminal.
     """
 
     models: tuple[ModelSettings, ...]
@@ -89,6 +90,7 @@ class Settings:
     api_keys: tuple[str, ...]
     cache_dir: Path
     log_level: str
+    log_format: str
 
 
 def socket_target(socket: str) -> str:

@@ -178,6 +178,8 @@ class Launcher:
             "drain_timeout": 30.0,
             "max_request_bytes": 8 << 20,
             "envoy_path": None,
+            "log_level": "info",
+            "log_format": "json",
         } | settings
         bind = authority(host, values["grpc_port"])
         process = await asyncio.create_subprocess_exec(

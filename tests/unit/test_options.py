@@ -71,6 +71,7 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "max_concurrent_streams": ("1", "2", "3"),
         "cache_dir": (str(tmp_path / "x1"), str(tmp_path / "y1"), str(tmp_path / "z1")),
         "log_level": ("debug", "warning", "error"),
+        "log_format": ("json", "text", "json"),
     }
 
 
@@ -141,6 +142,7 @@ def test_without_anything_the_defaults_hold() -> None:
         "strict_parameters": False,
         "cache_dir": Path("/var/cache/ovchat"),
         "log_level": "info",
+        "log_format": "auto",
     }
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import yaml
 
+from ovchat_server.launch.envoy_logs import JSON_LOGS, EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.resources import resource
 
@@ -143,6 +144,7 @@ def envoy_config(
     upstreams: Sequence[Upstream],
     *,
     max_request_bytes: int,
+    logs: EnvoyLogs = JSON_LOGS,
 ) -> Config:
     """Read envoy.yaml and set what the launch decides.
 
@@ -151,6 +153,7 @@ def envoy_config(
         listening: The addresses to listen on.
         upstreams: The servers. For several of them replicas.yaml is added, as each may be down.
         max_request_bytes: The maximum size of a request's body.
+        logs: How the access log is written.
 
     Raises:
         LaunchError: envoy.yaml lacks a part that has to be set.
@@ -173,6 +176,7 @@ def envoy_config(
         cluster |= several["cluster"]
         _set_retries(manager["route_config"], several["retry_policy"])
 
+    logs.set_access_log(manager)
     lua["default_source_code"] = {"filename": str(files.lua)}
     lua["source_codes"]["unknown_paths"] = {"filename": str(files.unknown_paths)}
     transcoder["proto_descriptor"] = str(files.descriptor)

@@ -19,6 +19,7 @@ from ovchat_server.launch.envoy_config import (
     envoy_config,
     locate_envoy,
 )
+from ovchat_server.launch.envoy_logs import EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
 from ovchat_server.processors import available, serving
@@ -92,6 +93,7 @@ class Plan:
             Listening(host, ports, admin_port),
             [replica.upstream for replica in replicas],
             max_request_bytes=settings.max_request_bytes,
+            logs=EnvoyLogs(settings.log_format, settings.log_level),
         )
         return cls(
             host=connect_host(host),
@@ -119,8 +121,7 @@ def _envoy(settings: Settings, config: Config) -> Program:
             # Not --config-yaml: ps would show 15 kB of it. Envoy refuses /dev/stdin.
             "--config-path",
             "/dev/fd/0",
-            "--log-level",
-            "warning",
+            *EnvoyLogs(settings.log_format, settings.log_level).process_options,
             # Or it warns of having caught our own SIGTERM.
             "--component-log-level",
             "main:error",
