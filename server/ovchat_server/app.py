@@ -15,6 +15,7 @@ from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
+from ovchat_server.launch.stop_messages import log_at_once, log_draining, log_timed_out
 from ovchat_server.processors import available, serving
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
@@ -88,6 +89,8 @@ class Server:
         self._settings = settings
         self._kinds = kinds
         self._changed = asyncio.Event()
+        # One of several: who started them speaks for all.
+        self._several = settings.replicas > 1
         host = EngineHost(tuple(processors), self._changed.set)
         built = [self._build(model, host) for model in settings.models]
         self._engines = {item.model.id: item.engine for item in built}
@@ -144,7 +147,7 @@ class Server:
             await self._server.start()
             for engine in self._engines.values():
                 engine.start()
-            logger.info("listening", extra={"host": self._settings.host, "port": self.port})
+            self._log_address()
             yield
         finally:
             publisher.cancel()
@@ -152,10 +155,14 @@ class Server:
 
     def stop_now(self) -> None:
         """Cut the draining short: running requests are ended."""
+        log_at_once(self._calls.under_way, logging.DEBUG if self._several else logging.WARNING)
         self._at_once.set()
 
     async def _drain(self) -> None:
         """Take no new calls, finish those that run or end them, end the engines."""
+        timeout = self._settings.drain_timeout
+        level = logging.DEBUG if self._several else logging.INFO
+        log_draining(self._calls.under_way, timeout, level)
         self._calls.close()
         with contextlib.suppress(TimeoutError):
             # A watcher whose connection is stuck must not hold it up.
@@ -164,9 +171,9 @@ class Server:
         finished = asyncio.create_task(self._finish())
         at_once = asyncio.create_task(self._at_once.wait())
         first = asyncio.FIRST_COMPLETED
-        await asyncio.wait(
-            [finished, at_once], timeout=self._settings.drain_timeout, return_when=first
-        )
+        await asyncio.wait([finished, at_once], timeout=timeout, return_when=first)
+        if self._calls.under_way and not self._at_once.is_set():
+            log_timed_out(self._calls.under_way, timeout)
         # What still waits for tokens fails with its engine: each stream gets the end that its
         # door has for errors. Only then are calls cut off, those of watchers among them.
         closing = asyncio.create_task(self._close_engines())
@@ -177,6 +184,17 @@ class Server:
         await asyncio.wait([closing, at_once], return_when=first)
         for task in (finished, at_once, closing):
             task.cancel()
+
+    def _log_address(self) -> None:
+        host, port, socket = self._settings.host, self.port, self._settings.grpc_socket
+        level = logging.DEBUG if self._several else logging.INFO
+        if socket is not None:
+            extra = {"socket": socket}
+            logger.log(level, "gRPC is served on the Unix socket %s", socket, extra=extra)
+        else:
+            address = authority(numeric_host(host), port)
+            extra = {"address": address}
+            logger.log(level, "gRPC is served on %s", address, extra=extra)
 
     async def _finish(self) -> None:
         await asyncio.sleep(NOTICE)
@@ -235,13 +253,11 @@ async def serve(settings: Settings) -> None:
         # loop for so long.
         gc.collect()
         gc.freeze()
-        received = await signals.get()
-        logger.info("stopping", extra={"signal": signal.Signals(received).name})
+        await signals.get()
         impatience = asyncio.create_task(_stop_at_next(signals, server))
     impatience.cancel()
 
 
 async def _stop_at_next(signals: asyncio.Queue[int], server: Server) -> None:
     await signals.get()
-    logger.warning("stopping at once")
     server.stop_now()

@@ -59,7 +59,7 @@ async def grpc_stream(stack: Stack, begun: asyncio.Event) -> grpc.aio.AioRpcErro
 async def test_a_second_signal_gives_calls_under_way_a_clear_end(
     tmp_path: Path, replicas: int
 ) -> None:
-    options = ("--replicas", str(replicas), "--drain-timeout", "300")
+    options = ("--replicas", str(replicas), "--drain-timeout", "300", "--log-level", "debug")
     async with running(tmp_path, *options, kv_blocks=KV_BLOCKS) as stack:
         begun = [asyncio.Event() for _ in range(2 * STREAMS)]
         rest = [asyncio.create_task(event_stream(stack, event)) for event in begun[:STREAMS]]

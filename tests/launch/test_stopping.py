@@ -29,7 +29,9 @@ def hung_envoy() -> Iterator[Any]:
     """A plan whose Envoy is stopped: the kernel takes connections for it, nobody answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        yield SimpleNamespace(admin_port=port, host="127.0.0.1", rest_port=port, drain_timeout=1.0)
+        yield SimpleNamespace(
+            admin_port=port, host="127.0.0.1", rest_port=port, drain_timeout=1.0, replicas=("one",)
+        )
 
 
 async def serves() -> None:
@@ -65,7 +67,7 @@ async def test_a_stopped_envoy_and_its_servers_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing", [{1}, {2}, {2, 3}])
 async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failing: set[int]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failing: set[int]
 ) -> None:
     spawn, count, enough = Child.spawn, 0, asyncio.Event()
 
@@ -94,8 +96,8 @@ async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
     finally:
         again.cancel()
         await service.close()
-    said = "it could not be started (Resource temporarily unavailable); it is started again in "
-    assert capsys.readouterr().err.count(said) == len(failing)
+    said = "it could not be started (Resource temporarily unavailable); starting it again in "
+    assert caplog.text.count(said) == len(failing)
     assert slept[: len(failing)] == [FIRST_DELAY, FIRST_DELAY * 2][: len(failing)]
     with pytest.raises((asyncio.CancelledError, LaunchError)):
         await ended
