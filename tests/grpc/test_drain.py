@@ -178,10 +178,9 @@ async def test_what_outlives_the_drain_timeout_gets_a_clear_end(
 
         await end()
 
-        assert told == [
-            "stopping: 4 answers are under way, up to 0.1 s for them; Ctrl-C again ends them at once",
-            "4 answers are cut off: not finished within 0.1 s (--drain-timeout)",
-        ]
+        waits, cut = told
+        assert waits.startswith("stopping: 4 answers are under way, up to 0.1 s for them; ")
+        assert cut == "4 answers are cut off: not finished within 0.1 s (--drain-timeout)"
         *_, error, done, rest = (first.data + await read).decode().split("\n\n")
         assert (done, rest) == ("data: [DONE]", "")
         assert json.loads(error.removeprefix("data: "))["error"]["code"] == "service_unavailable"
