@@ -84,7 +84,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         named[model.name] = model
     if not named:
         raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
-    apart = {"config", "model", "api_key_file"}
+    apart = {"config", "model"}
     rest = {key: value for key, value in options.items() if key not in apart}
     keys = read_keys(options["api_key_file"])
     limits = file_limits(options["config"])
