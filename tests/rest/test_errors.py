@@ -34,9 +34,16 @@ BODIES: dict[str, tuple[bytes, str]] = {
     "a string": (b'"hello"', "invalid_json"),
     "null": (b"null", "invalid_json"),
     "cut off": (b'{"model": "successor"', "invalid_json"),
+    "cut off in a string": (b'{"model": "succ\\"', "invalid_json"),
     "not UTF-8": (b'{"model": "\xff\xfe"}', "invalid_json"),
     "a lone surrogate": (rb'{"model": "\ud800"}', "invalid_json"),
     "nested too deeply": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "invalid_json"),
+}
+
+# How much of it arrived, and what is open.
+PLACES = {
+    "cut off": "not valid JSON: it ends at byte 21, before it is complete.",
+    "cut off in a string": "it ends at byte 17, inside of the string that begins at byte 10.",
 }
 
 
@@ -49,6 +56,7 @@ async def test_a_body_that_is_no_json_object_is_refused(http: httpx.AsyncClient,
     error = error_of(response)
     assert response.status_code == 400
     assert (error["type"], error["code"]) == ("invalid_request_error", code)
+    assert error["message"].endswith(PLACES.get(name, ""))
 
 
 FIELDS: dict[str, tuple[dict[str, Any], str]] = {
