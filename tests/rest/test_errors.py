@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     import httpx
@@ -57,6 +60,12 @@ async def test_a_body_that_is_no_json_object_is_refused(http: httpx.AsyncClient,
     assert response.status_code == 400
     assert (error["type"], error["code"]) == ("invalid_request_error", code)
     assert error["message"].endswith(PLACES.get(name, ""))
+
+
+async def test_the_readmes_error_is_the_one_that_comes(http: httpx.AsyncClient) -> None:
+    (sample,) = re.findall(r'(?m)^{"error".*$', (ROOT / "README.md").read_text())
+    response = await http.post(CHAT, json={**ASK, "temperature": 9})
+    assert response.json() == json.loads(sample)
 
 
 FIELDS: dict[str, tuple[dict[str, Any], str]] = {
