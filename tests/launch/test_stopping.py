@@ -56,6 +56,18 @@ async def test_an_envoy_that_hangs_does_not_hold_up_the_end(
     assert stopped == ["server", "Envoy"]
 
 
+async def test_a_start_an_answer_and_a_stop_are_few_lines(tmp_path: Path) -> None:
+    async with running(tmp_path) as stack:
+        await stack.answers()
+        stack.process.send_signal(signal.SIGINT)
+        assert await stack.ends() == 0
+    lines = stack.log.read_text().splitlines()
+    # Envoy's access log.
+    lines += [line for line in stack.printed.splitlines() if line.startswith("{")]
+    assert len(lines) <= 10, lines
+    assert sum("stopping: no answer is under way" in line for line in lines) == 1
+
+
 @pytest.mark.slow
 async def test_a_stopped_envoy_and_its_servers_end(tmp_path: Path) -> None:
     async with running(tmp_path) as stack:
