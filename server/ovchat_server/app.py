@@ -89,8 +89,6 @@ class Server:
         self._settings = settings
         self._kinds = kinds
         self._changed = asyncio.Event()
-        # One of several: who started them speaks for all.
-        self._several = settings.replicas > 1
         host = EngineHost(tuple(processors), self._changed.set)
         built = [self._build(model, host) for model in settings.models]
         self._engines = {item.model.id: item.engine for item in built}
@@ -98,6 +96,8 @@ class Server:
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
+        # One of several: who started them speaks for all.
+        self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
@@ -147,7 +147,7 @@ class Server:
             await self._server.start()
             for engine in self._engines.values():
                 engine.start()
-            self._log_address()
+            self._log_listening()
             yield
         finally:
             publisher.cancel()
@@ -155,14 +155,13 @@ class Server:
 
     def stop_now(self) -> None:
         """Cut the draining short: running requests are ended."""
-        log_at_once(self._calls.under_way, logging.DEBUG if self._several else logging.WARNING)
+        log_at_once(self._calls.under_way, self._level)
         self._at_once.set()
 
     async def _drain(self) -> None:
         """Take no new calls, finish those that run or end them, end the engines."""
         timeout = self._settings.drain_timeout
-        level = logging.DEBUG if self._several else logging.INFO
-        log_draining(self._calls.under_way, timeout, level)
+        log_draining(self._calls.under_way, timeout, self._level)
         self._calls.close()
         with contextlib.suppress(TimeoutError):
             # A watcher whose connection is stuck must not hold it up.
@@ -185,17 +184,6 @@ class Server:
         for task in (finished, at_once, closing):
             task.cancel()
 
-    def _log_address(self) -> None:
-        host, port, socket = self._settings.host, self.port, self._settings.grpc_socket
-        level = logging.DEBUG if self._several else logging.INFO
-        if socket is not None:
-            extra = {"socket": socket}
-            logger.log(level, "gRPC is served on the Unix socket %s", socket, extra=extra)
-        else:
-            address = authority(numeric_host(host), port)
-            extra = {"address": address}
-            logger.log(level, "gRPC is served on %s", address, extra=extra)
-
     async def _finish(self) -> None:
         await asyncio.sleep(NOTICE)
         await self._calls.finished()
@@ -214,6 +202,15 @@ class Server:
             return self._server.add_insecure_port(authority(host, port))
         except (LaunchError, RuntimeError) as error:
             raise StartError(str(error)) from error
+
+    def _log_listening(self) -> None:
+        if (socket := self._settings.grpc_socket) is not None:
+            extra = {"socket": socket}
+            logger.log(self._level, "The server listens on socket %s", socket, extra=extra)
+            return
+        address = authority(self._settings.host, self.port)
+        extra = {"address": address}
+        logger.log(self._level, "The server listens on %s", address, extra=extra)
 
     async def _publish_changes(self) -> None:
         while True:

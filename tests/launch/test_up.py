@@ -179,11 +179,11 @@ class Launcher:
             "grpc_socket": None,
             "replicas": 1,
             "admin_port": unused_port(),
+            "api_key_file": None,
             "models": ["demo"],
             "drain_timeout": 30.0,
             "max_request_bytes": 8 << 20,
             "envoy_path": None,
-            "api_key_file": None,
         } | settings
         bind = authority(host, values["grpc_port"])
         process = await asyncio.create_subprocess_exec(

@@ -24,7 +24,7 @@ def log_draining(answers: int, timeout: float, level: int = logging.INFO) -> Non
     )
 
 
-def log_at_once(answers: int, level: int = logging.WARNING) -> None:
+def log_at_once(answers: int, level: int = logging.INFO) -> None:
     """Say what a second signal does to `answers`."""
     if not answers:
         logger.log(level, "stopping at once: no answer is under way")
