@@ -15,6 +15,7 @@ from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, numeric_host
+from ovchat_server.launch.stop_messages import log_at_once, log_draining, log_timed_out
 from ovchat_server.processors import available, serving
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
@@ -96,6 +97,8 @@ class Server:
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
+        # One of several: who started them speaks for all.
+        self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
@@ -153,10 +156,13 @@ class Server:
 
     def stop_now(self) -> None:
         """Cut the draining short: running requests are ended."""
+        log_at_once(self._calls.under_way, self._level)
         self._at_once.set()
 
     async def _drain(self) -> None:
         """Take no new calls, finish those that run or end them, end the engines."""
+        timeout = self._settings.drain_timeout
+        log_draining(self._calls.under_way, timeout, self._level)
         self._calls.close()
         with contextlib.suppress(TimeoutError):
             # A watcher whose connection is stuck must not hold it up.
@@ -165,9 +171,9 @@ class Server:
         finished = asyncio.create_task(self._finish())
         at_once = asyncio.create_task(self._at_once.wait())
         first = asyncio.FIRST_COMPLETED
-        await asyncio.wait(
-            [finished, at_once], timeout=self._settings.drain_timeout, return_when=first
-        )
+        await asyncio.wait([finished, at_once], timeout=timeout, return_when=first)
+        if self._calls.under_way and not self._at_once.is_set():
+            log_timed_out(self._calls.under_way, timeout)
         # What still waits for tokens fails with its engine: each stream gets the end that its
         # door has for errors. Only then are calls cut off, those of watchers among them.
         closing = asyncio.create_task(self._close_engines())
@@ -200,10 +206,12 @@ class Server:
 
     def _log_listening(self) -> None:
         if (socket := self._settings.grpc_socket) is not None:
-            logger.info("The server listens on socket %s", socket, extra={"socket": socket})
+            extra = {"socket": socket}
+            logger.log(self._level, "The server listens on socket %s", socket, extra=extra)
             return
         address = authority(self._settings.host, self.port)
-        logger.info("The server listens on %s", address, extra={"address": address})
+        extra = {"address": address}
+        logger.log(self._level, "The server listens on %s", address, extra=extra)
 
     async def _publish_changes(self) -> None:
         while True:
@@ -245,13 +253,11 @@ async def serve(settings: Settings) -> None:
         # loop for so long.
         gc.collect()
         gc.freeze()
-        received = await signals.get()
-        logger.info("stopping", extra={"signal": signal.Signals(received).name})
+        await signals.get()
         impatience = asyncio.create_task(_stop_at_next(signals, server))
     impatience.cancel()
 
 
 async def _stop_at_next(signals: asyncio.Queue[int], server: Server) -> None:
     await signals.get()
-    logger.warning("stopping at once")
     server.stop_now()

@@ -247,7 +247,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     return Settings(
         models=tuple(named.values()),
         limits=limits,
-        api_keys=_api_keys(given.pop("api_key_file")),
+        api_keys=_api_keys(given["api_key_file"]),
         grpc_socket=given.pop("grpc_socket", None) or None,
         **{**others, **given},
     )

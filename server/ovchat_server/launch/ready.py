@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from typing import TYPE_CHECKING
 
 import grpc
 from grpc_health.v1 import health_pb2
 
 from ovchat_server.launch.http import request
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
 _HTTP_OK = 200
 _INTERVAL = 0.05
 _HTTP_INTERVAL = 0.5
-_REASON_INTERVAL = 2.0
 # The server binds its port seconds after its start; gRPC would wait ever longer in between.
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -78,16 +72,3 @@ async def in_rotation(admin_port: int, socket: str) -> None:
             if healthy in clusters:
                 return
         await asyncio.sleep(_INTERVAL)
-
-
-async def unready_reasons(host: str, port: int) -> AsyncIterator[str]:
-    """Yield the server's reason for not being ready whenever it changes. Never ends."""
-    reported = ""
-    while True:
-        await asyncio.sleep(_REASON_INTERVAL)
-        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-            status, body = await request("GET", host, port, "/health")
-            reason = "" if status == _HTTP_OK else str(json.loads(body)["error"]["message"])
-            if reason not in ("", reported):
-                yield reason
-            reported = reason

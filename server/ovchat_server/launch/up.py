@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import signal
 from functools import partial
@@ -21,12 +22,12 @@ from ovchat_server.launch.ready import (
     grpc_serving,
     in_rotation,
     rest_healthy,
-    unready_reasons,
 )
-from ovchat_server.launch.service import Service, first, report
+from ovchat_server.launch.service import Service, first
+from ovchat_server.launch.stop_messages import log_at_once, log_draining
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from ovchat_server.launch.plan import Replica
@@ -48,6 +49,10 @@ _LAST_FLUSH_TIMEOUT = 2.0
 # A request counts as done when its last byte is in the connection's buffer, not when it is sent.
 _PENDING = "/stats?filter=^http.rest.downstream_(rq_active|cx_tx_bytes_buffered)$"
 
+_ANSWERS = "/stats?filter=^http.rest.downstream_rq_active$"
+
+logger = logging.getLogger(__name__)
+
 
 async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     """Run the servers and Envoy until a signal, restarting what ends by itself.
@@ -62,7 +67,7 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     try:
         plan = Plan.make(settings)
     except LaunchError as error:
-        report(str(error))
+        logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
         return 1
     with Signals() as signals:
         return await _run(plan, serve_command, signals)
@@ -119,8 +124,11 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
             await first(_serve(plan, services), signals.next(), *ends)
             code = 0
         except LaunchError as error:
-            report(str(error))
+            if message := str(error):
+                logger.error(message)  # noqa: TRY400  as above
             code = 1
+        else:
+            await _log_answers(plan, partial(log_draining, timeout=plan.drain_timeout))
         # Closing kills what is left.
         await first(_stop(plan, servers, envoy), _stop_at_signal(plan, servers, envoy, signals))
     finally:
@@ -137,7 +145,7 @@ async def _serving(plan: Plan, replica: Replica) -> None:
 
 async def _serve(plan: Plan, services: Sequence[Service]) -> None:
     """Print the banner once everything is ready; never return."""
-    await first(_ready(plan, services), _report_reasons(plan))
+    await _ready(plan, services)
     click.echo(plan.banner())
     await asyncio.Event().wait()
 
@@ -146,12 +154,6 @@ async def _ready(plan: Plan, services: Sequence[Service]) -> None:
     for service in services:
         await service.served.wait()
     await rest_healthy(plan.host, plan.rest_port)
-
-
-async def _report_reasons(plan: Plan) -> None:
-    """Report why the service is not ready, whenever that changes."""
-    async for reason in unready_reasons(plan.host, plan.rest_port):
-        report(reason)
 
 
 async def _stop(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
@@ -173,7 +175,13 @@ async def _stop_at_signal(
 ) -> None:
     """Stop everything at once at a signal; return when it has stopped, or at another signal."""
     await signals.next()
-    await first(_stop_now(plan, servers, envoy), signals.next())
+    await _log_answers(plan, log_at_once)
+    await first(_stop_now(plan, servers, envoy), _third(signals))
+
+
+async def _third(signals: Signals) -> None:
+    await signals.next()
+    logger.warning("killing what has not ended yet")
 
 
 async def _stop_now(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
@@ -184,6 +192,17 @@ async def _stop_now(plan: Plan, servers: Sequence[Service], envoy: Service) -> N
         async with asyncio.timeout(_LAST_FLUSH_TIMEOUT):
             await _flushed(plan)
     await envoy.stop(_ENVOY_TIMEOUT)
+
+
+async def _log_answers(plan: Plan, log: Callable[[int], None]) -> None:
+    """Say how many answers are under way; a server that is alone says so itself."""
+    if len(plan.replicas) == 1:
+        return
+    found = None
+    with contextlib.suppress(OSError):
+        _, stats = await request("GET", "127.0.0.1", plan.admin_port, _ANSWERS)
+        found = re.search(rb": (\d+)", stats)
+    log(int(found[1]) if found else 0)
 
 
 async def _stop_accepting(plan: Plan) -> None:
