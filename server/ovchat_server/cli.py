@@ -15,6 +15,7 @@ from setproctitle import setproctitle
 from ovchat_server.commands import Commands, ServerCommand
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
+from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
 from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
 from ovchat_server.options import CACHE_DIR, arguments_of, settings_from
@@ -79,6 +80,7 @@ def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:
     """Convert a GGUF file and print the folder that it became."""
     _end_on_ctrl_c()
     setproctitle("ovchat convert")
+    turn_off_telemetry()
     from ovchat_server.conversion.command import convert_file  # noqa: PLC0415
 
     try:

@@ -29,6 +29,7 @@ from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
 from ovchat_server.engine.process.error_text import error_text
 from ovchat_server.engine.process.intake import Intake
+from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.worker import LoadWorker, Worker
@@ -73,6 +74,7 @@ def serve(channel: Channel, worker: Worker[RequestT, OutputT, LimitsT]) -> None:
 def main() -> int:
     """Load the model and serve it over the socket that was inherited."""
     leave_ending_to_the_server()
+    turn_off_telemetry()
     channel = Channel.inherited()
     frames = channel.receive(wait=True)
     if not frames:
