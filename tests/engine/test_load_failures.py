@@ -11,8 +11,9 @@ import pytest
 
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
+from ovchat_server.engine.client import supervisor
 from tests.conftest import ROOT
-from tests.engine.conftest import Watched, collect, request, spec
+from tests.engine.conftest import Watched, collect, loaded, request, spec
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -97,6 +98,24 @@ async def test_a_broken_file_is_named_and_the_model_tried_again_when_it_is_anoth
         assert answer == successor_text("a", 5)
     finally:
         await watched.engine.close()
+
+
+async def test_a_model_that_was_served_before_fails_only_after_several_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "MAX_FAILED_STARTS", 3)
+    monkeypatch.setattr(supervisor, "RESTART_TIMEOUT", 0)
+    model = shutil.copytree(ROOT / "models/successor", tmp_path / "model")
+    async with loaded(Watched(spec(str(model)))) as watched:
+        shutil.rmtree(model)
+        watched.kill()
+        starts = 0
+        while watched.engine.status.state is not ModelState.FAILED:
+            starts += watched.engine.status.state is ModelState.LOADING
+            watched.changed.clear()
+            await watched.changed.wait()
+        # The death is the first of the three.
+        assert starts == 2
 
 
 async def test_what_may_pass_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:

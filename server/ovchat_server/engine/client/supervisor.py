@@ -125,13 +125,16 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
                 # Whatever it is, an engine that nobody restarts would be worse.
                 logger.exception("%s: its engine is lost", self._spec.name)
                 failure = Failed(f"its engine is lost: {error!r}")
-            if failure.lasting:
+            too_often = self._failed_too_often()
+            # What was loaded before may be so again: its files are being replaced, perhaps.
+            if failure.lasting and (self.ready is None or too_often):
                 await self._fail(failure.reason)
                 continue
             delay = self._backoff.delay
             self._log(logging.ERROR, f"{failure.reason}; it is started again in {delay:g} s")
             self._change(ModelState.UNAVAILABLE, failure.reason)
-            self._give_up_at_last()
+            if too_often:
+                self.live.fail(self._unavailable)
             await self._backoff.wait()
             self._change(ModelState.LOADING, f"it is being loaded again after: {failure.reason}")
 
@@ -140,16 +143,17 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         self._log(logging.ERROR, f"it cannot be loaded: {reason}")
         self._change(ModelState.FAILED, f"it cannot be loaded: {reason}")
         self.live.fail(self._unavailable)
+        self._failures = 0
         await files_changed(self._spec.path)
         self._change(ModelState.LOADING, "it is being loaded: its files have changed")
 
-    def _give_up_at_last(self) -> None:
+    def _failed_too_often(self) -> bool:
+        """Count an engine that was lost; say whether those who wait for the next give up."""
         now = asyncio.get_running_loop().time()
         if not self._failures:
             self._lost_at = now
         self._failures += 1
-        if self._failures >= MAX_FAILED_STARTS and now - self._lost_at >= RESTART_TIMEOUT:
-            self.live.fail(self._unavailable)
+        return self._failures >= MAX_FAILED_STARTS and now - self._lost_at >= RESTART_TIMEOUT
 
     async def _run_once(self) -> Failed:
         """Run one engine process until it dies; why it died."""
