@@ -19,6 +19,7 @@ import ovchat_server.resources
 from ovchat_server.launch import envoy_config as module
 from ovchat_server.launch.envoy_config import (
     Address,
+    Bounds,
     EnvoyFiles,
     Listening,
     Socket,
@@ -48,7 +49,7 @@ def configured(
         files or EnvoyFiles.locate(),
         Listening(host, ports, 9901),
         upstreams,
-        max_request_bytes=max_request_bytes,
+        Bounds(max_request_bytes),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from ovchat_server.launch.envoy_config import (
     Address,
+    Bounds,
     EnvoyFiles,
     Listening,
     envoy_config,
@@ -45,7 +46,7 @@ def test_errors_alone_leave_no_access_log() -> None:
         EnvoyFiles.locate(),
         Listening("127.0.0.1", [8000], 9901),
         [Address("127.0.0.1", 9000)],
-        max_request_bytes=1 << 20,
+        Bounds(1 << 20),
         logs=EnvoyLogs(level="error"),
     )
     assert "access_log" not in json.dumps(config)

@@ -72,13 +72,13 @@ async def test_a_full_queue_and_a_long_wait_are_told_by_their_options() -> None:
     ended = asyncio.Event()
     queue = AdmissionQueue[str](1, 0.01, lambda _stream, _error: ended.set(), told.append)
     queue.enter("stream", Caller(), [1])
-    with pytest.raises(OverloadedError, match="1 requests wait already"):
+    with pytest.raises(OverloadedError, match="1 request waits already"):
         queue.check(Caller())
 
     await ended.wait()
 
     assert told == [
-        "1 requests wait and 1 may (max_queue)",
+        "1 request waits and 1 may (max_queue)",
         "a request waited 0.01 s for a place (max_queue_wait)",
     ]
 
@@ -112,6 +112,6 @@ async def test_a_connection_with_all_its_calls_is_told(caplog: pytest.LogCapture
         await calls.enter_async_context(limit.count(Call("ipv4:10.0.0.2:7"), "/any"))  # type: ignore[arg-type]
 
     assert caplog.messages == [
-        "ipv4:10.0.0.2:7 had 2 calls under way (max_concurrent_streams): further calls on it wait"
+        "ipv4:10.0.0.2:7 had 2 calls under way (max_concurrent_streams): further ones wait"
     ]
     assert not limit._calls

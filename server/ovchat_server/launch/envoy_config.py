@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LISTENER = "rest"
 CLUSTER = "ovchat"
 CONNECTION_MANAGER = "envoy.filters.network.http_connection_manager"
+HTTP_PROTOCOL = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 BUFFER = "envoy.filters.http.buffer"
 LUA = "envoy.filters.http.lua"
 TRANSCODER = "envoy.filters.http.grpc_json_transcoder"
@@ -149,12 +150,21 @@ class Listening:
     """The port of Envoy's admin interface, always on loopback: who reaches it may end Envoy."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the servers take."""
+
+    max_request_bytes: int
+    """The maximum size of a request's body."""
+    max_concurrent_streams: int = 1000
+    """The maximum number of streams on one of Envoy's connections to a server."""
+
+
 def envoy_config(
     files: EnvoyFiles,
     listening: Listening,
     upstreams: Sequence[Upstream],
-    *,
-    max_request_bytes: int,
+    bounds: Bounds,
     logs: EnvoyLogs = JSON_LOGS,
 ) -> Config:
     """Read envoy.yaml and set what the launch decides.
@@ -163,7 +173,7 @@ def envoy_config(
         files: The files to read.
         listening: The addresses to listen on.
         upstreams: The servers. For several of them replicas.yaml is added, as each may be down.
-        max_request_bytes: The maximum size of a request's body.
+        bounds: The bounds to keep.
         logs: How the access log is written.
 
     Raises:
@@ -188,15 +198,21 @@ def envoy_config(
         _set_retries(manager["route_config"], several["retry_policy"])
 
     logs.set_access_log(manager)
+    # Known from the start: what a server refuses above it would be lost.
+    protocol = cluster["typed_extension_protocol_options"][HTTP_PROTOCOL]["explicit_http_config"]
+    protocol["http2_protocol_options"]["max_concurrent_streams"] = bounds.max_concurrent_streams
+
     lua["default_source_code"] = {"filename": str(files.lua)}
     lua["source_codes"]["unknown_paths"] = {"filename": str(files.unknown_paths)}
     transcoder["proto_descriptor"] = str(files.descriptor)
 
     # The buffer filter decides. What a body becomes on the way has to fit everywhere else.
-    buffered_bytes = max_request_bytes + ENVELOPE_BYTES
-    buffer["max_request_bytes"] = max_request_bytes
+    buffered_bytes = bounds.max_request_bytes + ENVELOPE_BYTES
+    buffer["max_request_bytes"] = bounds.max_request_bytes
     # The error message names it.
-    listener["metadata"]["filter_metadata"]["ovchat"]["max_request_bytes"] = max_request_bytes
+    listener["metadata"]["filter_metadata"]["ovchat"]["max_request_bytes"] = (
+        bounds.max_request_bytes
+    )
     listener["per_connection_buffer_limit_bytes"] = buffered_bytes
     cluster["per_connection_buffer_limit_bytes"] = buffered_bytes
     transcoder["max_request_body_size"] = buffered_bytes

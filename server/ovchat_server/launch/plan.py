@@ -12,6 +12,7 @@ from ovchat_server.launch.banner import banner
 from ovchat_server.launch.child import Program
 from ovchat_server.launch.envoy_config import (
     Address,
+    Bounds,
     EnvoyFiles,
     Listening,
     Socket,
@@ -94,7 +95,7 @@ class Plan:
             EnvoyFiles.locate(),
             Listening(host, ports, admin_port),
             [replica.upstream for replica in replicas],
-            max_request_bytes=settings.max_request_bytes,
+            Bounds(settings.max_request_bytes, settings.max_concurrent_streams),
             logs=EnvoyLogs(settings.log_format, settings.log_level),
         )
         return cls(

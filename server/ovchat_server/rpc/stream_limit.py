@@ -49,5 +49,5 @@ class StreamLimit:
         connections = ", ".join(full) or "a connection"
         return (
             f"{connections} had {self._most} calls under way (max_concurrent_streams): "
-            "further calls on it wait"
+            "further ones wait"
         )

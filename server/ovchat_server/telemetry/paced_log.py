@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,5 +46,6 @@ class PacedLog:
         self._timer = None
         if self._due:
             due, self._due = self._due, 0
-            self._logger.warning("%s", self._text(due))
+            # It is of many requests, so not with the id of the one that is served just now.
+            Context().run(self._logger.warning, "%s", self._text(due))
             self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._write)

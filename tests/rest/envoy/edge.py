@@ -16,6 +16,7 @@ from ovchat.v1 import chat_pb2, chat_service_pb2_grpc
 from ovchat_server.launch.child import Child, Program
 from ovchat_server.launch.envoy_config import (
     Address,
+    Bounds,
     EnvoyFiles,
     Listening,
     envoy_config,
@@ -87,7 +88,7 @@ async def edge(
         EnvoyFiles.locate(),
         Listening("127.0.0.1", [rest_port], admin_port),
         [Address("127.0.0.1", grpc_port), *others],
-        max_request_bytes=MAX_BYTES,
+        Bounds(MAX_BYTES),
         logs=logs,
     )
     access_log = directory / f"access-{rest_port}.log"

@@ -134,12 +134,10 @@ class AdmissionQueue(Generic[T]):
         self._refuse(entry.stream, error)
 
     def _full(self) -> OverloadedError:
-        message = (
-            f"The model is overloaded: {len(self._entries)} requests wait already. Try again later."
-        )
-        self._on_refusal(
-            f"{len(self._entries)} requests wait and {self._max_waiting} may (max_queue)"
-        )
+        waiting = len(self._entries)
+        wait = "1 request waits" if waiting == 1 else f"{waiting} requests wait"
+        message = f"The model is overloaded: {wait} already. Try again later."
+        self._on_refusal(f"{wait} and {self._max_waiting} may (max_queue)")
         return OverloadedError(message, retry_after=self._advice())
 
     def _advice(self) -> float:
