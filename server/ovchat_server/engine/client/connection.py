@@ -7,6 +7,7 @@ import contextlib
 import signal
 from typing import TYPE_CHECKING, Generic
 
+from ovchat_server.engine.client.process_output import log_output
 from ovchat_server.engine.client.spawn import start_child
 from ovchat_server.engine.contract.frames import FrameReader, encode
 from ovchat_server.engine.contract.messages import (
@@ -23,6 +24,7 @@ from ovchat_server.engine.contract.messages import (
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
     from typing import Self
 
     from ovchat_server.api.models import EngineLoad
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
 READ_SIZE = 1 << 20
 # Between the end of the socket and that of the process, which only has to exit.
 EXIT_TIMEOUT = 5.0
+# What the system means by them.
+SIGNALS: Mapping[int, str] = {
+    signal.SIGKILL: "its engine process was killed, as the system does when memory runs out",
+    signal.SIGBUS: "its engine process was ended, as the system does when a model's file gets "
+    "shorter while it is read: replace such files by renaming others",
+}
 
 
 class EngineDiedError(Exception):
@@ -64,6 +72,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         self._unsent = bytearray()
         self._failure = Failed("")
         self._load: EngineLoad | None = None
+        self._output: asyncio.Task[None] | None = None
         # Commands that it was sent, and since when it owes an answer: to one of them, or because
         # it said that it goes on.
         self._sent = 0
@@ -79,7 +88,11 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         live: LiveRequests[RequestT, OutputT],
     ) -> Self:
         """Start a process that loads `spec`, to work on `live`. It is not ready yet."""
-        self = cls(*await start_child("ovchat_server.engine.process.main"), wire, live)
+        module = "ovchat_server.engine.process.main"
+        process, ours = await start_child(module, output=asyncio.subprocess.PIPE)
+        self = cls(process, ours, wire, live)
+        if process.stdout is not None:
+            self._output = asyncio.create_task(log_output(spec.name, process.stdout))
         self._write(encode(spec))
         return self
 
@@ -108,10 +121,8 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         code = await self._process.wait()
         if self._failure.reason:
             return self._failure
-        if code == -signal.SIGKILL:
-            return Failed("its engine process was killed, as the system does when memory runs out")
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return Failed(f"its engine process ended with {how}")
+        return Failed(SIGNALS.get(-code) or f"its engine process ended with {how}")
 
     async def close(self) -> None:
         """End the process and wait for it. May be called again."""
@@ -124,6 +135,10 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             # It hangs inside a step.
             self.kill()
             await self._process.wait()
+        if self._output is not None:
+            # What it wrote last; a process that it has left behind may hold the pipe open.
+            await asyncio.wait([self._output], timeout=EXIT_TIMEOUT)
+            self._output.cancel()
 
     def kill(self, reason: str = "") -> None:
         """End the process at once; `died` gives the reason."""

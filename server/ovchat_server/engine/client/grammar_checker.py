@@ -219,7 +219,7 @@ class _Process:
                 # Each thread's arena would reserve as much address space as the process may use.
                 environment={"MALLOC_ARENA_MAX": "2"},
                 # The compiler prints warnings that concern nobody.
-                quiet=True,
+                output=asyncio.subprocess.DEVNULL,
             )
         )
         try:

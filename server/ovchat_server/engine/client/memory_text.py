@@ -32,7 +32,9 @@ def memory_text(memory: EngineMemory, replicas: int) -> str:
 
 def _room(memory: EngineMemory) -> str:
     each = min(memory.kv_tokens // CALLERS, memory.longest)
-    return f"1 caller at once can have {memory.longest} of them, {CALLERS} callers {each} each"
+    cut = memory.longest < memory.context_length
+    longest = f"{memory.longest} of the model's {memory.context_length}" if cut else memory.longest
+    return f"up to {longest} for one caller, {each} each for {CALLERS}"
 
 
 def _mib(size: int) -> str:

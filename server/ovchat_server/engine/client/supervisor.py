@@ -140,7 +140,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
 
     async def _fail(self, reason: str) -> None:
         """Tell all who wait that the model cannot be loaded, and wait until its files change."""
-        self._log(logging.ERROR, f"it cannot be loaded: {reason}")
+        self._log(logging.ERROR, f"cannot be loaded: {reason}")
         self._change(ModelState.FAILED, f"it cannot be loaded: {reason}")
         self.live.fail(self._unavailable)
         self._failures = 0
@@ -159,7 +159,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         """Run one engine process until it dies; why it died."""
         options = self._spec.options
         began = asyncio.get_running_loop().time()
-        self._log(logging.INFO, "it is being loaded")
+        self._log(logging.INFO, "loading")
         connection = await EngineConnection.start(self._spec, self._wire, self.live)
         self._connection = connection
         try:
@@ -167,7 +167,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
                 self.ready = await self._loaded(connection)
             seconds = asyncio.get_running_loop().time() - began
             memory = memory_text(self.ready.memory, self._spec.replicas)
-            self._log(logging.INFO, f"it is loaded after {seconds:.1f} s: {memory}")
+            self._log(logging.INFO, f"loaded in {seconds:.1f} s: {memory}")
             self._backoff.reset()
             self._failures = 0
             self.live.resume()
@@ -200,7 +200,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         for number in itertools.count(1):
             await asyncio.sleep(LOADING_INTERVAL)
             seconds = number * LOADING_INTERVAL
-            self._log(logging.INFO, f"it is still being loaded, for {seconds:g} s now")
+            self._log(logging.INFO, f"still loading, for {seconds:g} s now")
 
     async def _watch(self, connection: EngineConnection[RequestT, OutputT, LimitsT]) -> None:
         """Wait until the process is gone; end it where it hangs."""

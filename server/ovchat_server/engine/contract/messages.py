@@ -95,12 +95,14 @@ class EngineMemory(msgspec.Struct, frozen=True):
         kv_cache: Bytes of its KV cache; 0: it has none.
         kv_tokens: Tokens that have room there, of all requests together.
         longest: Most tokens of one request.
+        context_length: Most that the model was made for.
     """
 
     weights: int = 0
     kv_cache: int = 0
     kv_tokens: int = 0
     longest: int = 0
+    context_length: int = 0
 
 
 NO_MEMORY = EngineMemory()

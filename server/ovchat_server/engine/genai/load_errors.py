@@ -24,7 +24,10 @@ GIB = 1 << 30
 # OpenVINO has no types of errors, so its texts have to do.
 _CACHE_SIZE = re.compile("than available memory|more memory than available")
 _WRONG_PATH = (FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)
-_DEVICE = re.compile(r"name is not registered|Cannot load library \"libopenvino_intel_\w+\.so\"")
+_DEVICE = re.compile(
+    r"name is not registered|as device id|Cannot load library \"libopenvino_intel_\w+\.so\""
+)
+_DRIVEN = ("GPU", "NPU")
 _PROPERTY = re.compile(r"(?:Unsupported property|property key) (?P<name>\w+)")
 # Of memory and of what drivers hold there may be enough in a moment.
 _PASSING = re.compile(r"memory|alloc|resource", re.IGNORECASE)
@@ -53,9 +56,7 @@ def lasting(
 def _advice(text: str, spec: GenerationSpec) -> str:
     """Return what to do about what OpenVINO says, with a colon; "" where that is not known."""
     if _DEVICE.search(text):
-        devices = ", ".join(ov.Core().available_devices)
-        device = spec.options.device
-        return f"set device to one that is here ({devices}), or install the driver of {device!r}: "
+        return _other_device(spec.options.device)
     if found := _PROPERTY.search(text):
         name = found["name"]
         return f"correct the property {name}{_similar(name, spec.options)}: "
@@ -86,6 +87,14 @@ def _memory() -> tuple[int, int]:
     return os.sysconf("SC_PHYS_PAGES") * page, free
 
 
+def _other_device(device: str) -> str:
+    devices = ov.Core().available_devices
+    advice = f"set device to one that is here ({', '.join(devices)})"
+    if device.partition(".")[0] in _DRIVEN:
+        return f"{advice}, or install the driver of {device!r}: "
+    return f"{advice}, not {device!r}: "
+
+
 def _other_folder(options: GenerationOptions) -> str:
     cache = options.properties.get("CACHE_DIR")
     return "set CACHE_DIR to a folder that can be written to: " if cache else ""
@@ -109,5 +118,5 @@ def _broken(folder: Path) -> str:
         try:
             read()
         except RuntimeError:
-            return f"{folder / name}.xml and .bin"
+            return f"{name}.xml and .bin"
     return ""

@@ -12,7 +12,7 @@ _LIBRARY = re.compile(r'/[^\s"]*/(?=[^\s"/]+\.so\b)')
 def error_text(error: BaseException) -> str:
     """Return an error's own words in one line, without its places in OpenVINO's source."""
     text = _LIBRARY.sub("", _PLACES.sub("", str(error)))
-    line = " ".join(text.split())
+    line = " ".join(text.split()).rstrip(".!")
     # OpenVINO throws RuntimeErrors; of another error the name says more than its words.
     name = "" if type(error) is RuntimeError and line else type(error).__name__
     return ": ".join(filter(None, (name, line)))

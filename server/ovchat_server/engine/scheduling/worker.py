@@ -87,6 +87,7 @@ class GenerationWorker:
                 kv_cache=pipeline.cache_bytes,
                 kv_tokens=pipeline.total_blocks * pipeline.block_size,
                 longest=lengths[0],
+                context_length=spec.context_length,
             ),
         )
 
