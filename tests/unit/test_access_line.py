@@ -62,24 +62,29 @@ def test_a_typed_call_is_logged_with_its_rpc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "record", "shown", "level"),
+    ("status", "record", "said", "level"),
     [
-        (grpc.StatusCode.UNAVAILABLE, RequestRecord(), 503, logging.WARNING),
-        (grpc.StatusCode.DATA_LOSS, RequestRecord(), 500, logging.WARNING),
-        (grpc.StatusCode.INVALID_ARGUMENT, RequestRecord(http_status=415), 415, logging.INFO),
+        (grpc.StatusCode.UNAVAILABLE, RequestRecord(), "503", logging.WARNING),
+        (grpc.StatusCode.DATA_LOSS, RequestRecord(), "500", logging.WARNING),
+        (grpc.StatusCode.INVALID_ARGUMENT, RequestRecord(http_status=415), "415", logging.INFO),
         # The client left: before its answer, and amid it.
-        (grpc.StatusCode.CANCELLED, RequestRecord(), 499, logging.INFO),
-        (grpc.StatusCode.CANCELLED, RequestRecord(begun=True), 200, logging.INFO),
-        (grpc.StatusCode.OK, RequestRecord(begun=True, error=BROKEN), 200, logging.WARNING),
-        (grpc.StatusCode.INTERNAL, RequestRecord(begun=True, error=BROKEN), 200, logging.WARNING),
+        (grpc.StatusCode.CANCELLED, RequestRecord(), "499", logging.INFO),
+        (grpc.StatusCode.CANCELLED, RequestRecord(begun=True), "200 CANCELLED", logging.INFO),
+        (grpc.StatusCode.OK, RequestRecord(begun=True, error=BROKEN), "200", logging.WARNING),
+        (
+            grpc.StatusCode.INTERNAL,
+            RequestRecord(begun=True, error=BROKEN),
+            "200 INTERNAL",
+            logging.WARNING,
+        ),
     ],
 )
 def test_the_http_status_is_the_clients(
-    status: grpc.StatusCode, record: RequestRecord, shown: int, level: int
+    status: grpc.StatusCode, record: RequestRecord, said: str, level: int
 ) -> None:
     logged, message, fields = line(Call.of(REST, HEADERS, PEER), record, status, 0)
-    assert (logged, fields["status"]) == (level, shown)
-    assert f" {shown} " in message
+    assert (logged, fields["status"]) == (level, int(said[:3]))
+    assert f" {said} " in message
 
 
 def test_a_direct_caller_hides_nothing() -> None:

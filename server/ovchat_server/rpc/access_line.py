@@ -90,6 +90,9 @@ def line(
         shown = 200 if record.begun else record.http_status or _http_status(status.name)
         fields |= {"method": call.method, "path": call.path, "status": shown}
         words = [call.method, call.path, str(shown)]
+        if record.begun and status.name != "OK":
+            # The status of a stream that its client left says nothing of it.
+            words.append(status.name)
     else:
         words = [call.rpc.rpartition(".")[2], status.name]
     fields["grpc_status"] = status.name
