@@ -126,3 +126,5 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ChatTemplateError(f"{path.name} is not UTF-8") from error
+    except OSError as error:
+        raise ChatTemplateError(f"{path.name} cannot be read: {error.strerror}") from error
