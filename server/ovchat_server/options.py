@@ -124,7 +124,8 @@ SETTINGS = (
     Setting(
         "--api-key-file",
         ExistingFile(),
-        "File of API keys, one per line; clients must send one. By default none is needed.",
+        "File of API keys, one per line (# begins a comment line); clients must send one. "
+        "By default none is needed.",
         section="Listening",
     ),
     Setting(
@@ -278,6 +279,10 @@ def _api_keys(path: Path | None) -> tuple[str, ...]:
     if path is None:
         return ()
     lines = [line.strip() for line in read_text(path).splitlines()]
+    for number, line in enumerate(lines, start=1):
+        # Nobody could send it: what follows is most likely a comment. Keys are never shown.
+        if not line.startswith("#") and len(line.split()) > 1:
+            raise SettingError(f"--api-key-file {path}:{number}: a key has no spaces")
     keys = tuple(line for line in lines if line and not line.startswith("#"))
     if not keys:
         # Or a file that was emptied by mistake would open the server to everybody.
