@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ovchat_server.config_file import LIMITS, MODELS, SettingError, belongs, suggestion
+from ovchat_server.gguf_models import SUFFIX
 from ovchat_server.option_types import Setting
 from ovchat_server.options import SETTINGS, options_of
 
@@ -79,10 +81,20 @@ class Commands(Command, click.Group):
 class ServerCommand(Command):
     """A command that serves."""
 
+    # Left for `parse_args`, which knows better what was meant.
+    allow_extra_args = True
+
     def __init__(self, name: str, **attributes: Any) -> None:  # noqa: ANN401
         """Give it its options."""
         super().__init__(name, epilog=_MORE, **attributes)
         self.params = options_of(name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        rest = super().parse_args(ctx, args)
+        if rest:
+            raise click.UsageError(_unexpected(rest[0]), ctx)
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""
@@ -94,6 +106,16 @@ class ServerCommand(Command):
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+def _unexpected(argument: str) -> str:
+    """Return what is wrong with an argument of no option: most likely it is a model."""
+    path = Path(argument.partition("=")[2] or argument)
+    if not path.exists():
+        return f"unexpected argument {argument}"
+    name = path.resolve().name.removesuffix(SUFFIX)
+    named = argument if "=" in argument else f"{name}={argument}"
+    return f"{argument}: did you mean --model {named}?"
 
 
 class _Mistake(click.UsageError):
