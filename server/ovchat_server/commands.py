@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ovchat_server.config_file import LIMITS, MODELS, SettingError, belongs, suggestion
-from ovchat_server.gguf_models import SUFFIX
 from ovchat_server.option_types import Setting
 from ovchat_server.options import SETTINGS, options_of
 
@@ -113,7 +112,7 @@ def _unexpected(argument: str) -> str:
     path = Path(argument.partition("=")[2] or argument)
     if not path.exists():
         return f"unexpected argument {argument}"
-    name = path.resolve().name.removesuffix(SUFFIX)
+    name = path.resolve().name.removesuffix(".gguf")
     named = argument if "=" in argument else f"{name}={argument}"
     return f"{argument}: did you mean --model {named}?"
 
