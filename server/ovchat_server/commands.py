@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ovchat_server.config_file import LIMITS, MODELS, SettingError, belongs, suggestion
 from ovchat_server.option_types import Setting
@@ -93,6 +94,8 @@ class ServerCommand(Command):
         rest = super().parse_args(ctx, args)
         if rest:
             raise click.UsageError(_unexpected(rest[0]), ctx)
+        if _is_flag(ctx, "grpc_port") and "grpc_socket" in ctx.params:
+            _choose_port(ctx)
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -105,6 +108,19 @@ class ServerCommand(Command):
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+def _is_flag(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _choose_port(ctx: click.Context) -> None:
+    """Let a flag for the port win over a socket that the environment or the file says."""
+    if not _is_flag(ctx, "grpc_socket"):
+        ctx.params["grpc_socket"] = None
+    # `ovchat up` adds the socket of each of its servers to the flags that it has for all.
+    elif ctx.params["servers"] is None:
+        raise click.UsageError("--grpc-port and --grpc-socket exclude each other", ctx)
 
 
 def _unexpected(argument: str) -> str:

@@ -107,6 +107,13 @@ FLAGS = [
     flags("--replicas is an option of `ovchat up`", "--replicas", "2", command="serve"),
     flags("--rest-port is an option of `ovchat up`", "--rest-port=1", command="serve"),
     flags("--grpc-socket is an option of `ovchat serve`", "--grpc-socket", "@x"),
+    flags('--grpc-socket must be a path or @NAME, got ""', "--grpc-socket=", command="serve"),
+    flags('--grpc-socket must be a path or @NAME, got "@"', "--grpc-socket=@", command="serve"),
+    flags(
+        "--grpc-port and --grpc-socket exclude each other",
+        *(*DEMO, "--grpc-socket=@x", "--grpc-port=9000"),
+        command="serve",
+    ),
     flags("models/demo: did you mean --model demo=models/demo?", "models/demo"),
     flags("a=models/demo: did you mean --model a=models/demo?", "a=models/demo", command="serve"),
     flags("gguf/x.gguf: did you mean --model x=gguf/x.gguf?", *DEMO, "gguf/x.gguf"),
