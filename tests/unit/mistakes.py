@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 DEMO = ("--model", "demo=models/demo")
 TABLE = '[[models]]\nname = "demo"\npath = "models/demo"\n'
+LONG = "x" * 300
 BELONGS = "belongs to a model: set it in its [[models]] table"
 
 
@@ -61,6 +62,10 @@ FLAGS = [
         *("--config", "serv.toml"),
     ),
     flags('--config must be a file, got "models", which is a folder', "--config", "models"),
+    flags(
+        f'--config must be a file, got "{LONG}", which cannot be read: File name too long',
+        *("--config", LONG),
+    ),
     flags('--rest-port must be a whole number from 0 to 65535, got "http"', "--rest-port", "http"),
     flags('--grpc-port must be a whole number from 0 to 65535, got "-1"', "--grpc-port", "-1"),
     flags('--replicas must be a whole number from 1 to 32, got "0"', "--replicas", "0"),
@@ -257,6 +262,7 @@ PATHS = [
         "lfs",
     ),
     model("there is no folder no/such/folder", "no/such/folder"),
+    model(f"{LONG} cannot be read: File name too long", LONG),
     model(
         "there is no openvino_model.xml in models; "
         "the models in it have paths of their own: models/demo",
