@@ -83,11 +83,7 @@ FLAGS = [
     flags(
         '--cache-dir must be a folder, got "serve.toml", which is a file', "--cache-dir=serve.toml"
     ),
-    flags(
-        '--envoy-path must be a file, got "nowhere", which does not exist',
-        "--envoy-path",
-        "nowhere",
-    ),
+    flags('--envoy-path must be a file, got "no", which does not exist', "--envoy-path=no"),
     # Or the server would be open to everybody.
     flags("--api-key-file empty holds no key", *DEMO, "--api-key-file", "empty"),
     flags("--api-key-file only comments holds no key", *DEMO, "--api-key-file", "only comments"),
