@@ -126,11 +126,12 @@ def _choose_port(ctx: click.Context) -> None:
 def _unexpected(argument: str) -> str:
     """Return what is wrong with an argument of no option: most likely it is a model."""
     path = Path(argument.partition("=")[2] or argument)
-    if not path.exists():
-        return f"unexpected argument {argument}"
-    name = path.resolve().name.removesuffix(".gguf")
-    named = argument if "=" in argument else f"{name}={argument}"
-    return f"{argument}: did you mean --model {named}?"
+    with contextlib.suppress(OSError):
+        if path.exists():
+            name = path.resolve().name.removesuffix(".gguf")
+            named = argument if "=" in argument else f"{name}={argument}"
+            return f"{argument}: did you mean --model {named}?"
+    return f"unexpected argument {argument}"
 
 
 class _Mistake(click.UsageError):

@@ -119,6 +119,7 @@ FLAGS = [
     flags("a=models/demo: did you mean --model a=models/demo?", "a=models/demo", command="serve"),
     flags("gguf/x.gguf: did you mean --model x=gguf/x.gguf?", *DEMO, "gguf/x.gguf"),
     flags("unexpected argument models/dmo", "models/dmo"),
+    flags(f"unexpected argument {LONG}", LONG),
     flags("No such command 'start'.", command="start"),
     flags("--model is an option of `ovchat up`", "demo=models/demo", command="--model"),
     flags("--hepl is no option of `ovchat`; did you mean --help?", command="--hepl"),
