@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from ovchat_server.commands import Commands, ServerCommand
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
 from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
+from ovchat_server.environment import unknown_variables
 from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
 from ovchat_server.options import CACHE_DIR, arguments_of, settings_from
@@ -24,6 +27,8 @@ from ovchat_server.telemetry.logs import configure_logs, decided_format
 
 if TYPE_CHECKING:
     from ovchat_server.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 @click.group(
@@ -42,6 +47,7 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     settings = _checked(options)
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
+    _warn_of_variables()
     setproctitle("ovchat up")
     settings = _with_folders(settings)
     # Only what a command needs is loaded: an engine's libraries take a while.
@@ -57,6 +63,9 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     settings = _checked(options)
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
+    if options["servers"] is None:
+        # Otherwise `ovchat up`, which started this, has warned.
+        _warn_of_variables()
     setproctitle("ovchat server")
     settings = _with_folders(settings)
     from ovchat_server.app import StartError, serve  # noqa: PLC0415
@@ -97,6 +106,11 @@ def _checked(options: dict[str, Any]) -> Settings:
     except ModelFilesError as error:
         raise click.ClickException(str(error)) from error
     return settings
+
+
+def _warn_of_variables() -> None:
+    for message in unknown_variables(os.environ):
+        logger.warning(message)
 
 
 def _with_folders(settings: Settings) -> Settings:

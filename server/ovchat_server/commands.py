@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ovchat_server.config_file import LIMITS, MODELS, SettingError, belongs, suggestion
 from ovchat_server.option_types import Setting
@@ -79,10 +81,22 @@ class Commands(Command, click.Group):
 class ServerCommand(Command):
     """A command that serves."""
 
+    # Left for `parse_args`, which knows better what was meant.
+    allow_extra_args = True
+
     def __init__(self, name: str, **attributes: Any) -> None:  # noqa: ANN401
         """Give it its options."""
         super().__init__(name, epilog=_MORE, **attributes)
         self.params = options_of(name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        rest = super().parse_args(ctx, args)
+        if rest:
+            raise click.UsageError(_unexpected(rest[0]), ctx)
+        if _is_flag(ctx, "grpc_port") and "grpc_socket" in ctx.params:
+            _choose_port(ctx)
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""
@@ -94,6 +108,30 @@ class ServerCommand(Command):
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+def _is_flag(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _choose_port(ctx: click.Context) -> None:
+    """Let a flag for the port win over a socket that the environment or the file says."""
+    if not _is_flag(ctx, "grpc_socket"):
+        ctx.params["grpc_socket"] = None
+    # `ovchat up` adds the socket of each of its servers to the flags that it has for all.
+    elif ctx.params["servers"] is None:
+        raise click.UsageError("--grpc-port and --grpc-socket exclude each other", ctx)
+
+
+def _unexpected(argument: str) -> str:
+    """Return what is wrong with an argument of no option: most likely it is a model."""
+    path = Path(argument.partition("=")[2] or argument)
+    with contextlib.suppress(OSError):
+        if path.exists():
+            name = path.resolve().name.removesuffix(".gguf")
+            named = argument if "=" in argument else f"{name}={argument}"
+            return f"{argument}: did you mean --model {named}?"
+    return f"unexpected argument {argument}"
 
 
 class _Mistake(click.UsageError):

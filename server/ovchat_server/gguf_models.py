@@ -51,7 +51,11 @@ def with_folders(settings: Settings, convert: Callable[[Path, WeightForm], Path]
 
 def _fault(model: ModelSettings) -> str | None:
     path = model.path
-    if path.is_file():
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
+    if is_file:
         try:
             check_magic(path)
         except ConversionError as error:

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def did_you_mean(name: str, known: Iterable[str], write: Callable[[str], str] = str) -> str:
+def did_you_mean(
+    name: str, known: Iterable[str], write: Callable[[str], str] = str, *, cutoff: float = 0.6
+) -> str:
     """Return "; did you mean ...?" where one of the known names is close, as `write` writes it."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"; did you mean {write(close[0])}?" if close else ""
 
 

@@ -65,9 +65,10 @@ class ExistingFile(Value):
     def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Path:
         """Return the path."""
         path: Path = super().read(value, text=text, folder=folder)
-        if path.is_dir():
+        what = _what_is_at(path, "a file", value)
+        if what == "folder":
             raise wrong("a file", value, but=", which is a folder")
-        if not path.exists():
+        if not what:
             raise wrong("a file", value, but=", which does not exist" + did_you_mean_path(path))
         return path
 
@@ -82,9 +83,18 @@ class Folder(Value):
     def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Path:
         """Return the path."""
         path: Path = super().read(value, text=text, folder=folder)
-        if path.exists() and not path.is_dir():
+        if _what_is_at(path, "a folder", value) == "file":
             raise wrong("a folder", value, but=", which is a file")
         return path
+
+
+def _what_is_at(path: Path, expected: str, value: object) -> str:
+    """Return "file", "folder" or nothing."""
+    try:
+        return "folder" if path.is_dir() else "file" if path.exists() else ""
+    except OSError as error:
+        # A folder on the way to it may not be read, say.
+        raise wrong(expected, value, but=f", which cannot be read: {error.strerror}") from error
 
 
 class NamedPath(Value):

@@ -35,6 +35,7 @@ MIB = 1 << 20
 MAX_REPLICAS = 32
 
 PORT = Value(Annotated[int, Meta(ge=0, le=65535)], "PORT")
+SOCKET = Value(Annotated[str, Meta(pattern="^(@.|[^@])", description="a path or @NAME")], "PATH")
 SECONDS = Value(Annotated[float, Meta(ge=0)], "SECONDS")
 FORMAT = Word(Literal["auto", "text", "json"], "FORMAT")
 LEVEL = Word(Literal["debug", "info", "warning", "error"], "LEVEL")
@@ -108,7 +109,7 @@ SETTINGS = (
     Setting("--grpc-port", PORT, "Port of the gRPC server.", section="Listening", default=9000),
     Setting(
         "--grpc-socket",
-        Value(str, "PATH"),
+        SOCKET,
         "Listen on this Unix socket instead of --grpc-port; @NAME is an abstract socket.",
         section="Listening",
         commands=SERVE,
@@ -124,7 +125,8 @@ SETTINGS = (
     Setting(
         "--api-key-file",
         ExistingFile(),
-        "File of API keys, one per line; clients must send one. By default none is needed.",
+        "File of API keys, one per line (# begins a comment line); clients must send one. "
+        "By default none is needed.",
         section="Listening",
     ),
     Setting(
@@ -202,8 +204,8 @@ SETTINGS = (
 )
 # The keys of the config file's [server] table, for either command.
 SERVER = {item.name or "": item.kind.read for item in SETTINGS if item not in (CONFIG, MODEL)}
-# What `ovchat up` tells each server: on how many it shares the processors.
-SERVERS = click.Option(["--servers"], type=int, default=1, hidden=True)
+# What `ovchat up` tells each server: on how many it shares the processors. A person gives none.
+SERVERS = click.Option(["--servers"], type=int, hidden=True)
 
 
 def options_of(command: str) -> list[click.Parameter]:
@@ -242,13 +244,12 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     if not named:
         raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
     # What the other command has.
-    given.setdefault("replicas", given.pop("servers", 1))
-    others = {"rest_port": 0, "admin_port": 0, "envoy_path": None}
+    given.setdefault("replicas", given.pop("servers", None) or 1)
+    others = {"rest_port": 0, "admin_port": 0, "envoy_path": None, "grpc_socket": None}
     return Settings(
         models=tuple(named.values()),
         limits=limits,
         api_keys=_api_keys(given["api_key_file"]),
-        grpc_socket=given.pop("grpc_socket", None) or None,
         **{**others, **given},
     )
 
@@ -256,9 +257,9 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
 def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:
     """Return the flags that give a server the options of `ovchat up`.
 
-    Whatever the environment and the file say besides: only a server for itself has a socket.
+    Whatever the environment and the file say besides.
     """
-    arguments = ["--grpc-socket=", f"--servers={options['replicas']}"]
+    arguments = [f"--servers={options['replicas']}"]
     names = {item.name for item in SETTINGS if "serve" in item.commands}
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
@@ -278,6 +279,10 @@ def _api_keys(path: Path | None) -> tuple[str, ...]:
     if path is None:
         return ()
     lines = [line.strip() for line in read_text(path).splitlines()]
+    for number, line in enumerate(lines, start=1):
+        # Nobody could send it: what follows is most likely a comment. Keys are never shown.
+        if not line.startswith("#") and len(line.split()) > 1:
+            raise SettingError(f"--api-key-file {path}:{number}: a key has no spaces")
     keys = tuple(line for line in lines if line and not line.startswith("#"))
     if not keys:
         # Or a file that was emptied by mistake would open the server to everybody.

@@ -96,5 +96,5 @@ async def test_a_damaged_file_ends_it_with_the_reason(tmp_path: Path) -> None:
 
     told = stack.log.read_text()
     assert told.count("Error: ") == 1
-    assert f"{file} is truncated or damaged" in told
+    assert f"{file} is cut off or damaged" in told
     assert "Traceback" not in told

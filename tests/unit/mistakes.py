@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 DEMO = ("--model", "demo=models/demo")
 TABLE = '[[models]]\nname = "demo"\npath = "models/demo"\n'
+LONG = "x" * 300
 BELONGS = "belongs to a model: set it in its [[models]] table"
 
 
@@ -61,6 +62,10 @@ FLAGS = [
         *("--config", "serv.toml"),
     ),
     flags('--config must be a file, got "models", which is a folder', "--config", "models"),
+    flags(
+        f'--config must be a file, got "{LONG}", which cannot be read: File name too long',
+        *("--config", LONG),
+    ),
     flags('--rest-port must be a whole number from 0 to 65535, got "http"', "--rest-port", "http"),
     flags('--grpc-port must be a whole number from 0 to 65535, got "-1"', "--grpc-port", "-1"),
     flags('--replicas must be a whole number from 1 to 32, got "0"', "--replicas", "0"),
@@ -78,14 +83,11 @@ FLAGS = [
     flags(
         '--cache-dir must be a folder, got "serve.toml", which is a file', "--cache-dir=serve.toml"
     ),
-    flags(
-        '--envoy-path must be a file, got "nowhere", which does not exist',
-        "--envoy-path",
-        "nowhere",
-    ),
+    flags('--envoy-path must be a file, got "no", which does not exist', "--envoy-path=no"),
     # Or the server would be open to everybody.
     flags("--api-key-file empty holds no key", *DEMO, "--api-key-file", "empty"),
     flags("--api-key-file only comments holds no key", *DEMO, "--api-key-file", "only comments"),
+    flags("--api-key-file spaces:3: a key has no spaces", *DEMO, "--api-key-file", "spaces"),
     flags("binary is not text in UTF-8", *DEMO, "--api-key-file", "binary"),
     flags("binary is not text in UTF-8", "--config", "binary"),
     flags("Option '--rest-port' requires an argument.", "--rest-port"),
@@ -106,7 +108,18 @@ FLAGS = [
     flags("--replicas is an option of `ovchat up`", "--replicas", "2", command="serve"),
     flags("--rest-port is an option of `ovchat up`", "--rest-port=1", command="serve"),
     flags("--grpc-socket is an option of `ovchat serve`", "--grpc-socket", "@x"),
-    flags("Got unexpected extra argument (models/demo)", "models/demo"),
+    flags('--grpc-socket must be a path or @NAME, got ""', "--grpc-socket=", command="serve"),
+    flags('--grpc-socket must be a path or @NAME, got "@"', "--grpc-socket=@", command="serve"),
+    flags(
+        "--grpc-port and --grpc-socket exclude each other",
+        *(*DEMO, "--grpc-socket=@x", "--grpc-port=9000"),
+        command="serve",
+    ),
+    flags("models/demo: did you mean --model demo=models/demo?", "models/demo"),
+    flags("a=models/demo: did you mean --model a=models/demo?", "a=models/demo", command="serve"),
+    flags("gguf/x.gguf: did you mean --model x=gguf/x.gguf?", *DEMO, "gguf/x.gguf"),
+    flags("unexpected argument models/dmo", "models/dmo"),
+    flags(f"unexpected argument {LONG}", LONG),
     flags("No such command 'start'.", command="start"),
     flags("--model is an option of `ovchat up`", "demo=models/demo", command="--model"),
     flags("--hepl is no option of `ovchat`; did you mean --help?", command="--hepl"),
@@ -246,6 +259,7 @@ PATHS = [
         "lfs",
     ),
     model("there is no folder no/such/folder", "no/such/folder"),
+    model(f"{LONG} cannot be read: File name too long", LONG),
     model(
         "there is no openvino_model.xml in models; "
         "the models in it have paths of their own: models/demo",

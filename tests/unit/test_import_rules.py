@@ -50,6 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "config_file": {"api", "chat", "near_names", "setting_values", "settings"},
     "option_types": {"config_file", "near_names", "setting_values", "settings"},
     "options": {"api", "config_file", "option_types", "settings"},
+    "environment": {"config_file", "near_names", "option_types", "options"},
     "commands": {"config_file", "option_types", "options"},
     "__init__": set(),
     "__main__": {"cli"},

@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from ovchat_server.api.limits import Limits
 from ovchat_server.cli import main
+from ovchat_server.commands import ServerCommand
 from ovchat_server.option_types import Switch
-from ovchat_server.options import SETTINGS, arguments_of, options_of, settings_from
+from ovchat_server.options import SETTINGS, arguments_of, settings_from
 from ovchat_server.settings import ModelSettings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def catch(**options: Any) -> None:
 
 
 def run(*arguments: str, env: dict[str, str] | None = None, command: str = "up") -> Settings:
-    made = click.Command(command, params=options_of(command), callback=catch)
+    made = ServerCommand(command, callback=catch)
     result = CliRunner().invoke(made, arguments, env=env)
     assert result.exit_code == 0, result.output
     settings: Settings = CATCH["settings"]
@@ -246,6 +246,15 @@ def test_arguments_give_a_server_the_same_settings(
     assert server(arguments) == first
     # Nothing else may change what was decided once.
     assert server(arguments, OVCHAT_GRPC_PORT="55", OVCHAT_GRPC_SOCKET="@x") == first
+    # One of several has a socket.
+    assert server([*arguments, "--grpc-socket=@1"]).grpc_socket == "@1"
+
+
+def test_a_flag_for_the_port_wins_over_a_socket(config: Callable[[str], str]) -> None:
+    path = config('[server]\ngrpc_socket = "@x"\n')
+    for socket in ({"OVCHAT_GRPC_SOCKET": "@x"}, {"OVCHAT_CONFIG": path}):
+        assert server(MODEL, **socket).grpc_socket == "@x"
+        assert server([*MODEL, "--grpc-port=1"], **socket).grpc_socket is None
 
 
 @pytest.mark.parametrize("given", [["--strict-parameters"], ["--no-strict-parameters"], []])

@@ -36,7 +36,9 @@ class GgufFile:
             reader = gguf.GGUFReader(path)
         # Whatever numpy makes of lengths that lead nowhere.
         except (ValueError, IndexError, KeyError, OverflowError, MemoryError) as error:
-            raise ConversionError(f"{path} is truncated or damaged: {error}") from error
+            raise ConversionError(
+                f"{path} is cut off or damaged: copy or download it anew"
+            ) from error
         self.fields = reader.fields
         self.tensors = {tensor.name: tensor for tensor in reader.tensors}
         if (parts := self.get("split.count", int, 1)) > 1:

@@ -6,13 +6,12 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from ovchat_server.serving.model_path import folder_fault
+from ovchat_server.serving.model_path import MODEL_FILE_SUFFIXES, folder_fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
 DIGEST_SPAN = 1 << 20
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
+MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
 _WEIGHTS = "openvino_model.bin"
 # Of any model in OpenVINO's format, of kinds that are not served, too.
 _ANY_MODEL = "openvino_*.xml"
@@ -21,8 +22,19 @@ _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 def folder_fault(path: Path) -> str | None:
     """Return why a path is not the folder of a model, and what to do; None: it may be."""
+    try:
+        return _fault(path)
+    except OSError as error:
+        return f"{error.filename} cannot be read: {error.strerror}"
+
+
+def _fault(path: Path) -> str | None:
     if not path.is_dir():
         return f"there is no folder {path}{_instead_of_nothing(path)}"
+    for file in path.iterdir():
+        if file.suffix in MODEL_FILE_SUFFIXES and file.is_file():
+            # In containers, files are often those of another user.
+            file.open("rb").close()
     if (path / MODEL).is_file():
         return _fault_inside(path)
     if any(path.glob(_ANY_MODEL)):
