@@ -59,7 +59,7 @@ class Plan:
     rest_port: int
     grpc_port: int
     admin_port: int
-    model: str
+    models: Sequence[str]
     key_file: Path | None
     drain_timeout: float
     replicas: Sequence[Replica]
@@ -102,20 +102,20 @@ class Plan:
             rest_port=rest_port,
             grpc_port=settings.grpc_port,
             admin_port=admin_port,
-            model=settings.models[0].name if settings.models else "MODEL",
+            models=[model.name for model in settings.models],
             key_file=settings.api_key_file,
             drain_timeout=settings.drain_timeout,
             replicas=replicas,
             envoy=_envoy(settings, config),
         )
 
-    def banner(self) -> str:
-        """Render the text that is printed when everything is ready."""
+    def banner(self, model: str) -> str:
+        """Render the text that is printed when it is ready, with requests to `model`."""
         return banner(
             self.host,
             rest_port=self.rest_port,
             grpc_port=self.grpc_port,
-            model=self.model,
+            model=model,
             key_file=self.key_file,
         )
 
