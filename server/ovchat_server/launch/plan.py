@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import secrets
@@ -80,19 +81,21 @@ class Plan:
         if not settings.grpc_port:
             msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
             raise LaunchError(msg)
-        for port, option in ((settings.grpc_port, "--grpc-port"), (admin_port, "--admin-port")):
-            if port == rest_port:
-                msg = f"port {port} cannot be both: choose another with {option}"
+        ports = {"--rest-port": rest_port, "--grpc-port": settings.grpc_port}
+        ports["--admin-port"] = admin_port
+        for (one, port), (other, same) in itertools.combinations(ports.items(), 2):
+            if port == same:
+                msg = f"{one} and {other} are both {port}: choose another for one"
                 raise LaunchError(msg)
         check_free(host, rest_port, "--rest-port")
         check_free(host, settings.grpc_port, "--grpc-port")
         check_free("127.0.0.1", admin_port, "--admin-port")
         replicas = _replicas(settings, connect_host(host))
         # Several servers share the gRPC port, with Envoy before them; one has it for itself.
-        ports = (rest_port,) if len(replicas) == 1 else (rest_port, settings.grpc_port)
+        envoys = (rest_port,) if len(replicas) == 1 else (rest_port, settings.grpc_port)
         config = envoy_config(
             EnvoyFiles.locate(),
-            Listening(host, ports, admin_port),
+            Listening(host, envoys, admin_port),
             [replica.upstream for replica in replicas],
             max_request_bytes=settings.max_request_bytes,
             logs=EnvoyLogs(settings.log_format, settings.log_level),

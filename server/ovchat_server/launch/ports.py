@@ -18,7 +18,7 @@ def numeric_host(host: str) -> str:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        msg = f"cannot resolve host {host!r}: {error.strerror}"
+        msg = f"--host: cannot resolve host {host!r}: {error.strerror}"
         raise LaunchError(msg) from error
     # "localhost" is two addresses, and clients that know only one of them know IPv4.
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
