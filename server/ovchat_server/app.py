@@ -14,7 +14,7 @@ from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
-from ovchat_server.launch.ports import authority, check_free, numeric_host
+from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
 from ovchat_server.launch.stop_messages import log_at_once, log_draining, log_timed_out
 from ovchat_server.processors import available, serving
 from ovchat_server.rest.door import RestDoor
@@ -196,6 +196,7 @@ class Server:
         port, socket = self._settings.grpc_port, self._settings.grpc_socket
         try:
             if socket is not None:
+                check_socket(socket)
                 return self._server.add_insecure_port(socket_target(socket))
             host = numeric_host(self._settings.host)
             # gRPC's own words for a port that is taken help nobody.
