@@ -25,6 +25,7 @@ from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
 from ovchat_server.processors import available, serving
 from ovchat_server.settings import socket_target
+from ovchat_server.telemetry.logs import has_colours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,7 @@ class Plan:
             Listening(host, envoys, admin_port),
             [replica.upstream for replica in replicas],
             max_request_bytes=settings.max_request_bytes,
-            logs=EnvoyLogs(settings.log_format, settings.log_level),
+            logs=_logs(settings),
         )
         return cls(
             host=connect_host(host),
@@ -123,6 +124,10 @@ class Plan:
         )
 
 
+def _logs(settings: Settings) -> EnvoyLogs:
+    return EnvoyLogs(settings.log_format, settings.log_level, has_colours())
+
+
 def _envoy(settings: Settings, config: Config) -> Program:
     processors = serving(available(), settings.replicas)
     return Program(
@@ -131,7 +136,7 @@ def _envoy(settings: Settings, config: Config) -> Program:
             # Not --config-yaml: ps would show 15 kB of it. Envoy refuses /dev/stdin.
             "--config-path",
             "/dev/fd/0",
-            *EnvoyLogs(settings.log_format, settings.log_level).process_options,
+            *_logs(settings).process_options,
             # Or it warns of having caught our own SIGTERM.
             "--component-log-level",
             "main:error",

@@ -32,6 +32,11 @@ def decided_format(log_format: str) -> str:
     return "text" if sys.stderr.isatty() else "json"
 
 
+def has_colours() -> bool:
+    """Say whether text in the log is coloured: on a terminal, unless NO_COLOR is set."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
 def configure_logs(level: str, log_format: str) -> None:
     """Send the logs of this process to standard error.
 
@@ -42,8 +47,7 @@ def configure_logs(level: str, log_format: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(RequestIdFilter())
     if decided_format(log_format) == "text":
-        colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-        handler.setFormatter(TextFormatter(colours=colours))
+        handler.setFormatter(TextFormatter(colours=has_colours()))
     else:
         handler.setFormatter(
             JsonFormatter(
