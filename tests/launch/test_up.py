@@ -553,6 +553,22 @@ def has_ipv6() -> bool:
     return False
 
 
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ({"host": "0.0.0.0"}, True),
+        ({"host": "0.0.0.0", "api_key_file": "keys"}, False),
+        ({}, False),
+    ],
+)
+async def test_who_listens_to_everybody_without_keys_is_warned(
+    launch: Launcher, settings: dict[str, Any], *, warned: bool
+) -> None:
+    up = await launch("exits with 2", **settings)
+    _, _, err = await up.ends()
+    assert ("everybody who reaches this machine may call: --api-key-file" in err) is warned
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "host",

@@ -58,6 +58,8 @@ class Plan:
 
     host: str
     """The numeric address at which this machine reaches the service."""
+    everywhere: bool
+    """It is reached on all addresses of this machine."""
     rest_port: int
     grpc_port: int
     admin_port: int
@@ -103,6 +105,7 @@ class Plan:
         )
         return cls(
             host=connect_host(host),
+            everywhere=connect_host(host) != host,
             rest_port=rest_port,
             grpc_port=settings.grpc_port,
             admin_port=admin_port,

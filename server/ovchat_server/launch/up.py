@@ -71,6 +71,8 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     except LaunchError as error:
         logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
         return 1
+    if plan.everywhere and plan.key_file is None:
+        logger.warning("everybody who reaches this machine may call: --api-key-file asks for a key")
     with Signals() as signals:
         return await _run(plan, serve_command, signals)
 
