@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from setproctitle import setproctitle
@@ -24,6 +25,8 @@ from ovchat_server.telemetry.logs import configure_logs, decided_format
 
 if TYPE_CHECKING:
     from ovchat_server.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 @click.group(
@@ -64,7 +67,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     try:
         asyncio.run(serve(settings))
     except (StartError, ModelFilesError) as error:
-        raise click.ClickException(str(error)) from error
+        _end_with(error)
 
 
 @main.command(params=[CACHE_DIR])
@@ -76,9 +79,15 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     show_default="auto",
     help="What to keep the weights in: 8 bits, the file's own form, or the faster of both.",
 )
-def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:
+# How who serves the file logs.
+@click.option("--log-level", default="info", hidden=True)
+@click.option("--log-format", default="text", hidden=True)
+def convert(
+    file: Path, weights: WeightForm, cache_dir: Path, log_level: str, log_format: str
+) -> None:
     """Convert a GGUF file and print the folder that it became."""
     _end_on_ctrl_c()
+    configure_logs(log_level, log_format)
     setproctitle("ovchat convert")
     turn_off_telemetry()
     from ovchat_server.conversion.command import convert_file  # noqa: PLC0415
@@ -86,7 +95,7 @@ def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:
     try:
         click.echo(convert_file(file, weights, cache_dir))
     except ConversionError as error:
-        raise click.ClickException(str(error)) from error
+        _end_with(error)
 
 
 def _checked(options: dict[str, Any]) -> Settings:
@@ -108,6 +117,7 @@ def _with_folders(settings: Settings) -> Settings:
     def converted(file: Path, form: WeightForm) -> Path:
         command = [sys.executable, "-m", "ovchat_server", "convert", str(file)]
         options = [f"--weights={form}", f"--cache-dir={settings.cache_dir}"]
+        options += [f"--log-level={settings.log_level}", f"--log-format={settings.log_format}"]
         program = Program([*command, *options])
         ended = subprocess.run(program.tied(), stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
         if ended.returncode:
@@ -116,6 +126,12 @@ def _with_folders(settings: Settings) -> Settings:
         return Path(ended.stdout.strip())
 
     return with_folders(settings, converted)
+
+
+def _end_with(error: Exception) -> NoReturn:
+    """End the process with its last line: from its first one on, all that it says is a log."""
+    logger.error(str(error))
+    sys.exit(1)
 
 
 def _end_on_ctrl_c() -> None:

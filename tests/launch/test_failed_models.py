@@ -41,4 +41,5 @@ async def test_the_banner_waits_for_the_first_model_that_is_served(tmp_path: Pat
         assert not stack.printed
         shutil.copy(ROOT / "models/successor" / WEIGHTS, folder)
         await stack.banner.wait()
+        await stack.answers()
         assert stack.log.read_text().count("no model is served") == 1
