@@ -59,7 +59,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     """Serve gRPC alone (server without Envoy)."""
     settings = _checked(options)
     _end_on_ctrl_c()
-    configure_logs(settings.log_level, settings.log_format)
+    configure_logs(settings.log_level, settings.log_format, options["server_number"])
     setproctitle("ovchat server")
     settings = _with_folders(settings)
     from ovchat_server.app import StartError, serve  # noqa: PLC0415

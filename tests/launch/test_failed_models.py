@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from typing import TYPE_CHECKING
@@ -42,4 +43,7 @@ async def test_the_banner_waits_for_the_first_model_that_is_served(tmp_path: Pat
         shutil.copy(ROOT / "models/successor" / WEIGHTS, folder)
         await stack.banner.wait()
         await stack.answers()
-        assert stack.log.read_text().count("no model is served") == 1
+        told = [json.loads(line) for line in stack.log.read_text().splitlines()]
+    assert len([entry for entry in told if "no model is served" in entry["message"]]) == 1
+    loading = [entry for entry in told if entry["message"] == "successor: it is being loaded"]
+    assert {entry["server"] for entry in loading} == {1, 2}

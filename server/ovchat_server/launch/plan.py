@@ -168,7 +168,10 @@ def _replicas(settings: Settings, host: str) -> tuple[Replica, ...]:
     sockets = [f"{prefix}-{number}" for number in range(1, settings.replicas + 1)]
     return tuple(
         Replica(
-            f"server {number}", socket_target(socket), Socket(socket), (f"--grpc-socket={socket}",)
+            f"server {number}",
+            socket_target(socket),
+            Socket(socket),
+            (f"--grpc-socket={socket}", f"--server-number={number}"),
         )
         for number, socket in enumerate(sockets, start=1)
     )
