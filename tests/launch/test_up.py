@@ -79,7 +79,8 @@ async def main():
     server.add_insecure_port(target)
     await server.start()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, asked.set)
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        loop.add_signal_handler(number, asked.set)
     loop.add_signal_handler(signal.SIGUSR1, loaded.set)
     if mode == "loads":
         await loaded.wait()

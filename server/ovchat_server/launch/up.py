@@ -26,7 +26,7 @@ from ovchat_server.launch.ready import (
     some_served,
 )
 from ovchat_server.launch.service import Service, first
-from ovchat_server.launch.stop_messages import log_at_once, log_draining
+from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,6 +115,7 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
             replica.name,
             Program([*serve_command, *replica.arguments]),
             partial(_serving, plan, replica),
+            stop_signal=QUIET_STOP if len(plan.replicas) > 1 else signal.SIGTERM,
         )
         for replica in plan.replicas
     ]
