@@ -14,8 +14,13 @@ from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
-from ovchat_server.launch.ports import authority, check_free, numeric_host
-from ovchat_server.launch.stop_messages import log_at_once, log_draining, log_timed_out
+from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
+from ovchat_server.launch.stop_messages import (
+    QUIET_STOP,
+    log_at_once,
+    log_draining,
+    log_timed_out,
+)
 from ovchat_server.processors import available, serving
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
@@ -97,7 +102,7 @@ class Server:
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
-        # One of several: who started them speaks for all.
+        # One of several: who started them speaks for all, unless it alone is stopped.
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
@@ -154,6 +159,10 @@ class Server:
             publisher.cancel()
             await self._drain()
 
+    def speak(self) -> None:
+        """Say what its stop waits for, though it is one of several servers."""
+        self._level = logging.INFO
+
     def stop_now(self) -> None:
         """Cut the draining short: running requests are ended."""
         log_at_once(self._calls.under_way, self._level)
@@ -162,7 +171,8 @@ class Server:
     async def _drain(self) -> None:
         """Take no new calls, finish those that run or end them, end the engines."""
         timeout = self._settings.drain_timeout
-        log_draining(self._calls.under_way, timeout, self._level)
+        again = "Ctrl-C again" if self._settings.replicas == 1 else "another SIGTERM"
+        log_draining(self._calls.under_way, timeout, self._level, again)
         self._calls.close()
         with contextlib.suppress(TimeoutError):
             # A watcher whose connection is stuck must not hold it up.
@@ -196,6 +206,7 @@ class Server:
         port, socket = self._settings.grpc_port, self._settings.grpc_socket
         try:
             if socket is not None:
+                check_socket(socket)
                 return self._server.add_insecure_port(socket_target(socket))
             host = numeric_host(self._settings.host)
             # gRPC's own words for a port that is taken help nobody.
@@ -245,7 +256,7 @@ async def serve(settings: Settings) -> None:
     os.sched_setaffinity(0, serving(processors, settings.replicas))
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, QUIET_STOP):
         loop.add_signal_handler(number, signals.put_nowait, number)
     server = Server(settings, processors)
     async with server.running():
@@ -253,7 +264,8 @@ async def serve(settings: Settings) -> None:
         # loop for so long.
         gc.collect()
         gc.freeze()
-        await signals.get()
+        if await signals.get() == signal.SIGTERM:
+            server.speak()
         impatience = asyncio.create_task(_stop_at_next(signals, server))
     impatience.cancel()
 

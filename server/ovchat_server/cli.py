@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from setproctitle import setproctitle
@@ -62,7 +62,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     """Serve gRPC alone (server without Envoy)."""
     settings = _checked(options)
     _end_on_ctrl_c()
-    configure_logs(settings.log_level, settings.log_format)
+    configure_logs(settings.log_level, settings.log_format, options["server_number"])
     if options["servers"] is None:
         # Otherwise `ovchat up`, which started this, has warned.
         _warn_of_variables()
@@ -73,7 +73,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     try:
         asyncio.run(serve(settings))
     except (StartError, ModelFilesError) as error:
-        raise click.ClickException(str(error)) from error
+        _end_with(error)
 
 
 @main.command(params=[CACHE_DIR])
@@ -85,9 +85,15 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     show_default="auto",
     help="What to keep the weights in: 8 bits, the file's own form, or the faster of both.",
 )
-def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:
+# How who serves the file logs.
+@click.option("--log-level", default="info", hidden=True)
+@click.option("--log-format", default="text", hidden=True)
+def convert(
+    file: Path, weights: WeightForm, cache_dir: Path, log_level: str, log_format: str
+) -> None:
     """Convert a GGUF file and print the folder that it became."""
     _end_on_ctrl_c()
+    configure_logs(log_level, log_format)
     setproctitle("ovchat convert")
     turn_off_telemetry()
     from ovchat_server.conversion.command import convert_file  # noqa: PLC0415
@@ -95,7 +101,7 @@ def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:
     try:
         click.echo(convert_file(file, weights, cache_dir))
     except ConversionError as error:
-        raise click.ClickException(str(error)) from error
+        _end_with(error)
 
 
 def _checked(options: dict[str, Any]) -> Settings:
@@ -122,6 +128,7 @@ def _with_folders(settings: Settings) -> Settings:
     def converted(file: Path, form: WeightForm) -> Path:
         command = [sys.executable, "-m", "ovchat_server", "convert", str(file)]
         options = [f"--weights={form}", f"--cache-dir={settings.cache_dir}"]
+        options += [f"--log-level={settings.log_level}", f"--log-format={settings.log_format}"]
         program = Program([*command, *options])
         ended = subprocess.run(program.tied(), stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
         if ended.returncode:
@@ -130,6 +137,12 @@ def _with_folders(settings: Settings) -> Settings:
         return Path(ended.stdout.strip())
 
     return with_folders(settings, converted)
+
+
+def _end_with(error: Exception) -> NoReturn:
+    """End the process with its last line: from its first one on, all that it says is a log."""
+    logger.error(str(error))
+    sys.exit(1)
 
 
 def _end_on_ctrl_c() -> None:

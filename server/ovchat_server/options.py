@@ -206,12 +206,14 @@ SETTINGS = (
 SERVER = {item.name or "": item.kind.read for item in SETTINGS if item not in (CONFIG, MODEL)}
 # What `ovchat up` tells each server: on how many it shares the processors. A person gives none.
 SERVERS = click.Option(["--servers"], type=int, hidden=True)
+# And which of several it is: `cli` has it in the log.
+SERVER_NUMBER = click.Option(["--server-number"], type=int, hidden=True)
 
 
 def options_of(command: str) -> list[click.Parameter]:
     """Return the options of a command, which gets them as keywords; see `settings_from`."""
     own: list[click.Parameter] = [item for item in SETTINGS if command in item.commands]
-    return [*own, SERVERS] if command in SERVE else own
+    return [*own, SERVERS, SERVER_NUMBER] if command in SERVE else own
 
 
 def config_file(path: Path) -> ConfigFile:
@@ -243,6 +245,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     named.update(flags)
     if not named:
         raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
+    given.pop("server_number", None)
     # What the other command has.
     given.setdefault("replicas", given.pop("servers", None) or 1)
     others = {"rest_port": 0, "admin_port": 0, "envoy_path": None, "grpc_socket": None}

@@ -107,6 +107,16 @@ async def test_a_port_that_is_taken_is_named(
                 pass
 
 
+async def test_a_socket_that_is_taken_is_named(
+    make_settings: Callable[..., Settings], successor: ModelSettings, tmp_path: Path
+) -> None:
+    settings = make_settings(successor, grpc_socket=f"{tmp_path}/s")
+    async with Server(settings).running():
+        with pytest.raises(StartError, match=r"socket .*/s is in use"):
+            async with Server(settings).running():
+                pass
+
+
 async def test_a_model_that_cannot_be_loaded_says_why_and_the_others_are_served(
     make_settings: Callable[..., Settings], successor: ModelSettings, tmp_path: Path
 ) -> None:

@@ -17,9 +17,8 @@ KEYS = "\n# of the first team\n   first-key \nsecond-key\n"
 
 
 def blocks(text: str) -> list[str]:
-    """What stands deeper than its heading."""
-    found = re.findall(r"(?m)^  \S.*:\n((?:    .*\n)+)", text)
-    return [re.sub(r"(?m)^    ", "", block) for block in found]
+    """What stands below a heading."""
+    return re.findall(r"(?m)^\w.*:\n\n((?:.+\n)+)", text)
 
 
 async def typed(script: str, directory: Path) -> str:
@@ -67,7 +66,7 @@ def test_buf_is_named_as_it_is_found(
         "in the folder": "bin/buf curl",
         "nowhere": "grpcurl -plaintext",
     }[where]
-    assert f"\n    {command} " in text
+    assert f"\n{command} " in text
     assert ("buf" in text) == (where != "nowhere")
     assert "[::1]:2" in text
     assert "http://[::1]:1/v3" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import signal
 import socket
@@ -132,3 +133,15 @@ async def test_a_third_signal_waits_for_nothing(hung_envoy: Any) -> None:
     assert not ending.done()
     received.put_nowait(signal.SIGTERM)
     await ending
+
+
+async def test_one_of_several_servers_says_what_its_own_stop_waits_for(tmp_path: Path) -> None:
+    async with running(tmp_path, "--replicas=2") as stack:
+        send(stack.processes("server")[0], signal.SIGTERM)
+        await stack.says("serves again")
+        stack.process.send_signal(signal.SIGTERM)
+        assert await stack.ends() == 0
+        told = [json.loads(line) for line in stack.log.read_text().splitlines()]
+    stops = [entry for entry in told if entry["message"] == "stopping: no answer is under way"]
+    # The second line speaks for all.
+    assert ["server" in entry for entry in stops] == [True, False]

@@ -79,7 +79,8 @@ async def main():
     server.add_insecure_port(target)
     await server.start()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, asked.set)
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        loop.add_signal_handler(number, asked.set)
     loop.add_signal_handler(signal.SIGUSR1, loaded.set)
     if mode == "loads":
         await loaded.wait()
@@ -515,7 +516,7 @@ async def test_one_port_for_both_doors_is_refused(launch: Launcher) -> None:
     up = await launch(rest_port=port, grpc_port=port)
     code, _, err = await up.ends()
     assert code == 1
-    assert "--grpc-port" in err
+    assert err == f"--rest-port and --grpc-port are both {port}: choose another for one\n"
 
 
 @pytest.mark.slow
@@ -532,7 +533,7 @@ async def test_a_rest_port_of_0_is_a_free_one(launch: Launcher) -> None:
     ("settings", "words"),
     [
         ({"grpc_port": 0}, "--grpc-port 0 is for `ovchat serve`"),
-        ({"host": "no.such.host.invalid"}, "cannot resolve host 'no.such.host.invalid'"),
+        ({"host": "no.such.host.invalid"}, "--host: cannot resolve host 'no.such.host.invalid'"),
         ({"host": "192.0.2.1"}, "192.0.2.1 is not an address of this machine"),
         ({"envoy_path": "/bin/echo"}, "/bin/echo is not Envoy: name Envoy's binary"),
     ],
@@ -551,6 +552,22 @@ def has_ipv6() -> bool:
     with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
         return True
     return False
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ({"host": "0.0.0.0"}, True),
+        ({"host": "0.0.0.0", "api_key_file": "keys"}, False),
+        ({}, False),
+    ],
+)
+async def test_who_listens_to_everybody_without_keys_is_warned(
+    launch: Launcher, settings: dict[str, Any], *, warned: bool
+) -> None:
+    up = await launch("exits with 2", **settings)
+    _, _, err = await up.ends()
+    assert ("everybody who reaches this machine may call: --api-key-file" in err) is warned
 
 
 @pytest.mark.slow

@@ -59,6 +59,14 @@ def test_the_servers_command_is_one() -> None:
     assert str(settings.models[0].path).startswith(mount["mountPath"])
     (name,) = POD["initContainers"][0]["env"]
     assert name["value"] == settings.models[0].name
+    ready = CONTAINERS["envoy"]["readinessProbe"]["httpGet"]["path"]
+    assert ready == f"/v2/models/{name['value']}/ready"
+
+
+def test_a_model_that_cannot_be_loaded_has_no_pod_restarted() -> None:
+    for probe in ("startupProbe", "livenessProbe"):
+        # It answers without any model.
+        assert CONTAINERS["server"][probe]["grpc"]["service"] == "ovchat.v1.ModelService"
 
 
 def test_answers_under_way_have_their_time() -> None:

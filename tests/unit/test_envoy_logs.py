@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -27,14 +28,18 @@ def test_envoys_own_log_follows_the_level(level: str, envoys: str) -> None:
     assert options[:2] == ("--log-level", envoys)
 
 
-@pytest.mark.parametrize("logs", [EnvoyLogs(), EnvoyLogs("text")], ids=str)
+@pytest.mark.parametrize(
+    "logs", [EnvoyLogs(), EnvoyLogs("text"), EnvoyLogs("text", colours=True)], ids=str
+)
 def test_envoys_own_log_has_the_same_form(logs: EnvoyLogs) -> None:
     command = (str(locate_envoy(None)), "--mode", "validate", "--config-yaml", "oh: [dear")
     ended = subprocess.run(
         [*command, *logs.process_options], capture_output=True, text=True, check=False
     )
     for line in ended.stderr.splitlines():
-        if logs.log_format == "text":
+        if logs.colours:
+            assert re.match(r"\x1b\[90m[\d:]{8}\x1b\[0m Envoy: ", line)
+        elif logs.log_format == "text":
             assert line[8:].startswith(" Envoy: ")
         else:
             assert json.loads(line).keys() == {"timestamp", "level", "logger", "message"}

@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "telemetry": {"api"},
     "conversion": {"engine.genai"},
     "kinds": {"api", "chat", "engine.client", "engine.contract", "serving", "settings"},
-    "launch": {"backoff", "processors", "resources", "settings"},
+    "launch": {"backoff", "processors", "resources", "settings", "telemetry"},
     "header_text": {"api"},
     "backoff": set(),
     "processors": set(),

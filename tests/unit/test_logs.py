@@ -116,3 +116,16 @@ def test_auto_is_text_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [decided_format(name) for name in ("auto", "text", "json")] == ["text", "text", "json"]
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert [decided_format(name) for name in ("auto", "text", "json")] == ["json", "text", "json"]
+
+
+def test_one_of_several_servers_says_which_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for log_format, logger in (("text", "x"), ("text", ACCESS), ("json", ACCESS)):
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", stream)
+        configure_logs("info", log_format, 1)
+        logging.getLogger(logger).info("GET /x 200 1 ms")
+        if log_format == "json":
+            assert json.loads(stream.getvalue())["server"] == 1
+        else:
+            own = " server=1" if logger == "x" else ""
+            assert text_of(stream.getvalue()) == f"GET /x 200 1 ms{own}"

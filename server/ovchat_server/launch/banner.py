@@ -38,21 +38,24 @@ def banner(
     return f"""\
 ovchat is ready.  REST {rest}/v3   gRPC {target} (also on the REST port)
 {_key(key_file)}
-  A request, which "stream": true makes a stream:
-    curl {rest}/v3/chat/completions {header}\\
-      -H 'content-type: application/json' \\
-      -d '{chat}'
+A request, which "stream": true makes a stream:
 
-  The OpenAI SDK:
-    {"import os; " if key_file else ""}from openai import OpenAI
-    client = OpenAI(base_url="{rest}/v3", api_key={key})
-    answer = client.chat.completions.create(
-        model={name}, messages=[{message}], temperature=0
-    )
-    print(answer.choices[0].message.content)
+curl {rest}/v3/chat/completions {header}\\
+  -H 'content-type: application/json' \\
+  -d '{chat}'
 
-  gRPC, by reflection:
-    {_grpc(target, name, header)}
+The OpenAI SDK:
+
+{"import os; " if key_file else ""}from openai import OpenAI
+client = OpenAI(base_url="{rest}/v3", api_key={key})
+answer = client.chat.completions.create(
+    model={name}, messages=[{message}], temperature=0
+)
+print(answer.choices[0].message.content)
+
+gRPC, by reflection:
+
+{_grpc(target, name, header)}
 
 More is in README.md and docs/. Ctrl-C ends it, after the answers under way; a second one at once.
 """
@@ -63,20 +66,20 @@ def _key(file: Path | None) -> str:
         return ""
     # The first line that is neither empty nor a comment, as the server reads the file.
     first = f"awk 'NF && !/^[ \\t]*#/ {{ print $1; exit }}' {shlex.quote(str(file))}"
-    return f"\n  A key, for all requests below:\n    export OVCHAT_API_KEY=$({first})\n"
+    return f"\nA key, for all requests below:\n\nexport OVCHAT_API_KEY=$({first})\n"
 
 
 def _grpc(target: str, name: str, header: str) -> str:
     turn = f'{{"role": "ROLE_USER", "content": [{{"text": "{_QUESTION}"}}]}}'
-    body = f'{{"model": {name}, "messages": [{turn}]}}'
+    body = f'{{"model": {name}, "messages": [{turn}], "temperature": 0}}'
     method = "ovchat.v1.ChatService/CreateChatCompletion"
     if buf := _program("buf"):
         return (
             f"{buf} curl --protocol grpc --http2-prior-knowledge {header}\\\n"
-            f"      http://{target}/{method} \\\n"
-            f"      -d '{body}'"
+            f"  http://{target}/{method} \\\n"
+            f"  -d '{body}'"
         )
-    return f"grpcurl -plaintext {header}-d '{body}' \\\n      {target} {method}"
+    return f"grpcurl -plaintext {header}-d '{body}' \\\n  {target} {method}"
 
 
 def _program(name: str) -> str | None:

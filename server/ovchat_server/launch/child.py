@@ -97,11 +97,11 @@ class Child:
         """Wait for its end and return the exit code, negative for a signal."""
         return await self._process.wait()
 
-    async def terminate(self, timeout: float) -> int:
-        """Ask it to end, kill it after `timeout` seconds, and return the exit code."""
+    async def terminate(self, timeout: float, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end by a signal, kill it after `timeout` seconds, and return the exit code."""
         if self.running:
             # The process alone: it knows in which order its own children should end.
-            self._signal(signal.SIGTERM)
+            self._signal(number)
             with contextlib.suppress(TimeoutError):
                 # Not wait_for, which may swallow a cancellation on Python 3.11.
                 async with asyncio.timeout(timeout):

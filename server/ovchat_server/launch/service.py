@@ -34,6 +34,7 @@ class Service:
         program: Program,
         serves: Callable[[], Awaitable[None]],
         backoff: Backoff | None = None,
+        stop_signal: signal.Signals = signal.SIGTERM,
     ) -> None:
         """Keep `program` running.
 
@@ -42,12 +43,14 @@ class Service:
             program: The program.
             serves: Returns once the child serves.
             backoff: Delays restarts; begins anew once it serves.
+            stop_signal: Asks it to end.
         """
         self.name = name
         self.served = asyncio.Event()
         self._program = program
         self._serves = serves
         self._backoff = backoff or Backoff()
+        self._stop_signal = stop_signal
         self._stopping = asyncio.Event()
         self._timeout = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -115,7 +118,7 @@ class Service:
             try:
                 await self._unless_stopping(child.wait())
                 if self._stopping.is_set():
-                    await child.terminate(self._timeout)
+                    await child.terminate(self._timeout, self._stop_signal)
             finally:
                 watch.cancel()
                 await asyncio.wait([watch])

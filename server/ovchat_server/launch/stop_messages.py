@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import logging
+import signal
+from typing import Final
+
+# Stops one of several servers as SIGTERM does, by whoever speaks for all of them.
+QUIET_STOP: Final = signal.SIGUSR2
 
 logger = logging.getLogger(__name__)
 
 
-def log_draining(answers: int, timeout: float, level: int = logging.INFO) -> None:
-    """Say what a stop waits for: `answers`, for at most `timeout` seconds."""
+def log_draining(
+    answers: int, timeout: float, level: int = logging.INFO, again: str = "Ctrl-C again"
+) -> None:
+    """Say what a stop waits for: `answers`, for at most `timeout` seconds, or until `again`."""
     if not answers:
         logger.log(level, "stopping: no answer is under way")
         return
     them = "it" if answers == 1 else "them"
     logger.log(
         level,
-        "stopping: %s under way, up to %g s for %s; Ctrl-C again ends %s at once",
+        "stopping: %s under way, up to %g s for %s; %s ends %s at once",
         _answers_are(answers),
         timeout,
         them,
+        again,
         them,
         extra={"answers": answers},
     )

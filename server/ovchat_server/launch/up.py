@@ -15,6 +15,7 @@ import click
 from ovchat_server.launch.child import Program
 from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.failed_models import log_failed
 from ovchat_server.launch.http import request
 from ovchat_server.launch.plan import Plan
 from ovchat_server.launch.ready import (
@@ -22,9 +23,10 @@ from ovchat_server.launch.ready import (
     grpc_serving,
     in_rotation,
     rest_healthy,
+    some_served,
 )
 from ovchat_server.launch.service import Service, first
-from ovchat_server.launch.stop_messages import log_at_once, log_draining
+from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,6 +71,8 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     except LaunchError as error:
         logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
         return 1
+    if plan.everywhere and plan.key_file is None:
+        logger.warning("everybody who reaches this machine may call: --api-key-file asks for a key")
     with Signals() as signals:
         return await _run(plan, serve_command, signals)
 
@@ -111,6 +115,7 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
             replica.name,
             Program([*serve_command, *replica.arguments]),
             partial(_serving, plan, replica),
+            stop_signal=QUIET_STOP if len(plan.replicas) > 1 else signal.SIGTERM,
         )
         for replica in plan.replicas
     ]
@@ -137,6 +142,11 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
 
 
 async def _serving(plan: Plan, replica: Replica) -> None:
+    """Return once a server serves all models that can be loaded."""
+    await first(_all_served(plan, replica), some_served(replica.target, plan.models))
+
+
+async def _all_served(plan: Plan, replica: Replica) -> None:
     """Return once a server serves and, if there are several, Envoy sends requests to it."""
     await grpc_serving(replica.target)
     if isinstance(replica.upstream, Socket):
@@ -144,16 +154,27 @@ async def _serving(plan: Plan, replica: Replica) -> None:
 
 
 async def _serve(plan: Plan, services: Sequence[Service]) -> None:
-    """Print the banner once everything is ready; never return."""
-    await _ready(plan, services)
-    click.echo(plan.banner())
+    """Print the banner once all models that can be loaded are served; never return."""
+    model = plan.models[0]
+
+    async def partly() -> None:
+        nonlocal model
+        model = await some_served(plan.replicas[0].target, plan.models, log_failed)
+        await _started(services)
+
+    await first(_ready(plan, services), partly())
+    click.echo(plan.banner(model))
     await asyncio.Event().wait()
 
 
 async def _ready(plan: Plan, services: Sequence[Service]) -> None:
+    await _started(services)
+    await rest_healthy(plan.host, plan.rest_port)
+
+
+async def _started(services: Sequence[Service]) -> None:
     for service in services:
         await service.served.wait()
-    await rest_healthy(plan.host, plan.rest_port)
 
 
 async def _stop(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:

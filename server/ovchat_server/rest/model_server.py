@@ -71,7 +71,9 @@ class ModelServerInfo:
         """
         status = self.registry.get(request.id).status
         if status.trouble:
-            raise UnavailableError(f"Not ready: {status.trouble}.", retry_after=1)
+            # One that cannot be loaded is not ready in a moment either.
+            retry_after = None if status.state is ModelState.FAILED else 1
+            raise UnavailableError(f"Not ready: {status.trouble}.", retry_after=retry_after)
         return {"name": status.id, "ready": True}
 
     def config(self, _: rest_service_pb2.RestServiceGetConfigRequest) -> JsonObject:

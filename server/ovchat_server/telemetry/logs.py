@@ -25,6 +25,20 @@ class RequestIdFilter(logging.Filter):
         return True
 
 
+class ServerFilter(logging.Filter):
+    """Adds to each record which of several servers it is from."""
+
+    def __init__(self, number: int) -> None:
+        """Add `number`."""
+        super().__init__()
+        self._number = number
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the server's number to a record, and let it pass."""
+        record.server = self._number
+        return True
+
+
 def decided_format(log_format: str) -> str:
     """Return "text" or "json": `log_format` may also be "auto", which is text on a terminal."""
     if log_format != "auto":
@@ -32,18 +46,25 @@ def decided_format(log_format: str) -> str:
     return "text" if sys.stderr.isatty() else "json"
 
 
-def configure_logs(level: str, log_format: str) -> None:
+def has_colours() -> bool:
+    """Say whether text in the log is coloured: on a terminal, unless NO_COLOR is set."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+def configure_logs(level: str, log_format: str, server: int | None = None) -> None:
     """Send the logs of this process to standard error.
 
     Args:
         level: The lowest level that is logged, such as "info".
         log_format: "auto", "text" or "json".
+        server: Which of several servers this process is.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(RequestIdFilter())
+    if server is not None:
+        handler.addFilter(ServerFilter(server))
     if decided_format(log_format) == "text":
-        colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-        handler.setFormatter(TextFormatter(colours=colours))
+        handler.setFormatter(TextFormatter(colours=has_colours()))
     else:
         handler.setFormatter(
             JsonFormatter(

@@ -8,6 +8,8 @@ from typing import Final
 import click
 
 ACCESS: Final = "ovchat.access"
+# The field that says which of several servers it is.
+SERVER: Final = "server"
 # What every record has; the rest was given to the call as `extra`.
 _STANDARD: Final = {*vars(logging.makeLogRecord({})), "message", "asctime"}
 _COLOURS: Final = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
@@ -26,7 +28,9 @@ class TextFormatter(logging.Formatter):
         message = record.getMessage()
         words = [message]
         for name, value in vars(record).items():
-            if name not in _STANDARD and _shown(record, name) and str(value) not in message:
+            # A server's number is seldom the one that a message happens to have.
+            told = name != SERVER and str(value) in message
+            if name not in _STANDARD and _shown(record, name) and not told:
                 words.append(f"{name}={value}")
         line = self._coloured(_one_line(" ".join(words)), _COLOURS.get(record.levelname))
         if record.exc_info:

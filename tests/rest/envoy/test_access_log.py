@@ -217,3 +217,15 @@ async def test_only_faults_are_logged_from_warning_on(tmp_path: Path) -> None:
         await gate.post({}, headers={"x-request-id": "fault"})
         await logged(gate, "fault")
         assert "no-fault" not in gate.access_log.read_text()
+
+
+async def test_a_terminal_has_colours(tmp_path: Path) -> None:
+    async with edge(tmp_path, server_runs=False, logs=EnvoyLogs("text", colours=True)) as gate:
+        await gate.http.get("/nope", headers={"x-request-id": "plain"})
+        await gate.post({}, headers={"x-request-id": "yellow"})
+        for own in ("plain", "yellow"):
+            await logged(gate, own)
+        lines = gate.access_log.read_text().splitlines()
+    time = r"\x1b\[90m[\d:]{8}\x1b\[0m "
+    for code, text in (("0", "GET /nope 404 .* request_id=plain"), ("33", "POST .* 503 .*=yellow")):
+        assert [line for line in lines if re.fullmatch(rf"{time}\x1b\[{code}m{text}\x1b\[0m", line)]
