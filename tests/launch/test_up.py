@@ -48,6 +48,10 @@ class Rest(rest_service_pb2_grpc.RestServiceServicer):
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "loading")
         return httpbody_pb2.HttpBody(content_type="application/json", data=b"{}")
 
+    async def GetModelReadiness(self, request, context):
+        # It may be loading yet: what health says decides.
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "loading")
+
     async def CreateChatCompletion(self, request, context):
         yield httpbody_pb2.HttpBody(content_type="text/event-stream", data=b"first")
         await asked.wait()
@@ -184,6 +188,7 @@ class Launcher:
             "models": ["demo"],
             "drain_timeout": 30.0,
             "max_request_bytes": 8 << 20,
+            "max_concurrent_streams": 1000,
             "envoy_path": None,
             "log_level": "info",
             "log_format": "json",
