@@ -54,9 +54,11 @@ class Rest(rest_service_pb2_grpc.RestServiceServicer):
 
     async def CreateChatCompletion(self, request, context):
         yield httpbody_pb2.HttpBody(content_type="text/event-stream", data=b"first")
+        if mode == "large":
+            yield httpbody_pb2.HttpBody(content_type="text/event-stream", data=b"last" * (7 << 18))
         await asked.wait()
-        last = b"last" * (7 << 18 if mode == "large" else 1)
-        yield httpbody_pb2.HttpBody(content_type="text/event-stream", data=last)
+        if mode != "large":
+            yield httpbody_pb2.HttpBody(content_type="text/event-stream", data=b"last")
 
 class Health(health.aio.HealthServicer):
     async def Watch(self, request, context):
@@ -302,11 +304,23 @@ async def test_a_kept_connection_is_closed_after_its_next_answer(launch: Launche
 
 
 @pytest.mark.slow
+async def received(admin_port: int, size: int) -> None:
+    """Wait until Envoy has so many bytes of its server."""
+    stat = "cluster.ovchat.upstream_cx_rx_bytes_total"
+    async with httpx.AsyncClient() as client:
+        while True:
+            answer = await client.get(f"http://127.0.0.1:{admin_port}/stats?filter={stat}")
+            if int(answer.text.rpartition(" ")[2]) >= size:
+                return
+            await asyncio.sleep(0.02)
+
+
 async def test_a_client_that_reads_slowly_gets_all_of_its_answer(launch: Launcher) -> None:
-    up = await launch("large")
+    admin_port = unused_port()
+    up = await launch("large", admin_port=admin_port)
     await up.ready()
     server = up.children()["server"]
-    # More than the sockets between hold, so that the rest of it waits inside Envoy.
+    # More than the sockets to the client hold, so that the rest of it waits inside Envoy.
     small = [(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)]
     async with (
         httpx.AsyncClient(
@@ -316,6 +330,8 @@ async def test_a_client_that_reads_slowly_gets_all_of_its_answer(launch: Launche
     ):
         parts = answer.aiter_bytes()
         size = len(await anext(parts))
+        # Before the server goes: what a socket holds that is closed may be lost.
+        await received(admin_port, 7 << 20)
         up.process.send_signal(signal.SIGTERM)
         await gone(server)
         async for part in parts:
