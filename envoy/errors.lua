@@ -67,11 +67,6 @@ local function literal(json, start)
   end
 end
 
--- Keep the gRPC status for the access log before it is removed.
-local function note_status(handle, status)
-  handle:streamInfo():dynamicMetadata():set(METADATA, "grpc_status", tonumber(status))
-end
-
 -- The message of a gRPC status, as a JSON string literal; nil where the reply is none.
 local function status_message(headers, body)
   if headers:get("grpc-status") ~= nil then
@@ -147,7 +142,6 @@ local function write_error(handle)
     end
     return
   end
-  note_status(handle, headers:get("grpc-status") or printed:match("%d+"))
   local status = get("x-ovchat-status") or headers:get(":status")
   local text = get("x-ovchat-error") or format(from_status(status, message))
   local retry_after = get("retry-after") or ((status == "429" or status == "503") and "1")
@@ -180,9 +174,6 @@ function envoy_on_response(handle)
   if tonumber(headers:get(":status")) >= 400 then
     write_error(handle)
   else
-    if headers:get("grpc-status") ~= nil then
-      note_status(handle, headers:get("grpc-status"))
-    end
     remove_internal(headers)
     if headers:get("content-type") == "text/event-stream" then
       headers:replace("cache-control", "no-cache")

@@ -126,9 +126,11 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         max_concurrent_streams=1000,
         limits=DEFAULT_LIMITS,
         strict_parameters=False,
+        api_key_file=None,
         api_keys=(),
         cache_dir=ROOT / ".cache/tests",
         log_level="info",
+        log_format="json",
     )
     return dataclasses.replace(settings, **changes)
 

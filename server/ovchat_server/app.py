@@ -14,7 +14,13 @@ from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
-from ovchat_server.launch.ports import authority, check_free, numeric_host
+from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
+from ovchat_server.launch.stop_messages import (
+    QUIET_STOP,
+    log_at_once,
+    log_draining,
+    log_timed_out,
+)
 from ovchat_server.processors import available, serving
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
@@ -27,6 +33,7 @@ from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatEndpoint
 from ovchat_server.serving.codec_workers import CodecWorkers
 from ovchat_server.serving.limits import RequestRules
+from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
@@ -88,13 +95,15 @@ class Server:
         self._settings = settings
         self._kinds = kinds
         self._changed = asyncio.Event()
-        host = EngineHost(tuple(processors), self._changed.set)
+        host = EngineHost(tuple(processors), self._changed.set, settings.replicas)
         built = [self._build(model, host) for model in settings.models]
         self._engines = {item.model.id: item.engine for item in built}
         self._models = ModelRegistry((item.model for item in built), self._changed.set)
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
+        # One of several: who started them speaks for all, unless it alone is stopped.
+        self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
         codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
@@ -144,18 +153,26 @@ class Server:
             await self._server.start()
             for engine in self._engines.values():
                 engine.start()
-            logger.info("listening", extra={"host": self._settings.host, "port": self.port})
+            self._log_listening()
             yield
         finally:
             publisher.cancel()
             await self._drain()
 
+    def speak(self) -> None:
+        """Say what its stop waits for, though it is one of several servers."""
+        self._level = logging.INFO
+
     def stop_now(self) -> None:
         """Cut the draining short: running requests are ended."""
+        log_at_once(self._calls.under_way, self._level)
         self._at_once.set()
 
     async def _drain(self) -> None:
         """Take no new calls, finish those that run or end them, end the engines."""
+        timeout = self._settings.drain_timeout
+        again = "Ctrl-C again" if self._settings.replicas == 1 else "another SIGTERM"
+        log_draining(self._calls.under_way, timeout, self._level, again)
         self._calls.close()
         with contextlib.suppress(TimeoutError):
             # A watcher whose connection is stuck must not hold it up.
@@ -164,9 +181,9 @@ class Server:
         finished = asyncio.create_task(self._finish())
         at_once = asyncio.create_task(self._at_once.wait())
         first = asyncio.FIRST_COMPLETED
-        await asyncio.wait(
-            [finished, at_once], timeout=self._settings.drain_timeout, return_when=first
-        )
+        await asyncio.wait([finished, at_once], timeout=timeout, return_when=first)
+        if self._calls.under_way and not self._at_once.is_set():
+            log_timed_out(self._calls.under_way, timeout)
         # What still waits for tokens fails with its engine: each stream gets the end that its
         # door has for errors. Only then are calls cut off, those of watchers among them.
         closing = asyncio.create_task(self._close_engines())
@@ -189,6 +206,7 @@ class Server:
         port, socket = self._settings.grpc_port, self._settings.grpc_socket
         try:
             if socket is not None:
+                check_socket(socket)
                 return self._server.add_insecure_port(socket_target(socket))
             host = numeric_host(self._settings.host)
             # gRPC's own words for a port that is taken help nobody.
@@ -196,6 +214,15 @@ class Server:
             return self._server.add_insecure_port(authority(host, port))
         except (LaunchError, RuntimeError) as error:
             raise StartError(str(error)) from error
+
+    def _log_listening(self) -> None:
+        if (socket := self._settings.grpc_socket) is not None:
+            extra = {"socket": socket}
+            logger.log(self._level, "The server listens on socket %s", socket, extra=extra)
+            return
+        address = authority(self._settings.host, self.port)
+        extra = {"address": address}
+        logger.log(self._level, "The server listens on %s", address, extra=extra)
 
     async def _publish_changes(self) -> None:
         while True:
@@ -210,6 +237,8 @@ class Server:
             return next(kinds, self._kinds[0]).build(settings, host)
         except ModelSettingsError as error:
             raise StartError(str(error)) from error
+        except ModelFilesError as error:
+            raise ModelFilesError(f"the model {settings.name!r}: {error}") from error
 
 
 async def serve(settings: Settings) -> None:
@@ -227,7 +256,7 @@ async def serve(settings: Settings) -> None:
     os.sched_setaffinity(0, serving(processors, settings.replicas))
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, QUIET_STOP):
         loop.add_signal_handler(number, signals.put_nowait, number)
     server = Server(settings, processors)
     async with server.running():
@@ -235,13 +264,12 @@ async def serve(settings: Settings) -> None:
         # loop for so long.
         gc.collect()
         gc.freeze()
-        received = await signals.get()
-        logger.info("stopping", extra={"signal": signal.Signals(received).name})
+        if await signals.get() == signal.SIGTERM:
+            server.speak()
         impatience = asyncio.create_task(_stop_at_next(signals, server))
     impatience.cancel()
 
 
 async def _stop_at_next(signals: asyncio.Queue[int], server: Server) -> None:
     await signals.get()
-    logger.warning("stopping at once")
     server.stop_now()

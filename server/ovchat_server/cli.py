@@ -3,39 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from setproctitle import setproctitle
 
+from ovchat_server.commands import Commands, ServerCommand
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
-from ovchat_server.gguf_models import with_folders
+from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
+from ovchat_server.environment import unknown_variables
+from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
-from ovchat_server.options import arguments_of, cache_option, settings_from, with_options
-from ovchat_server.telemetry.logs import configure_logs
+from ovchat_server.options import CACHE_DIR, arguments_of, settings_from
+from ovchat_server.serving.model_folder import ModelFilesError
+from ovchat_server.telemetry.logs import configure_logs, decided_format
 
 if TYPE_CHECKING:
     from ovchat_server.settings import Settings
 
+logger = logging.getLogger(__name__)
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="ovchat")
 def main() -> None:
     """Chat completions on OpenVINO GenAI: gRPC first, and OpenAI's REST API through Envoy."""
 
 
-@main.command()
-@with_options
+@main.command(cls=ServerCommand)
 def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
-    """Serve REST and gRPC: the gRPC server and Envoy in front of it, until Ctrl-C."""
-    settings = settings_from(options)
+    """Serve REST and gRPC (server and Envoy)."""
+    # Once for all: servers and Envoy need not see the terminal that this process sees.
+    options["log_format"] = decided_format(options["log_format"])
+    settings = _checked(options)
     _end_on_ctrl_c()
-    configure_logs(settings.log_level)
+    configure_logs(settings.log_level, settings.log_format)
+    _warn_of_variables()
     setproctitle("ovchat up")
     settings = _with_folders(settings)
     # Only what a command needs is loaded: an engine's libraries take a while.
@@ -45,44 +57,66 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     sys.exit(asyncio.run(run_up(settings, command)))
 
 
-@main.command()
-@with_options
+@main.command(cls=ServerCommand)
 def serve(**options: Any) -> None:  # noqa: ANN401
-    """Serve gRPC alone, until Ctrl-C."""
-    settings = settings_from(options)
+    """Serve gRPC alone (server without Envoy)."""
+    settings = _checked(options)
     _end_on_ctrl_c()
-    configure_logs(settings.log_level)
+    configure_logs(settings.log_level, settings.log_format, options["server_number"])
+    if options["servers"] is None:
+        # Otherwise `ovchat up`, which started this, has warned.
+        _warn_of_variables()
     setproctitle("ovchat server")
     settings = _with_folders(settings)
     from ovchat_server.app import StartError, serve  # noqa: PLC0415
-    from ovchat_server.serving.model_folder import ModelFilesError  # noqa: PLC0415
 
     try:
         asyncio.run(serve(settings))
     except (StartError, ModelFilesError) as error:
-        raise click.ClickException(str(error)) from error
+        _end_with(error)
 
 
-@main.command()
+@main.command(params=[CACHE_DIR])
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--weights",
     type=click.Choice(list(WeightForm), case_sensitive=False),
     default=WeightForm.AUTO,
-    show_default=True,
+    show_default="auto",
     help="What to keep the weights in: 8 bits, the file's own form, or the faster of both.",
 )
-@cache_option()
-def convert(file: Path, weights: WeightForm, cache_dir: Path) -> None:
-    """Convert a GGUF file, as the other commands do, and print the folder that it became."""
+# How who serves the file logs.
+@click.option("--log-level", default="info", hidden=True)
+@click.option("--log-format", default="text", hidden=True)
+def convert(
+    file: Path, weights: WeightForm, cache_dir: Path, log_level: str, log_format: str
+) -> None:
+    """Convert a GGUF file and print the folder that it became."""
     _end_on_ctrl_c()
+    configure_logs(log_level, log_format)
     setproctitle("ovchat convert")
+    turn_off_telemetry()
     from ovchat_server.conversion.command import convert_file  # noqa: PLC0415
 
     try:
         click.echo(convert_file(file, weights, cache_dir))
     except ConversionError as error:
+        _end_with(error)
+
+
+def _checked(options: dict[str, Any]) -> Settings:
+    """Return the settings of a command's options, with all checked that can be without starting."""
+    settings = settings_from(options)
+    try:
+        check_paths(settings.models)
+    except ModelFilesError as error:
         raise click.ClickException(str(error)) from error
+    return settings
+
+
+def _warn_of_variables() -> None:
+    for message in unknown_variables(os.environ):
+        logger.warning(message)
 
 
 def _with_folders(settings: Settings) -> Settings:
@@ -94,6 +128,7 @@ def _with_folders(settings: Settings) -> Settings:
     def converted(file: Path, form: WeightForm) -> Path:
         command = [sys.executable, "-m", "ovchat_server", "convert", str(file)]
         options = [f"--weights={form}", f"--cache-dir={settings.cache_dir}"]
+        options += [f"--log-level={settings.log_level}", f"--log-format={settings.log_format}"]
         program = Program([*command, *options])
         ended = subprocess.run(program.tied(), stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
         if ended.returncode:
@@ -101,10 +136,13 @@ def _with_folders(settings: Settings) -> Settings:
             sys.exit(1)
         return Path(ended.stdout.strip())
 
-    try:
-        return with_folders(settings, converted)
-    except ConversionError as error:
-        raise click.ClickException(str(error)) from error
+    return with_folders(settings, converted)
+
+
+def _end_with(error: Exception) -> NoReturn:
+    """End the process with its last line: from its first one on, all that it says is a log."""
+    logger.error(str(error))
+    sys.exit(1)
 
 
 def _end_on_ctrl_c() -> None:

@@ -9,15 +9,30 @@ import msgspec
 
 from ovchat_server.conversion.cache import ConvertedModels
 from ovchat_server.conversion.errors import ConversionError
+from ovchat_server.conversion.magic import check_magic
 from ovchat_server.conversion.weight_form import WeightForm
+from ovchat_server.near_names import did_you_mean_path
+from ovchat_server.serving.model_folder import ModelFilesError
+from ovchat_server.serving.model_path import folder_fault, instead_of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from ovchat_server.settings import ModelSettings, Settings
 
 SUFFIX = ".gguf"
+
+
+def check_paths(models: Iterable[ModelSettings]) -> None:
+    """Check that each path is a GGUF file or a model's folder, as far as a look at it tells.
+
+    Raises:
+        ModelFilesError: One is neither; the message names the model, and says what to do.
+    """
+    for model in models:
+        if fault := _fault(model):
+            raise ModelFilesError(f"the model {model.name!r}: {fault}")
 
 
 def with_folders(settings: Settings, convert: Callable[[Path, WeightForm], Path]) -> Settings:
@@ -28,25 +43,36 @@ def with_folders(settings: Settings, convert: Callable[[Path, WeightForm], Path]
         convert: Converts a file and returns its folder. It is called for those that were not yet
             converted, or changed since.
 
-    Raises:
-        ConversionError: There is no such file, or a folder is said to be converted.
     """
     cache = ConvertedModels(settings.cache_dir)
     models = tuple(_with_folder(model, cache, convert) for model in settings.models)
     return dataclasses.replace(settings, models=models)
 
 
+def _fault(model: ModelSettings) -> str | None:
+    path = model.path
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
+    if is_file:
+        try:
+            check_magic(path)
+        except ConversionError as error:
+            return f"{error}{instead_of_file(path)}"
+        return None
+    if path.suffix.lower() == SUFFIX:
+        return f"there is no file {path}{did_you_mean_path(path)}"
+    if model.weights is not None and path.is_dir():
+        return f"weights is for GGUF files, and {path} is a folder"
+    return folder_fault(path)
+
+
 def _with_folder(
     model: ModelSettings, cache: ConvertedModels, convert: Callable[[Path, WeightForm], Path]
 ) -> ModelSettings:
     path = model.path
-    if path.suffix.lower() != SUFFIX and not path.is_file():
-        if model.weights is not None:
-            raise ConversionError(
-                f"the model {model.name!r}: weights is for GGUF files, and {path} is none"
-            )
-        return model
     if not path.is_file():
-        raise ConversionError(f"the model {model.name!r}: there is no file {path}")
+        return model
     form = model.weights or WeightForm.AUTO
     return msgspec.structs.replace(model, path=cache.find(path, form) or convert(path, form))

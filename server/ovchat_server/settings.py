@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003  msgspec reads the annotation
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
 
 from ovchat_server.conversion.weight_form import WeightForm  # noqa: TC001  as above
 from ovchat_server.engine.contract.generation_spec import GenerationOptions
@@ -13,7 +14,13 @@ from ovchat_server.engine.contract.generation_spec import GenerationOptions
 if TYPE_CHECKING:
     from ovchat_server.api.limits import Limits
 
-MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,127}")
+ModelName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]{0,127}\Z",
+        description="made of letters, digits and . _ - / :",
+    ),
+]
 
 
 class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -31,18 +38,12 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
             schemas. Those that the caller forces are held to them anyway.
     """
 
-    name: str
+    name: ModelName
     path: Path
     weights: WeightForm | None = None
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
     constrain_tool_calls: bool = True
-
-    def __post_init__(self) -> None:
-        """Check what types cannot say; see GenerationOptions."""
-        if not MODEL_NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} is no name for a model: use letters, digits, . _ - /")
-        GenerationOptions.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Settings:
         rest_port: Of Envoy (`ovchat up` only).
         admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
         envoy_path: Envoy's binary; None finds it.
-        replicas: Servers to start (`ovchat up` only).
+        replicas: Servers that `ovchat up` starts; to one of them, those on its processors.
         drain_timeout: Seconds that running requests get to finish when the server stops.
         request_timeout: Seconds that the work on a request may take; 0: any.
         idle_timeout: Seconds after which a stream whose reader takes nothing ends; 0: never.
@@ -65,9 +66,11 @@ class Settings:
         max_concurrent_streams: Calls at once on one connection to the gRPC server.
         limits: How much a request may hold: the file's [limits] table.
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
+        api_key_file: What the keys were read from.
         api_keys: Of those who may call; none: everybody may.
         cache_dir: Where GGUF files are converted to.
         log_level: Python's name of the lowest level that is logged.
+        log_format: "text", "json", or "auto": text on a terminal.
     """
 
     models: tuple[ModelSettings, ...]
@@ -85,9 +88,11 @@ class Settings:
     max_concurrent_streams: int
     limits: Limits
     strict_parameters: bool
+    api_key_file: Path | None
     api_keys: tuple[str, ...]
     cache_dir: Path
     log_level: str
+    log_format: str
 
 
 def socket_target(socket: str) -> str:

@@ -123,7 +123,7 @@ async def test_what_cannot_be_loaded_says_why() -> None:
     watched = Watched(Backoff(never), spec)
     watched.engine.start()
     await watched.until(ModelState.UNAVAILABLE)
-    assert "its engine failed" in watched.engine.supervisor.status.reason
+    assert "its engine failed: AttributeError: " in watched.engine.supervisor.status.reason
     with pytest.raises(UnavailableError):
         await watched.echo("text")
     await watched.engine.close()

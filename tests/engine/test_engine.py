@@ -91,22 +91,6 @@ async def test_a_slow_reader_gets_everything_in_fewer_pieces(watched: Watched) -
     assert len(rest) < 100
 
 
-async def test_a_model_that_cannot_be_loaded_is_told_and_tried_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "openvino_model.xml").write_text("this is no model")
-    watched = Watched(spec(str(tmp_path)))
-    watched.engine.start()
-    try:
-        await watched.until(ModelState.UNAVAILABLE)
-        # Callers see this, so the engine's own words, which name files, are in the log alone.
-        assert watched.engine.status.reason == "its engine failed; the server's log says why"
-        assert any("openvino_model.xml" in vars(record)["reason"] for record in caplog.records)
-        await watched.until(ModelState.LOADING)
-    finally:
-        await watched.engine.close()
-
-
 async def test_close_leaves_no_process_and_no_descriptor() -> None:
     before = descriptors()
     watched = Watched(spec())

@@ -81,7 +81,7 @@ async def test_requests_go_on_where_their_engine_died() -> None:
             await watched.until_load(lambda load: load.running_requests == len(starts))
             watched.kill()
             await watched.until(ModelState.UNAVAILABLE)
-            await watched.until_reason("signal 9")
+            await watched.until_reason("was killed")
             assert watched.engine.status.load is None
             with pytest.raises(UnavailableError) as caught:
                 watched.engine.generate([request("a", 5)])
@@ -194,7 +194,7 @@ async def test_an_engine_that_hangs_while_it_loads_is_ended_and_its_requests_go_
         watched.stop()
 
         later(TIMEOUT + 1)
-        await watched.until_reason(f"not loaded in {TIMEOUT:g} seconds")
+        await watched.until_reason(f"not loaded in {TIMEOUT:g} s")
 
         rest, _ = await collect(stream)
         assert rest == successor_text("a", 900)[len(first.tokens) :]

@@ -147,7 +147,7 @@ async def test_a_reader_that_stops_reading_is_given_up(
     async with serving(settings) as client, stalled(client):
         line = await until_logged(caplog)
 
-        assert line["status"] == "CANCELLED"
+        assert line["grpc_status"] == "CANCELLED"
         assert 300 <= line["duration_ms"] < 3000
         await until_idle_in_time(client, "successor")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
@@ -17,6 +18,7 @@ from grpc_status import rpc_status
 from ovchat.v1 import rest_service_pb2, rest_service_pb2_grpc, tokenizer_service_pb2
 from ovchat_server import app
 from ovchat_server.app import Server
+from ovchat_server.launch import stop_messages
 from tests.grpc.conftest import Client
 from tests.grpc.engines import held, until_under_way
 from tests.grpc.requests import joined
@@ -24,7 +26,7 @@ from tests.grpc.requests import successor as ask_successor
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from ovchat_server.settings import ModelSettings, Settings
 
@@ -40,6 +42,19 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls have time enough to say how they ended, however busy the machine is."""
     monkeypatch.setattr(app, "END_TIMEOUT", 120)
     monkeypatch.setattr(app, "FLUSH_TIMEOUT", 120)
+
+
+@pytest.fixture
+def told() -> Iterator[list[str]]:
+    """What the operator is told of the stop."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    stop_messages.logger.addHandler(handler)
+    stop_messages.logger.setLevel(logging.INFO)
+    yield lines
+    stop_messages.logger.removeHandler(handler)
+    stop_messages.logger.setLevel(logging.NOTSET)
 
 
 @contextlib.asynccontextmanager
@@ -108,7 +123,7 @@ def assert_unavailable(error: grpc.aio.AioRpcError) -> None:
 
 
 async def test_while_it_drains_new_calls_are_refused_and_running_ones_finish(
-    make_settings: Callable[..., Settings], successor: ModelSettings
+    make_settings: Callable[..., Settings], successor: ModelSettings, told: list[str]
 ) -> None:
     async with ending(make_settings(successor, drain_timeout=300)) as (client, end):
         with held(client, "successor"):
@@ -135,15 +150,19 @@ async def test_while_it_drains_new_calls_are_refused_and_running_ones_finish(
             alive = rest_service_pb2.RestServiceGetLivenessRequest()
             assert b"ok" in (await rest_stub(client).GetLiveness(alive)).data
             assert not stopped.done()
+            assert told == [
+                "stopping: 1 answer is under way, up to 300 s for it; Ctrl-C again ends it at once"
+            ]
 
         chunks = [chunk async for chunk in running]
         assert joined(chunks) == successor_text("a", SHORT)
         await stopped
+        assert len(told) == 1
 
 
 @pytest.mark.usefixtures("patient")
 async def test_what_outlives_the_drain_timeout_gets_a_clear_end(
-    make_settings: Callable[..., Settings], successor: ModelSettings
+    make_settings: Callable[..., Settings], successor: ModelSettings, told: list[str]
 ) -> None:
     async with ending(make_settings(successor, drain_timeout=0.1)) as (client, end):
         # It has begun: from then on it ends in its own way.
@@ -159,6 +178,9 @@ async def test_what_outlives_the_drain_timeout_gets_a_clear_end(
 
         await end()
 
+        waits, cut = told
+        assert waits.startswith("stopping: 4 answers are under way, up to 0.1 s for them; ")
+        assert cut == "4 answers are cut off: not finished within 0.1 s (--drain-timeout)"
         *_, error, done, rest = (first.data + await read).decode().split("\n\n")
         assert (done, rest) == ("data: [DONE]", "")
         assert json.loads(error.removeprefix("data: "))["error"]["code"] == "service_unavailable"
@@ -200,7 +222,7 @@ async def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(
 @pytest.mark.slow
 @pytest.mark.usefixtures("patient")
 async def test_told_twice_it_ends_at_once(
-    make_settings: Callable[..., Settings], successor: ModelSettings
+    make_settings: Callable[..., Settings], successor: ModelSettings, told: list[str]
 ) -> None:
     async with ending(make_settings(successor, drain_timeout=300)) as (client, end):
         running = await begun(client)
@@ -210,6 +232,7 @@ async def test_told_twice_it_ends_at_once(
         client.server.stop_now()
 
         await stopped
+        assert told[1:] == ["stopping at once: 1 answer is cut off"]
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await to_the_end(running)
         assert_unavailable(caught.value)

@@ -155,6 +155,10 @@ async def test_an_unknown_model_is_not_found(client: Client) -> None:
         await client.models.GetModel(model_service_pb2.GetModelRequest(id="nobody"))
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
     assert details(caught.value) == ("MODEL_NOT_FOUND", ["id"])
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await client.models.GetModel(model_service_pb2.GetModelRequest())
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert details(caught.value) == ("MISSING_REQUIRED_PARAMETER", ["id"])
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ async def test_an_answer_that_its_caller_gives_up_is_one_line_in_the_log(
     await give_up(client.server.port, method, CALLS[method])
 
     def lines() -> list[logging.LogRecord]:
-        return [record for record in caplog.records if method == getattr(record, "method", "")]
+        return [record for record in caplog.records if method == f"/{getattr(record, 'rpc', None)}"]
 
     # Until gRPC has ended the call, too, whose task it names after the method.
     while not lines() or any(method in task.get_name() for task in asyncio.all_tasks()):

@@ -12,14 +12,15 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from ovchat.v1 import model_service_pb2, tokenizer_service_pb2
+from ovchat_server.api.models import ModelState
 from ovchat_server.app import Server, StartError
 from ovchat_server.engine.client.connection import EngineConnection
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from tests.grpc.conftest import Client
 from tests.grpc.engines import engine_of, until
+from tests.grpc.requests import ask, text_of
 from tests.grpc.requests import successor as ask_successor
-from tests.grpc.requests import text_of
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -106,6 +107,16 @@ async def test_a_port_that_is_taken_is_named(
                 pass
 
 
+async def test_a_socket_that_is_taken_is_named(
+    make_settings: Callable[..., Settings], successor: ModelSettings, tmp_path: Path
+) -> None:
+    settings = make_settings(successor, grpc_socket=f"{tmp_path}/s")
+    async with Server(settings).running():
+        with pytest.raises(StartError, match=r"socket .*/s is in use"):
+            async with Server(settings).running():
+                pass
+
+
 async def test_a_model_that_cannot_be_loaded_says_why_and_the_others_are_served(
     make_settings: Callable[..., Settings], successor: ModelSettings, tmp_path: Path
 ) -> None:
@@ -117,10 +128,14 @@ async def test_a_model_that_cannot_be_loaded_says_why_and_the_others_are_served(
         await client.wait_for_health("SERVING", "ovchat.v1.ChatService/successor")
         answer = await client.chat.CreateChatCompletion(ask_successor("a", 5))
         assert text_of(answer) == "bcdef"
-        await until(lambda: "engine failed" in engine_of(client, "broken").status.reason)
+        await until(lambda: engine_of(client, "broken").status.state is ModelState.FAILED)
         model = await client.model("broken")
-        assert "engine failed" in model.state_reason
-        assert model.state != model_service_pb2.MODEL_STATE_READY
+        assert model.state == model_service_pb2.MODEL_STATE_FAILED
+        assert "export or copy" in model.state_reason
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await client.chat.CreateChatCompletion(ask("a", "broken"))
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert model.state_reason in str(caught.value.details())
         for service in ("", "ovchat.v1.ChatService/broken"):
             check = await client.health.Check(health_pb2.HealthCheckRequest(service=service))
             assert check.status == health_pb2.HealthCheckResponse.NOT_SERVING

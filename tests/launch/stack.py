@@ -44,6 +44,7 @@ class Stack:
     directory: Path
     log: Path
     banner: asyncio.Event = field(default_factory=asyncio.Event)
+    printed: str = ""
 
     @property
     def url(self) -> str:
@@ -157,6 +158,7 @@ async def started(
     async def read() -> None:
         assert process.stdout is not None
         async for line in process.stdout:
+            stack.printed += line.decode()
             if b"Ctrl-C" in line:
                 stack.banner.set()
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import shutil
+import json
+import os
 import signal
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -102,26 +105,24 @@ async def test_a_signal_at_the_start_leaves_nothing_behind(
             assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)
 
 
-@pytest.mark.slow
-async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nobody_else(
-    tmp_path: Path,
-) -> None:
-    broken = tmp_path / "broken"
-    shutil.copytree(ROOT / "models/successor", broken)
-    (broken / "openvino_model.bin").write_bytes(b"too short")
-    async with started(tmp_path, "--model", f"broken={broken}") as stack:
-        await stack.says("ovchat up: Not ready: broken: ")
-        await stack.answers()
-        assert not stack.banner.is_set()
-        stack.process.send_signal(signal.SIGTERM)
-        assert await stack.ends() == 0
-
-
-async def test_settings_that_cannot_work_end_it_with_a_message(tmp_path: Path) -> None:
+async def test_settings_that_cannot_work_end_it_with_one_line(tmp_path: Path) -> None:
     async with started(tmp_path, "--replicas", "2", "--model", "gone=/no/such/folder") as stack:
         assert await stack.process.wait() == 1
         assert await stack.ends() == 1
         log = stack.log.read_text()
-    assert "there is no folder /no/such/folder" in log
-    assert "ended by itself (exit code 1)" in log
-    assert "Traceback" not in log
+    # Nothing was started.
+    assert log == "Error: the model 'gone': there is no folder /no/such/folder\n"
+
+
+async def test_a_server_that_cannot_start_says_why_as_it_logs(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ovchat_server", "serve", "--log-format=json"),
+        *(f"--model=successor={ROOT}/models/successor", f"--grpc-socket={tmp_path}/no/socket"),
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    _, told = await process.communicate()
+    entry = json.loads(told.splitlines()[-1])
+    assert process.returncode == 1
+    assert entry["level"] == "ERROR"
+    assert entry["message"] == f"--grpc-socket: there is no folder {tmp_path}/no"

@@ -59,7 +59,7 @@ async def grpc_stream(stack: Stack, begun: asyncio.Event) -> grpc.aio.AioRpcErro
 async def test_a_second_signal_gives_calls_under_way_a_clear_end(
     tmp_path: Path, replicas: int
 ) -> None:
-    options = ("--replicas", str(replicas), "--drain-timeout", "300")
+    options = ("--replicas", str(replicas), "--drain-timeout", "300", "--log-level", "debug")
     async with running(tmp_path, *options, kv_blocks=KV_BLOCKS) as stack:
         begun = [asyncio.Event() for _ in range(2 * STREAMS)]
         rest = [asyncio.create_task(event_stream(stack, event)) for event in begun[:STREAMS]]
@@ -71,9 +71,13 @@ async def test_a_second_signal_gives_calls_under_way_a_clear_end(
             send(engine, signal.SIGSTOP)
 
         stack.process.send_signal(signal.SIGTERM)
-        await stack.says("stopping", replicas)
+        # Of several servers, too: by each for itself, and for all.
+        speakers = replicas + (replicas > 1)
+        await stack.says("stopping", speakers)
         stack.process.send_signal(signal.SIGTERM)
-        await stack.says("stopping at once", replicas)
+        await stack.says("stopping at once", speakers)
+        await stack.says(f"stopping: {2 * STREAMS} answers are under way, up to 300 s for them")
+        await stack.says(f"stopping at once: {2 * STREAMS} answers are cut off")
         for engine in engines:
             send(engine, signal.SIGCONT)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import signal
 import socket
@@ -29,7 +30,9 @@ def hung_envoy() -> Iterator[Any]:
     """A plan whose Envoy is stopped: the kernel takes connections for it, nobody answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        yield SimpleNamespace(admin_port=port, host="127.0.0.1", rest_port=port, drain_timeout=1.0)
+        yield SimpleNamespace(
+            admin_port=port, host="127.0.0.1", rest_port=port, drain_timeout=1.0, replicas=("one",)
+        )
 
 
 async def serves() -> None:
@@ -54,6 +57,18 @@ async def test_an_envoy_that_hangs_does_not_hold_up_the_end(
     assert stopped == ["server", "Envoy"]
 
 
+async def test_a_start_an_answer_and_a_stop_are_few_lines(tmp_path: Path) -> None:
+    async with running(tmp_path) as stack:
+        await stack.answers()
+        stack.process.send_signal(signal.SIGINT)
+        assert await stack.ends() == 0
+    lines = stack.log.read_text().splitlines()
+    # Envoy's access log.
+    lines += [line for line in stack.printed.splitlines() if line.startswith("{")]
+    assert len(lines) <= 10, lines
+    assert sum("stopping: no answer is under way" in line for line in lines) == 1
+
+
 @pytest.mark.slow
 async def test_a_stopped_envoy_and_its_servers_end(tmp_path: Path) -> None:
     async with running(tmp_path) as stack:
@@ -65,7 +80,7 @@ async def test_a_stopped_envoy_and_its_servers_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing", [{1}, {2}, {2, 3}])
 async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failing: set[int]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failing: set[int]
 ) -> None:
     spawn, count, enough = Child.spawn, 0, asyncio.Event()
 
@@ -94,8 +109,8 @@ async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
     finally:
         again.cancel()
         await service.close()
-    said = "it could not be started (Resource temporarily unavailable); it is started again in "
-    assert capsys.readouterr().err.count(said) == len(failing)
+    said = "it could not be started (Resource temporarily unavailable); starting it again in "
+    assert caplog.text.count(said) == len(failing)
     assert slept[: len(failing)] == [FIRST_DELAY, FIRST_DELAY * 2][: len(failing)]
     with pytest.raises((asyncio.CancelledError, LaunchError)):
         await ended
@@ -118,3 +133,15 @@ async def test_a_third_signal_waits_for_nothing(hung_envoy: Any) -> None:
     assert not ending.done()
     received.put_nowait(signal.SIGTERM)
     await ending
+
+
+async def test_one_of_several_servers_says_what_its_own_stop_waits_for(tmp_path: Path) -> None:
+    async with running(tmp_path, "--replicas=2") as stack:
+        send(stack.processes("server")[0], signal.SIGTERM)
+        await stack.says("serves again")
+        stack.process.send_signal(signal.SIGTERM)
+        assert await stack.ends() == 0
+        told = [json.loads(line) for line in stack.log.read_text().splitlines()]
+    stops = [entry for entry in told if entry["message"] == "stopping: no answer is under way"]
+    # The second line speaks for all.
+    assert ["server" in entry for entry in stops] == [True, False]

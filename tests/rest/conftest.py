@@ -41,6 +41,7 @@ class Stack:
     process: subprocess.Popen[str]
     rest_port: int
     grpc_port: int
+    log: Path
 
     @property
     def url(self) -> str:
@@ -77,7 +78,7 @@ def running_stack(
         )
     try:
         wait_for_banner(process, log)
-        yield Stack(process, rest_port, grpc_port)
+        yield Stack(process, rest_port, grpc_port, log)
     finally:
         process.send_signal(signal.SIGINT)
         # Longer than it may take to end its calls and engines.
@@ -88,7 +89,7 @@ def wait_for_banner(process: subprocess.Popen[str], log: Path) -> None:
     assert process.stdout is not None
     for line in process.stdout:
         if "is ready" in line:
-            # The access log goes on; nobody reads it, so it must not fill the pipe.
+            # Nobody reads it any more, so it must not fill the pipe.
             process.stdout.close()
             return
     pytest.fail(f"ovchat up ended: {log.read_text()[-3000:]}")

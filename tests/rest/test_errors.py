@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     import httpx
@@ -34,9 +37,16 @@ BODIES: dict[str, tuple[bytes, str]] = {
     "a string": (b'"hello"', "invalid_json"),
     "null": (b"null", "invalid_json"),
     "cut off": (b'{"model": "successor"', "invalid_json"),
+    "cut off in a string": (b'{"model": "succ\\"', "invalid_json"),
     "not UTF-8": (b'{"model": "\xff\xfe"}', "invalid_json"),
     "a lone surrogate": (rb'{"model": "\ud800"}', "invalid_json"),
     "nested too deeply": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "invalid_json"),
+}
+
+# How much of it arrived, and what is open.
+PLACES = {
+    "cut off": "not valid JSON: it ends at byte 21, before it is complete.",
+    "cut off in a string": "it ends at byte 17, inside of the string that begins at byte 10.",
 }
 
 
@@ -49,6 +59,13 @@ async def test_a_body_that_is_no_json_object_is_refused(http: httpx.AsyncClient,
     error = error_of(response)
     assert response.status_code == 400
     assert (error["type"], error["code"]) == ("invalid_request_error", code)
+    assert error["message"].endswith(PLACES.get(name, ""))
+
+
+async def test_the_readmes_error_is_the_one_that_comes(http: httpx.AsyncClient) -> None:
+    (sample,) = re.findall(r'(?m)^{"error".*$', (ROOT / "README.md").read_text())
+    response = await http.post(CHAT, json={**ASK, "temperature": 9})
+    assert response.json() == json.loads(sample)
 
 
 FIELDS: dict[str, tuple[dict[str, Any], str]] = {

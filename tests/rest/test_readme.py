@@ -1,4 +1,4 @@
-"""The README's examples run as they stand."""
+"""The examples of the README and of docs/grpc.md run as they stand."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tests.rest.conftest import Stack
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
-README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```(bash|python|javascript)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-# What each says, in the README's order.
+TEXT = "\n".join((ROOT / name).read_text() for name in ("README.md", "docs/grpc.md"))
+BLOCKS = re.findall(r"^```(bash|python|javascript)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+# What each says, in that order.
 EXPECTED = [
     "Paris",
     "data: [DONE]",
@@ -34,6 +34,8 @@ EXPECTED = [
     "MODEL_STATE_READY",
     '{"prompt":"Hello there"}',
     '"openvino_genai":',
+    '"totalKvBlocks": ',
+    "0 0 of ",
 ]
 
 

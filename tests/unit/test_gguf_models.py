@@ -8,11 +8,8 @@ import msgspec
 import pytest
 
 from ovchat_server.conversion.cache import ConvertedModels
-from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
 from ovchat_server.gguf_models import with_folders
-from ovchat_server.serving.model_files import read_model_files
-from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from tests.conftest import settings_of
 
@@ -52,22 +49,3 @@ def test_a_folder_stays_what_it_is(tmp_path: Path) -> None:
     given = settings(tmp_path, "folder")
 
     assert with_folders(given, pytest.fail) == given
-
-
-def test_a_folder_with_a_file_is_not_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "x.gguf"
-    file.touch()
-
-    with pytest.raises(ModelFilesError, match=f"has a path of its own: {file}"):
-        read_model_files(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "weights", "words"),
-    [("gone.gguf", None, "no file"), ("folder", WeightForm.INT8, "weights is for GGUF files")],
-)
-def test_what_makes_no_sense_is_refused(
-    tmp_path: Path, name: str, weights: WeightForm | None, words: str
-) -> None:
-    with pytest.raises(ConversionError, match=f"'m': .*{words}"):
-        with_folders(settings(tmp_path, name, weights), pytest.fail)

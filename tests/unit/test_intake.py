@@ -30,6 +30,7 @@ LOAD = EngineLoad(0, 0, 0, 0, 0, 0, 0)
 class LoadedPipeline(Pipeline):
     capabilities = NO_CAPABILITIES
     total_blocks = 6
+    weight_bytes = cache_bytes = 0
     block_size = BLOCK
 
     @property

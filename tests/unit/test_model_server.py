@@ -17,9 +17,10 @@ from tests.unit.serving_tools import READY, ScriptedEngine, served
 
 
 @pytest.mark.parametrize(
-    ("state", "said"), [(ModelState.LOADING, "LOADING"), (ModelState.UNAVAILABLE, "LOADING")]
+    ("state", "code"),
+    [(ModelState.LOADING, "OK"), (ModelState.UNAVAILABLE, "OK"), (ModelState.FAILED, "UNKNOWN")],
 )
-def test_a_model_that_does_not_answer_is_not_ready(state: ModelState, said: str) -> None:
+def test_a_model_that_does_not_answer_is_not_ready(state: ModelState, code: str) -> None:
     status = dataclasses.replace(READY, state=state, reason="why")
     info = ModelServerInfo(
         ModelRegistry([served(ScriptedEngine(status=status))]), Versions("1", "2", "3")
@@ -29,6 +30,7 @@ def test_a_model_that_does_not_answer_is_not_ready(state: ModelState, said: str)
         info.ready(rest_service_pb2.RestServiceGetModelReadinessRequest(id="demo"))
     config: Any = info.config(rest_service_pb2.RestServiceGetConfigRequest())
 
-    assert caught.value.retry_after == 1
+    assert caught.value.retry_after == (None if state is ModelState.FAILED else 1)
     [version] = config["demo"]["model_version_status"]
-    assert version["state"] == said
+    assert version["state"] == "LOADING"
+    assert version["status"]["error_code"] == code

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from types import SimpleNamespace
+from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 import yaml
 
 from ovchat_server.launch.envoy_config import EnvoyFiles
+from ovchat_server.rpc.access import log_access
 from ovchat_server.rpc.probes import Exempt, exempt
 
 HEALTH = "/grpc.health.v1.Health/Watch"
@@ -36,9 +42,35 @@ def test_envoys_access_log_leaves_out_the_same_probes() -> None:
     config = yaml.safe_load(EnvoyFiles.locate().config.read_text())
     [listener] = config["static_resources"]["listeners"]
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
-    filters = manager["access_log"][0]["filter"]["or_filter"]["filters"]
+    _, probes = manager["access_log"][0]["filter"]["and_filter"]["filters"]
     # Requests have the RPC as their path by then.
-    pattern = filters[0]["header_filter"]["header"]["string_match"]["safe_regex"]["regex"]
+    pattern = probes["or_filter"]["filters"][0]["header_filter"]["header"]["string_match"][
+        "safe_regex"
+    ]["regex"]
     assert [method for method in ALL if re.fullmatch(pattern, method)] == [
         method for method in ALL if exempt(method, Exempt.LOG)
     ]
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "level"),
+    [
+        (READINESS, "UNAVAILABLE", logging.DEBUG),
+        (HEALTH, "CANCELLED", logging.DEBUG),
+        (READINESS, "INTERNAL", logging.WARNING),
+        (MODEL_READINESS, "NOT_FOUND", logging.INFO),
+        (NO_PROBES[0], "UNAVAILABLE", logging.WARNING),
+    ],
+)
+async def test_a_probe_is_logged_where_it_fails_for_another_reason_than_not_ready(
+    method: str, status: str, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "ovchat.access")
+    code = grpc.StatusCode[status]
+    context: Any = SimpleNamespace(
+        invocation_metadata=lambda: (), peer=lambda: "unix:", code=lambda: code
+    )
+    with pytest.raises(grpc.aio.AbortError):
+        async with log_access(context, method):
+            raise grpc.aio.AbortError
+    assert [record.levelno for record in caplog.records] == [level]

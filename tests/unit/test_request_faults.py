@@ -95,3 +95,10 @@ def test_what_the_caller_sent_is_echoed_short() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         read_chat_request({**REQUIRED, HUGE: 1}, strict=True)
     assert all(len(item.field) + len(item.message) < 200 for item in caught.value.violations)
+
+
+def test_a_prompt_in_place_of_messages_is_led_to_its_endpoint() -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        read_chat_request({"model": "demo", "prompt": "Hi"})
+    hint = "messages is required: prompt is for text completions, at /v3/completions."
+    assert hint in caught.value.message

@@ -152,8 +152,20 @@ def test_of_a_model_with_a_processor_the_template_is_the_processors(
         ({"tokenizer_config.json": "[" * 100_000}, "tokenizer_config.json is not JSON"),
         ({"tokenizer_config.json": {"chat_template": [{"name": "rag"}]}}, "no chat template"),
         ({"tokenizer_config.json": {"chat_template": 7}}, "there is no chat template"),
-        ({"chat_template.jinja": "{% if %}"}, "does not compile"),
-        ({"chat_template.jinja": "{% break %}"}, "does not compile"),
+        (
+            {"chat_template.jinja": "a\n{% if %}"},
+            r"^the chat template in chat_template.jinja does not compile: line 2: Expected an",
+        ),
+        (
+            {"chat_template.jinja": "{% break %}"},
+            r"^the chat template in chat_template.jinja does not compile: 'break' outside loop$",
+        ),
+        ({"tokenizer_config.json": {"chat_template": "{{"}}, "in tokenizer_config.json does not"),
+        ({"processor_config.json": {"chat_template": "{{"}}, "in processor_config.json does not"),
+        (
+            {"chat_template.jinja": "a", "additional_chat_templates/tool_use.jinja": "\n{{"},
+            "in tool_use.jinja does not compile: line 2: ",
+        ),
         (
             {"additional_chat_templates/tool_use.jinja": "a"},
             "no default chat template, only tool_use",

@@ -41,12 +41,22 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
     assert read() == TextRequest("demo", ("Hi",), ("prompt",), generation)
 
 
-@pytest.mark.parametrize("fields", [{}, {"model": None, "prompt": None}])
-def test_what_is_required_is_missed_by_name(fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "prompt is required."),
+        ({"model": None, "prompt": None}, "prompt is required."),
+        (
+            {"messages": [{"role": "user", "content": "Hi"}]},
+            "prompt is required: messages are for chat completions, at /v3/chat/completions.",
+        ),
+    ],
+)
+def test_what_is_required_is_missed_by_name(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         read_text_request(fields)
     (violation,) = caught.value.violations
-    assert violation.message == "prompt is required."
+    assert violation.message == message
     assert violation.code == "missing_required_parameter"
 
 

@@ -32,8 +32,12 @@ class _ModelStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ModelState
     MODEL_STATE_READY: _ModelState.ValueType  # 2
     """The model answers requests."""
     MODEL_STATE_UNAVAILABLE: _ModelState.ValueType  # 3
-    """The model's engine ended and is being restarted, or cannot be started; see
+    """The model's engine ended, or could not be started, and is tried again; see
     Model.state_reason.
+    """
+    MODEL_STATE_FAILED: _ModelState.ValueType  # 4
+    """The model cannot be loaded, for a reason that stays: a device, a property, a file, memory. It
+    is tried again when a file of its folder changes; see Model.state_reason.
     """
 
 class ModelState(_ModelState, metaclass=_ModelStateEnumTypeWrapper):
@@ -46,8 +50,12 @@ MODEL_STATE_LOADING: ModelState.ValueType  # 1
 MODEL_STATE_READY: ModelState.ValueType  # 2
 """The model answers requests."""
 MODEL_STATE_UNAVAILABLE: ModelState.ValueType  # 3
-"""The model's engine ended and is being restarted, or cannot be started; see
+"""The model's engine ended, or could not be started, and is tried again; see
 Model.state_reason.
+"""
+MODEL_STATE_FAILED: ModelState.ValueType  # 4
+"""The model cannot be loaded, for a reason that stays: a device, a property, a file, memory. It
+is tried again when a file of its folder changes; see Model.state_reason.
 """
 Global___ModelState: _TypeAlias = ModelState  # noqa: Y015
 

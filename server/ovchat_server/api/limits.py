@@ -5,7 +5,6 @@ Bounds on grammars are not among them: they follow from what compiling one takes
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from dataclasses import dataclass
 from itertools import accumulate
@@ -24,7 +23,7 @@ OTHERS = re.compile(r"[^\[\]]+")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds; a request beyond one is refused, and the error names the field.
+    """The bounds, each at least 1; a request beyond one is refused, and the error names the field.
 
     Attributes:
         max_messages: Messages of a conversation, as in OpenAI. Some chat templates go through all
@@ -45,7 +44,7 @@ class Limits:
             those of its alternatives.
         max_texts: Texts to tokenize.
         max_json_depth: Nesting depth of objects and arrays in each parameter, and in the
-            arguments of each tool call; at most 256. Includes the deepest schema of a grammar.
+            arguments of each tool call; at most DEEPEST. Includes the deepest schema of a grammar.
     """
 
     max_messages: int = 2048
@@ -63,18 +62,6 @@ class Limits:
     max_prompt_logprobs: int = 100_000
     max_texts: int = 2048
     max_json_depth: int = 128
-
-    def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            ValueError: A bound is below 1, or `max_json_depth` too large.
-        """
-        for field in dataclasses.fields(self):
-            if getattr(self, field.name) < 1:
-                raise ValueError(f"{field.name} must be at least 1")
-        if self.max_json_depth > DEEPEST:
-            raise ValueError(f"max_json_depth must be at most {DEEPEST}")
 
 
 DEFAULT_LIMITS = Limits()

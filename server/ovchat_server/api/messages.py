@@ -49,7 +49,9 @@ CALLED_FUNCTION_KEYS = frozenset(
 
 def read_messages(request: Reader) -> tuple[Message, ...]:
     """Read the conversation; note what is wrong in the reader."""
-    if not request.require("messages"):
+    # Many begin with the other API's field.
+    elsewhere = ": prompt is for text completions, at /v3/completions"
+    if not request.require("messages", elsewhere if request.present("prompt") else ""):
         return ()
     if request.fields["messages"] == []:
         request.refuse("messages", "must hold at least one message")

@@ -11,11 +11,15 @@ PROVIDER = "openvino"
 
 
 class ModelState(StrEnum):
-    """The state of a model."""
+    """The state of a model.
+
+    UNAVAILABLE is tried again by itself, FAILED only once its files have changed.
+    """
 
     LOADING = "loading"
     READY = "ready"
     UNAVAILABLE = "unavailable"
+    FAILED = "failed"
 
 
 class Capability(StrEnum):

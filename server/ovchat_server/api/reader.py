@@ -97,10 +97,10 @@ class Reader:
         """Say whether a field is set to something other than null."""
         return self.fields.get(name) is not None
 
-    def require(self, name: str) -> bool:
-        """Say whether a field is set; a violation where it is not."""
+    def require(self, name: str, hint: str = "") -> bool:
+        """Say whether a field is set; a violation, to which `hint` is added, where it is not."""
         if not self.present(name):
-            self.refuse(name, "is required", "missing_required_parameter")
+            self.refuse(name, f"is required{hint}", "missing_required_parameter")
             return False
         return True
 

@@ -85,7 +85,9 @@ def _read_logprobs(reader: Reader, generation: GenerationParams, *, echo: bool) 
 
 def _read_prompts(reader: Reader) -> dict[FieldPath, TextPrompt]:
     """Read a string, tokens, or a list of either (OpenAI's union), each by its path."""
-    if not reader.require("prompt"):
+    # Many begin with the other API's field.
+    elsewhere = ": messages are for chat completions, at /v3/chat/completions"
+    if not reader.require("prompt", elsewhere if reader.present("messages") else ""):
         return {}
     value = reader.fields["prompt"]
     if isinstance(value, list) and value and all(_is_integer(item) for item in value):

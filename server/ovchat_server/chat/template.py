@@ -33,7 +33,13 @@ class ChatTemplate:
     """Renders conversations as Hugging Face's transformers does."""
 
     def __init__(
-        self, source: str, special_tokens: Mapping[str, str], tool_source: str | None = None
+        self,
+        source: str,
+        special_tokens: Mapping[str, str],
+        tool_source: str | None = None,
+        *,
+        file: str = "chat_template.jinja",
+        tool_file: str | None = None,
     ) -> None:
         """Compile a template.
 
@@ -41,12 +47,16 @@ class ChatTemplate:
             source: Jinja2, as in `chat_template.jinja`.
             special_tokens: `bos_token`, `eos_token` and the like, which templates refer to.
             tool_source: The template for conversations with tools, if there is one.
+            file: The name of the file that the template is in, for errors.
+            tool_file: The same of the template for conversations with tools.
 
         Raises:
             ChatTemplateError: A source does not compile.
         """
-        self._template = _compile(source)
-        self._tool_template = self._template if tool_source is None else _compile(tool_source)
+        self._template = _compile(source, file)
+        self._tool_template = self._template
+        if tool_source is not None:
+            self._tool_template = _compile(tool_source, tool_file or file)
         self.special_tokens = dict(special_tokens)
         self.end_token = special_tokens.get("eos_token")
         self.default_source = source
@@ -103,7 +113,13 @@ def load_chat_template(directory: Path) -> ChatTemplate:
         ChatTemplateError: There is none, it cannot be read, or it does not compile.
     """
     files = read_template_files(directory)
-    return ChatTemplate(files.source, files.special_tokens, files.tool_source)
+    return ChatTemplate(
+        files.source,
+        files.special_tokens,
+        files.tool_source,
+        file=files.file,
+        tool_file=files.tool_file,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +140,21 @@ class _Template:
         raise _refusal(complaint + _readable(reason))
 
 
-def _compile(source: str) -> _Template:
+def _compile(source: str, file: str) -> _Template:
     try:
         environment = sandbox()
         compiled = environment.from_string(source)
         variables = meta.find_undeclared_variables(environment.parse(source))
-    # Jinja leaves it to Python to complain of a `break` outside a loop.
+    except jinja2.TemplateSyntaxError as error:
+        raise ChatTemplateError(
+            f"the chat template in {file} does not compile: line {error.lineno}: {error.message}"
+        ) from error
+    # Jinja leaves it to Python to complain of a `break` outside a loop; the line is not ours.
     except (jinja2.TemplateError, SyntaxError) as error:
-        raise ChatTemplateError(f"the chat template does not compile: {error}") from error
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise ChatTemplateError(
+            f"the chat template in {file} does not compile: {reason}"
+        ) from error
     # As a word of its prose it says nothing about roles.
     knows_developer = re.search(r"""(["'])developer\1""", source) is not None
     return _Template(compiled, knows_developer, knows_tools="tools" in variables)

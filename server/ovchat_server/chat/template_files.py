@@ -35,11 +35,15 @@ class TemplateFiles:
         source: The template, as Jinja2.
         tool_source: The template for conversations with tools, if there is one.
         special_tokens: `bos_token`, `eos_token` and the like: text by name.
+        file: The name of the file that the template is in.
+        tool_file: The same of the template for conversations with tools.
     """
 
     source: str
     tool_source: str | None
     special_tokens: Mapping[str, str]
+    file: str
+    tool_file: str | None
 
 
 def read_template_files(directory: Path) -> TemplateFiles:
@@ -56,22 +60,25 @@ def read_template_files(directory: Path) -> TemplateFiles:
         names = ", ".join(sorted(sources))
         raise ChatTemplateError(f"there is no default chat template, only {names}")
     tokens = _special_tokens(directory, config)
-    return TemplateFiles(sources["default"], sources.get("tool_use"), tokens)
+    file, source = sources["default"]
+    tool_file, tool_source = sources.get("tool_use", (None, None))
+    return TemplateFiles(source, tool_source, tokens, file, tool_file)
 
 
-def _sources(directory: Path, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the templates by name."""
-    for name in PROCESSOR_FILES:
-        if sources := _named(_read_json(directory / name).get("chat_template")):
-            return sources
+def _sources(directory: Path, config: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return the templates by name, each with the name of its file before it."""
+    for file in PROCESSOR_FILES:
+        if sources := _named(_read_json(directory / file).get("chat_template")):
+            return {name: (file, source) for name, source in sources.items()}
     files = {path.stem: path for path in directory.glob("additional_chat_templates/*.jinja")}
     single = directory / "chat_template.jinja"
     if single.is_file():
         files.setdefault("default", single)
     # Templates in files replace all of the configuration's, also those of other names.
     if files:
-        return {name: _read_text(path) for name, path in files.items()}
-    return _named(config.get("chat_template"))
+        return {name: (path.name, _read_text(path)) for name, path in files.items()}
+    sources = _named(config.get("chat_template"))
+    return {name: ("tokenizer_config.json", source) for name, source in sources.items()}
 
 
 def _named(value: object) -> dict[str, str]:
@@ -126,3 +133,5 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ChatTemplateError(f"{path.name} is not UTF-8") from error
+    except OSError as error:
+        raise ChatTemplateError(f"{path.name} cannot be read: {error.strerror}") from error

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
-
-import click
 
 from ovchat_server.conversion.cache import ConvertedModels
 from ovchat_server.conversion.folder import write_folder
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 # Between two lines about how far it is.
 SECONDS = 2.0
 
+logger = logging.getLogger(__name__)
+
 
 def convert_file(file: Path, form: WeightForm, cache_dir: Path) -> Path:
     """Return the folder of a GGUF file, which is converted unless it was before.
@@ -27,12 +28,16 @@ def convert_file(file: Path, form: WeightForm, cache_dir: Path) -> Path:
     """
 
     def write(folder: Path) -> None:
-        _say(f"converting {file.name}, once, in {cache_dir} (weights: {form})")
+        text = "converting %s, once, in %s (weights: %s)"
+        logger.info(text, file.name, cache_dir, form)
         write_folder(file, folder, form, _Progress(file.name))
-        _say(f"converted {file.name}")
+        logger.info("converted %s", file.name)
 
     return ConvertedModels(cache_dir).make(
-        file, form, write, waits=lambda: _say(f"another process is converting {file.name}")
+        file,
+        form,
+        write,
+        waits=lambda: logger.info("another process is converting %s", file.name),
     )
 
 
@@ -47,8 +52,4 @@ class _Progress:
         now = time.monotonic()
         if now - self._told >= SECONDS:
             self._told = now
-            _say(f"converting {self._name}: {share:.0%} of its weights are read")
-
-
-def _say(text: str) -> None:
-    click.echo(f"ovchat: {text}", err=True)
+            logger.info("converting %s: %.0f %% of its weights are read", self._name, share * 100)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 import gguf
 
 from ovchat_server.conversion.errors import ConversionError
+from ovchat_server.conversion.magic import check_magic
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-MAGIC = b"GGUF"
 
 Value = TypeVar("Value", str, int, float, bool)
 
@@ -32,18 +31,14 @@ class GgufFile:
             ConversionError: It is not a GGUF file, damaged, or a part of a model.
         """
         self.path = path
-        try:
-            with path.open("rb") as file:
-                beginning = file.read(len(MAGIC))
-        except OSError as error:
-            raise ConversionError(f"{path} cannot be read: {error.strerror}") from error
-        if beginning != MAGIC:
-            raise ConversionError(f"{path} is not a GGUF file: it begins with {beginning!r}")
+        check_magic(path)
         try:
             reader = gguf.GGUFReader(path)
         # Whatever numpy makes of lengths that lead nowhere.
         except (ValueError, IndexError, KeyError, OverflowError, MemoryError) as error:
-            raise ConversionError(f"{path} is truncated or damaged: {error}") from error
+            raise ConversionError(
+                f"{path} is cut off or damaged: copy or download it anew"
+            ) from error
         self.fields = reader.fields
         self.tensors = {tensor.name: tensor for tensor in reader.tensors}
         if (parts := self.get("split.count", int, 1)) > 1:

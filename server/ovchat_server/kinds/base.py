@@ -44,10 +44,12 @@ class EngineHost:
     Attributes:
         processors: Those that it may run on; none: as the server.
         on_change: Learns of every change of its state, in the event loop.
+        replicas: Servers that have one of these, this one among them.
     """
 
     processors: tuple[int, ...]
     on_change: Callable[[], None]
+    replicas: int = 1
 
 
 class ModelKind(Protocol):

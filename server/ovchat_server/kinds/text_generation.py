@@ -13,7 +13,8 @@ from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.client.generation_engine import SupervisedGeneration
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
 from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
-from ovchat_server.serving.model_files import MODEL, read_model_files
+from ovchat_server.serving.model_files import read_model_files
+from ovchat_server.serving.model_path import MODEL
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class TextGeneration:
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""
         files = read_model_files(settings.path)
-        spec = generation_spec(settings, files, host.processors)
+        spec = generation_spec(settings, files, host.processors, host.replicas)
         engine = SupervisedGeneration(spec, host.on_change)
         dialects = _dialects(settings, files)
         rewrite = tool_description(files.template, dialects)
@@ -52,7 +53,10 @@ class TextGeneration:
 
 
 def generation_spec(
-    settings: ModelSettings, files: ModelFiles, processors: tuple[int, ...] = ()
+    settings: ModelSettings,
+    files: ModelFiles,
+    processors: tuple[int, ...] = (),
+    replicas: int = 1,
 ) -> GenerationSpec:
     """Return what the engine process of a model is told."""
     return GenerationSpec(
@@ -63,6 +67,7 @@ def generation_spec(
         # The settings without those that are not the engine's.
         options=msgspec.convert(settings, GenerationOptions, from_attributes=True),
         processors=processors,
+        replicas=replicas,
     )
 
 

@@ -93,20 +93,15 @@ class Child:
         """Whether it has not ended yet."""
         return self._process.returncode is None
 
-    @property
-    def gave_up(self) -> bool:
-        """Whether it ended with an exit code that tells of a failure, and not by a signal."""
-        return (self._process.returncode or 0) > 0
-
     async def wait(self) -> int:
         """Wait for its end and return the exit code, negative for a signal."""
         return await self._process.wait()
 
-    async def terminate(self, timeout: float) -> int:
-        """Ask it to end, kill it after `timeout` seconds, and return the exit code."""
+    async def terminate(self, timeout: float, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end by a signal, kill it after `timeout` seconds, and return the exit code."""
         if self.running:
             # The process alone: it knows in which order its own children should end.
-            self._signal(signal.SIGTERM)
+            self._signal(number)
             with contextlib.suppress(TimeoutError):
                 # Not wait_for, which may swallow a cancellation on Python 3.11.
                 async with asyncio.timeout(timeout):
@@ -132,13 +127,6 @@ class Child:
         if self.running:
             self._signal(signal.SIGKILL)
         return await self.wait()
-
-    def describe_end(self) -> str:
-        """Return how it ended in words: "exit code 2", or "signal SIGKILL"."""
-        code = self._process.returncode
-        if code is not None and code < 0:
-            return f"signal {signal.Signals(-code).name}"
-        return f"exit code {code}"
 
     def _signal(self, number: signal.Signals) -> None:
         # It may end at any moment before the loop hears of it.

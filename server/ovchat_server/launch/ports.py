@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from pathlib import Path
 
 from ovchat_server.launch.errors import LaunchError
 
@@ -18,7 +19,7 @@ def numeric_host(host: str) -> str:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        msg = f"cannot resolve host {host!r}: {error.strerror}"
+        msg = f"--host: cannot resolve host {host!r}: {error.strerror}"
         raise LaunchError(msg) from error
     # "localhost" is two addresses, and clients that know only one of them know IPv4.
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
@@ -47,6 +48,46 @@ def check_free(host: str, port: int, option: str) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise LaunchError(_reason(error, host, port, option)) from error
+
+
+def check_socket(name: str) -> None:
+    """Check that a server can listen on a Unix socket, as `--grpc-socket` names it.
+
+    gRPC takes over the file of a socket, whether somebody listens on it or has left it behind.
+
+    Args:
+        name: Its path, or "@" and an abstract name.
+
+    Raises:
+        LaunchError: Somebody listens on it, or it cannot be.
+    """
+    path = Path(name)
+    if not name.startswith("@"):
+        if not path.parent.is_dir():
+            raise LaunchError(f"--grpc-socket: there is no folder {path.parent}")
+        if path.exists() and not path.is_socket():
+            what = "a folder" if path.is_dir() else "a file"
+            raise LaunchError(f"--grpc-socket: {path} is {what}, not a socket")
+        if not os.access(path.parent, os.W_OK):
+            raise LaunchError(f"--grpc-socket: the folder {path.parent} cannot be written to")
+    if _accepts("\0" + name[1:] if name.startswith("@") else name):
+        raise LaunchError(f"socket {name} is in use: choose another with --grpc-socket")
+
+
+def _accepts(address: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        # Not to wait for one that has many connections waiting.
+        probe.settimeout(0)
+        try:
+            probe.connect(address)
+        except BlockingIOError:
+            return True
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except OSError as error:
+            shown = address.replace("\0", "@")
+            raise LaunchError(f"--grpc-socket: {shown}: {error.strerror or error}") from error
+        return True
 
 
 def free_port() -> int:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from typing import TYPE_CHECKING
 
 import grpc
+from google.api import httpbody_pb2
 from grpc_health.v1 import health_pb2
 
+from ovchat.v1 import rest_service_pb2
 from ovchat_server.launch.http import request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Callable, Sequence
 
 _HTTP_OK = 200
 _INTERVAL = 0.05
 _HTTP_INTERVAL = 0.5
-_REASON_INTERVAL = 2.0
+_MODEL_INTERVAL = 0.5
 # The server binds its port seconds after its start; gRPC would wait ever longer in between.
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -44,6 +45,52 @@ async def grpc_serving(target: str) -> None:
                     if update.status == health_pb2.HealthCheckResponse.SERVING:
                         return
             await asyncio.sleep(_INTERVAL)
+
+
+async def some_served(
+    target: str,
+    models: Sequence[str],
+    tell: Callable[[Sequence[str], Sequence[str]], None] = lambda _served, _failed: None,
+) -> str:
+    """Return a model that is served, once some models are and all others cannot be loaded.
+
+    Args:
+        target: The server.
+        models: The ids of all models.
+        tell: Is called with those that are served and those that cannot be loaded, when none is
+            being loaded any more, and again when that has changed.
+    """
+    told = None
+    async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
+        while True:
+            ready = {model: await _model_ready(channel, model) for model in models}
+            served = [model for model in models if ready[model]]
+            failed = [model for model in models if ready[model] is False]
+            if failed and len(served) + len(failed) == len(models):
+                if told != failed:
+                    tell(served, failed)
+                    told = failed
+                if served:
+                    return served[0]
+            await asyncio.sleep(_MODEL_INTERVAL)
+
+
+async def _model_ready(channel: grpc.aio.Channel, model: str) -> bool | None:
+    """Say whether a model is served: False if it cannot be loaded, None if it may yet be."""
+    ask = channel.unary_unary(
+        "/ovchat.v1.RestService/GetModelReadiness",
+        request_serializer=rest_service_pb2.RestServiceGetModelReadinessRequest.SerializeToString,
+        response_deserializer=httpbody_pb2.HttpBody.FromString,
+    )
+    wanted = rest_service_pb2.RestServiceGetModelReadinessRequest(id=model)
+    try:
+        await ask(wanted, wait_for_ready=True)
+    except grpc.aio.AioRpcError as error:
+        metadata = dict(error.trailing_metadata() or ())
+        # The server's own answer, and no word of trying again.
+        lasting = "x-request-id" in metadata and "retry-after" not in metadata
+        return False if lasting and error.code() is grpc.StatusCode.UNAVAILABLE else None
+    return True
 
 
 async def rest_healthy(host: str, port: int) -> None:
@@ -78,16 +125,3 @@ async def in_rotation(admin_port: int, socket: str) -> None:
             if healthy in clusters:
                 return
         await asyncio.sleep(_INTERVAL)
-
-
-async def unready_reasons(host: str, port: int) -> AsyncIterator[str]:
-    """Yield the server's reason for not being ready whenever it changes. Never ends."""
-    reported = ""
-    while True:
-        await asyncio.sleep(_REASON_INTERVAL)
-        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-            status, body = await request("GET", host, port, "/health")
-            reason = "" if status == _HTTP_OK else str(json.loads(body)["error"]["message"])
-            if reason not in ("", reported):
-                yield reason
-            reported = reason

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 from typing import TYPE_CHECKING
-
-import click
 
 from ovchat_server.backoff import Backoff
 from ovchat_server.launch.child import Child
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ovchat_server.launch.child import Program
+
+# Of programs that say why they cannot start: an error, and arguments that are wrong.
+_EXPLAINED = (1, 2)
+
+logger = logging.getLogger(__name__)
 
 
 class Service:
@@ -29,6 +34,7 @@ class Service:
         program: Program,
         serves: Callable[[], Awaitable[None]],
         backoff: Backoff | None = None,
+        stop_signal: signal.Signals = signal.SIGTERM,
     ) -> None:
         """Keep `program` running.
 
@@ -37,12 +43,14 @@ class Service:
             program: The program.
             serves: Returns once the child serves.
             backoff: Delays restarts; begins anew once it serves.
+            stop_signal: Asks it to end.
         """
         self.name = name
         self.served = asyncio.Event()
         self._program = program
         self._serves = serves
         self._backoff = backoff or Backoff()
+        self._stop_signal = stop_signal
         self._stopping = asyncio.Event()
         self._timeout = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -89,7 +97,8 @@ class Service:
             how = await self._run()
             if self._stopping.is_set():
                 return
-            report(f"{self.name} {how}; it is started again in {self._backoff.delay:g} s")
+            text = "%s %s; starting it again in %g s"
+            logger.warning(text, self.name, how, self._backoff.delay)
             await self._unless_stopping(self._backoff.wait())
 
     async def _run(self) -> str:
@@ -109,21 +118,23 @@ class Service:
             try:
                 await self._unless_stopping(child.wait())
                 if self._stopping.is_set():
-                    await child.terminate(self._timeout)
+                    await child.terminate(self._timeout, self._stop_signal)
             finally:
                 watch.cancel()
                 await asyncio.wait([watch])
-        how = f"ended by itself ({child.describe_end()})"
-        if not self._stopping.is_set() and not self.served.is_set() and child.gave_up:
-            # It said why; another attempt would say the same.
-            raise LaunchError(f"{self.name} {how}")
-        return how
+        code = await child.wait()
+        if code > 0 and not self._stopping.is_set() and not self.served.is_set():
+            # Another attempt would end the same way.
+            if code in _EXPLAINED:
+                raise LaunchError
+            raise LaunchError(f"{self.name} cannot start: it {describe_end(code)}")
+        return describe_end(code)
 
     async def _watch(self) -> None:
         await self._serves()
         self._backoff.reset()
         if self.served.is_set():
-            report(f"{self.name} serves again")
+            logger.info("%s serves again", self.name)
         self.served.set()
 
     async def _unless_stopping(self, work: Awaitable[object]) -> None:
@@ -145,6 +156,8 @@ async def first(*works: Awaitable[object]) -> None:
         task.result()
 
 
-def report(text: str) -> None:
-    """Write a message for the operator to standard error."""
-    click.echo(f"ovchat up: {text}", err=True)
+def describe_end(code: int) -> str:
+    """Say in words how a child ended whose exit code is `code`, negative for a signal."""
+    if code < 0:
+        return f"was ended by signal {signal.Signals(-code).name}"
+    return f"ended with exit code {code}" if code else "ended, as it does on SIGTERM"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import signal
 from functools import partial
@@ -14,6 +15,7 @@ import click
 from ovchat_server.launch.child import Program
 from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.failed_models import log_failed
 from ovchat_server.launch.http import request
 from ovchat_server.launch.plan import Plan
 from ovchat_server.launch.ready import (
@@ -21,12 +23,13 @@ from ovchat_server.launch.ready import (
     grpc_serving,
     in_rotation,
     rest_healthy,
-    unready_reasons,
+    some_served,
 )
-from ovchat_server.launch.service import Service, first, report
+from ovchat_server.launch.service import Service, first
+from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from ovchat_server.launch.plan import Replica
@@ -48,6 +51,10 @@ _LAST_FLUSH_TIMEOUT = 2.0
 # A request counts as done when its last byte is in the connection's buffer, not when it is sent.
 _PENDING = "/stats?filter=^http.rest.downstream_(rq_active|cx_tx_bytes_buffered)$"
 
+_ANSWERS = "/stats?filter=^http.rest.downstream_rq_active$"
+
+logger = logging.getLogger(__name__)
+
 
 async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     """Run the servers and Envoy until a signal, restarting what ends by itself.
@@ -62,8 +69,10 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     try:
         plan = Plan.make(settings)
     except LaunchError as error:
-        report(str(error))
+        logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
         return 1
+    if plan.everywhere and plan.key_file is None:
+        logger.warning("everybody who reaches this machine may call: --api-key-file asks for a key")
     with Signals() as signals:
         return await _run(plan, serve_command, signals)
 
@@ -106,6 +115,7 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
             replica.name,
             Program([*serve_command, *replica.arguments]),
             partial(_serving, plan, replica),
+            stop_signal=QUIET_STOP if len(plan.replicas) > 1 else signal.SIGTERM,
         )
         for replica in plan.replicas
     ]
@@ -119,8 +129,11 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
             await first(_serve(plan, services), signals.next(), *ends)
             code = 0
         except LaunchError as error:
-            report(str(error))
+            if message := str(error):
+                logger.error(message)  # noqa: TRY400  as above
             code = 1
+        else:
+            await _log_answers(plan, partial(log_draining, timeout=plan.drain_timeout))
         # Closing kills what is left.
         await first(_stop(plan, servers, envoy), _stop_at_signal(plan, servers, envoy, signals))
     finally:
@@ -129,6 +142,11 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
 
 
 async def _serving(plan: Plan, replica: Replica) -> None:
+    """Return once a server serves all models that can be loaded."""
+    await first(_all_served(plan, replica), some_served(replica.target, plan.models))
+
+
+async def _all_served(plan: Plan, replica: Replica) -> None:
     """Return once a server serves and, if there are several, Envoy sends requests to it."""
     await grpc_serving(replica.target)
     if isinstance(replica.upstream, Socket):
@@ -136,22 +154,27 @@ async def _serving(plan: Plan, replica: Replica) -> None:
 
 
 async def _serve(plan: Plan, services: Sequence[Service]) -> None:
-    """Print the banner once everything is ready; never return."""
-    await first(_ready(plan, services), _report_reasons(plan))
-    click.echo(plan.banner())
+    """Print the banner once all models that can be loaded are served; never return."""
+    model = plan.models[0]
+
+    async def partly() -> None:
+        nonlocal model
+        model = await some_served(plan.replicas[0].target, plan.models, log_failed)
+        await _started(services)
+
+    await first(_ready(plan, services), partly())
+    click.echo(plan.banner(model))
     await asyncio.Event().wait()
 
 
 async def _ready(plan: Plan, services: Sequence[Service]) -> None:
-    for service in services:
-        await service.served.wait()
+    await _started(services)
     await rest_healthy(plan.host, plan.rest_port)
 
 
-async def _report_reasons(plan: Plan) -> None:
-    """Report why the service is not ready, whenever that changes."""
-    async for reason in unready_reasons(plan.host, plan.rest_port):
-        report(reason)
+async def _started(services: Sequence[Service]) -> None:
+    for service in services:
+        await service.served.wait()
 
 
 async def _stop(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
@@ -173,7 +196,13 @@ async def _stop_at_signal(
 ) -> None:
     """Stop everything at once at a signal; return when it has stopped, or at another signal."""
     await signals.next()
-    await first(_stop_now(plan, servers, envoy), signals.next())
+    await _log_answers(plan, log_at_once)
+    await first(_stop_now(plan, servers, envoy), _third(signals))
+
+
+async def _third(signals: Signals) -> None:
+    await signals.next()
+    logger.warning("killing what has not ended yet")
 
 
 async def _stop_now(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
@@ -184,6 +213,17 @@ async def _stop_now(plan: Plan, servers: Sequence[Service], envoy: Service) -> N
         async with asyncio.timeout(_LAST_FLUSH_TIMEOUT):
             await _flushed(plan)
     await envoy.stop(_ENVOY_TIMEOUT)
+
+
+async def _log_answers(plan: Plan, log: Callable[[int], None]) -> None:
+    """Say how many answers are under way; a server that is alone says so itself."""
+    if len(plan.replicas) == 1:
+        return
+    found = None
+    with contextlib.suppress(OSError):
+        _, stats = await request("GET", "127.0.0.1", plan.admin_port, _ANSWERS)
+        found = re.search(rb": (\d+)", stats)
+    log(int(found[1]) if found else 0)
 
 
 async def _stop_accepting(plan: Plan) -> None:

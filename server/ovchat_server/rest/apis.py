@@ -24,6 +24,7 @@ from ovchat_server.rest.response_body import (
     json_pieces,
     send_hints,
 )
+from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -188,7 +189,8 @@ async def _events(
             if not began:
                 raise
             # SDKs take a stream that just ends for a whole answer: a broken one must say so.
-            yield event_stream(encoder.failure(_reported(error)))
+            current_record().error = reported = _reported(error)
+            yield event_stream(encoder.failure(reported))
             return
     yield event_stream(encoder.end())
 
@@ -208,5 +210,5 @@ def _posted(
 def _reported(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
-    logger.error("a stream failed", exc_info=error)
+    logger.error("An internal error ended a stream", exc_info=error)
     return InternalError("The server met an internal error.")

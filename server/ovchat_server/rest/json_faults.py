@@ -1,4 +1,4 @@
-"""Which field of a body the JSON decoder stumbled over, where it does not say so itself."""
+"""What the JSON decoder stumbled over in a body, where it does not say so itself."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import math
 import re
 from typing import TYPE_CHECKING
+
+import msgspec  # noqa: TC002
 
 from ovchat_server.api.errors import MalformedBodyError, shortened
 from ovchat_server.api.field_path import FieldPath
@@ -16,8 +18,26 @@ if TYPE_CHECKING:
     from ovchat_server.api.json_value import JsonValue
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+# Each string, with the quote that ends it, or "" where the text ends inside of it.
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*+("?)', re.DOTALL)
 # Python reads no more, lest it take long.
 MAX_DIGITS = 4300
+
+
+def cut_off(body: bytes, error: msgspec.DecodeError) -> MalformedBodyError | None:
+    """Return the error that says where a body ends too soon; None where something else is wrong.
+
+    Args:
+        body: What the decoder refused.
+        error: Its error.
+    """
+    if str(error) != "Input data was truncated":
+        return None
+    where = "before it is complete"
+    for string in STRING.finditer(body):
+        if not string[1]:
+            where = f"inside of the string that begins at byte {string.start()}"
+    return MalformedBodyError(f"The body is not valid JSON: it ends at byte {len(body)}, {where}.")
 
 
 def named_fault(text: str) -> MalformedBodyError | None:

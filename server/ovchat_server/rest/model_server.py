@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from ovchat_server.serving.versions import Versions
 
 VERSION = "1"
-# OVMS's states of a version; a model that is tried again is loading.
+# OVMS's states of a version, and the code of its status; a model that is tried again is loading.
 STATES: Mapping[ModelState, str] = {
     ModelState.LOADING: "LOADING",
     ModelState.READY: "AVAILABLE",
     ModelState.UNAVAILABLE: "LOADING",
+    ModelState.FAILED: "LOADING",
 }
 
 
@@ -70,7 +71,9 @@ class ModelServerInfo:
         """
         status = self.registry.get(request.id).status
         if status.trouble:
-            raise UnavailableError(f"Not ready: {status.trouble}.", retry_after=1)
+            # One that cannot be loaded is not ready in a moment either.
+            retry_after = None if status.state is ModelState.FAILED else 1
+            raise UnavailableError(f"Not ready: {status.trouble}.", retry_after=retry_after)
         return {"name": status.id, "ready": True}
 
     def config(self, _: rest_service_pb2.RestServiceGetConfigRequest) -> JsonObject:
@@ -79,12 +82,14 @@ class ModelServerInfo:
 
 
 def _version(state: ModelState) -> JsonValue:
+    # As OVMS has it of a model that it could not load.
+    code = "UNKNOWN" if state is ModelState.FAILED else "OK"
     return {
         "model_version_status": [
             {
                 "version": VERSION,
                 "state": STATES[state],
-                "status": {"error_code": "OK", "error_message": "OK"},
+                "status": {"error_code": code, "error_message": code},
             }
         ]
     }

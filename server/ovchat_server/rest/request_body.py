@@ -10,7 +10,7 @@ import msgspec
 
 from ovchat_server.api.errors import MalformedBodyError, UnsupportedMediaTypeError, shortened
 from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.rest.json_faults import named_fault
+from ovchat_server.rest.json_faults import cut_off, named_fault
 
 if TYPE_CHECKING:
     from google.api import httpbody_pb2
@@ -77,7 +77,8 @@ def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMIT
     try:
         value = msgspec.json.decode(data)
     except msgspec.DecodeError as error:
-        fault = named_fault(data.decode(errors="replace"))
+        # In this order: msgspec takes half a surrogate pair at the end for a body that is cut off.
+        fault = named_fault(data.decode(errors="replace")) or cut_off(data, error)
         raise fault or MalformedBodyError(f"The body is not valid JSON: {error}.") from error
     except UnicodeDecodeError as error:
         raise MalformedBodyError("The body is not valid JSON: it is not UTF-8.") from error

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import grpc
 import grpc.aio
 
+from ovchat_server.rpc.access_line import Call, line
 from ovchat_server.rpc.probes import Exempt, exempt
+from ovchat_server.serving.record import begin_record
 from ovchat_server.telemetry.logs import request_id
 
 if TYPE_CHECKING:
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
 REQUEST_ID = "x-request-id"
 # What a caller may choose: it goes into logs and headers.
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-# Of probes: watches end with their caller.
-QUIET_STATUSES = (grpc.StatusCode.OK.name, grpc.StatusCode.CANCELLED.name)
+# Of probes: watches end with their caller, and a model that loads is no fault.
+QUIET_STATUSES = (
+    grpc.StatusCode.OK,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.UNAVAILABLE,
+)
 
 logger = logging.getLogger("ovchat.access")
 
@@ -52,37 +58,29 @@ async def log_access(context: Context, method: str) -> AsyncIterator[None]:
     start = time.monotonic()
     # Now, not when it is over: once the call is cancelled, asking for its peer crashes the
     # process (grpcio 1.85.1, SIGSEGV, one in a few cancelled streams).
-    peer = context.peer()
-    status = grpc.StatusCode.OK.name
+    call = Call.of(method, dict(context.invocation_metadata() or ()), context.peer() or "")
+    record = begin_record()
+    status = grpc.StatusCode.OK
     try:
         yield
     except (asyncio.CancelledError, GeneratorExit):
         # The caller went away or stopped reading, its deadline passed, or the server stops.
-        status = grpc.StatusCode.CANCELLED.name
+        status = grpc.StatusCode.CANCELLED
         raise
     except grpc.aio.AbortError:
         status = _aborted_status(context)
         raise
     finally:
+        level, message, fields = line(call, record, status, time.monotonic() - start)
         quiet = status in QUIET_STATUSES and exempt(method, Exempt.LOG)
-        logger.log(
-            logging.DEBUG if quiet else logging.INFO,
-            "rpc",
-            extra={
-                "method": method,
-                "status": status,
-                "duration_ms": round((time.monotonic() - start) * 1000, 1),
-                "peer": peer,
-            },
-        )
+        logger.log(logging.DEBUG if quiet else level, message, extra=fields)
 
 
-def _aborted_status(context: Context) -> str:
-    code = context.code()
-    if isinstance(code, grpc.StatusCode):
-        return code.name
+def _aborted_status(context: Context) -> grpc.StatusCode:
     # grpc 1.85 hands back what it was given as a number.
-    return next((known.name for known in grpc.StatusCode if known.value[0] == code), str(code))
+    code = context.code()
+    known = (status for status in grpc.StatusCode if code in (status, status.value[0]))
+    return next(known, grpc.StatusCode.UNKNOWN)
 
 
 def silence_lost_clients() -> None:

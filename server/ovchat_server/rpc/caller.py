@@ -35,7 +35,7 @@ def naming(*, by_key: bool) -> Around:
             known = digest(bearer_key(context)).hex()
         else:
             metadata = dict(context.invocation_metadata() or ())
-            known = _address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")
+            known = peer_address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")
         # Every RPC runs in a task of its own, so nothing is left to reset.
         client.set(known)
         yield
@@ -43,7 +43,7 @@ def naming(*, by_key: bool) -> Around:
     return name
 
 
-def _address(forwarded_for: str, peer: str) -> str:
+def peer_address(forwarded_for: str, peer: str) -> str:
     """Return the address that Envoy, the last proxy, saw; or gRPC's peer without its port."""
     forwarded = forwarded_for.rpartition(",")[2].strip()
     if forwarded and _near(peer):

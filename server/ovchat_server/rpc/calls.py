@@ -26,6 +26,11 @@ class Calls:
         self._closed = False
         self._ended = False
 
+    @property
+    def under_way(self) -> int:
+        """How many are under way. Probes do not count."""
+        return len(self._answering)
+
     def close(self) -> None:
         """Refuse new calls, as UNAVAILABLE with a hint; those under way go on."""
         self._closed = True

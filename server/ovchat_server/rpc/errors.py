@@ -14,6 +14,7 @@ from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from ovchat_server.api.errors import ApiError, InternalError
+from ovchat_server.serving.record import current_record
 from ovchat_server.telemetry.logs import request_id
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def error_translation(rest_error: RestErrorEncoder) -> Around:
         except grpc.aio.AbortError:
             raise
         except Exception:
-            logger.exception("an RPC failed", extra={"method": method})
+            logger.exception("An internal error ended %s", method, extra={"rpc": method})
             message = "The server met an internal error. Its log has more, under the request id."
             problem = InternalError(message)
             await _abort(context, problem, rest_error(method, problem) if rest else None)
@@ -93,6 +94,8 @@ def _details(error: ApiError) -> Iterator[Message]:
 async def _abort(
     context: Context, error: ApiError, rest_error: tuple[str, int | None] | None
 ) -> None:
+    record = current_record()
+    record.error = error
     metadata: list[tuple[str, str | bytes]] = [
         ("grpc-status-details-bin", status_of(error).SerializeToString()),
         ("x-request-id", request_id.get()),
@@ -107,4 +110,5 @@ async def _abort(
         metadata.append(("x-ovchat-error", body))
         if http_status is not None:
             metadata.append(("x-ovchat-status", str(http_status)))
+            record.http_status = http_status
     await context.abort(grpc.StatusCode[error.status], error.message, tuple(metadata))

@@ -14,7 +14,7 @@ class Exempt(Flag):
 
     Attributes:
         KEY: It needs no API key.
-        LOG: It leaves no line in the access log while all is well.
+        LOG: It leaves no line in the log, whether all is well or nothing is ready yet.
         DRAIN: It is answered while the server drains, to the end, and nobody waits for it.
     """
 

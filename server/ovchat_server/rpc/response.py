@@ -43,6 +43,7 @@ STATES = {
     ModelState.LOADING: model_service_pb2.MODEL_STATE_LOADING,
     ModelState.READY: model_service_pb2.MODEL_STATE_READY,
     ModelState.UNAVAILABLE: model_service_pb2.MODEL_STATE_UNAVAILABLE,
+    ModelState.FAILED: model_service_pb2.MODEL_STATE_FAILED,
 }
 CAPABILITIES = {
     Capability.CHAT: model_service_pb2.CAPABILITY_CHAT,

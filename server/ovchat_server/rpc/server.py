@@ -36,6 +36,7 @@ from ovchat_server.rpc.servicers import (
     ServerServicer,
     TokenizerServicer,
 )
+from ovchat_server.rpc.stream_limit import StreamLimit
 from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
 # What is left of it is closed when no call on it can be of any use to anybody, which is the only
 # way that gRPC forgets a message whose reader takes nothing.
 CONNECTION_AGE = 3600.0
+# Calls that have arrived and that the event loop has not taken yet: as many as Envoy lets through.
+# gRPC cancels what is above, from 1,000 on by default, and nobody learns of it.
+MAX_PENDING_CALLS = 10_000
 # gRPC's options are C's.
 MAX_INT = 2**31 - 1
 
@@ -131,6 +135,7 @@ def create_server(
             AroundInterceptor(
                 identify,
                 log_access,
+                StreamLimit(options.max_concurrent_streams).count,
                 error_translation(rest.encode_error),
                 calls.admit,
                 authentication(options.api_keys),
@@ -141,6 +146,8 @@ def create_server(
             ("grpc.max_receive_message_length", options.max_request_bytes + ENVELOPE_BYTES),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", options.max_concurrent_streams),
+            ("grpc.server.max_pending_requests", MAX_PENDING_CALLS),
+            ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING_CALLS),
             # Envoy lets 60 KiB of headers pass; gRPC's default refuses some of them from 8 KiB on.
             ("grpc.max_metadata_size", 128 << 10),
             # Two servers on one port would share its callers without anybody noticing.

@@ -18,6 +18,7 @@ from ovchat.v1 import (
     tokenizer_service_pb2_grpc,
 )
 from ovchat_server.api.chat import ChatRequest
+from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.api.generation import StreamOptions
 from ovchat_server.api.text import TextRequest
 from ovchat_server.api.tokenization_request import read_detokenize_request
@@ -136,6 +137,9 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
         self, request: model_service_pb2.GetModelRequest, context: Context
     ) -> model_service_pb2.GetModelResponse:
         """Send one model."""
+        if not request.id:
+            complaint = "is required: the id of a model, as ListModels has it."
+            raise InvalidRequestError.about("id", complaint, "missing_required_parameter")
         status = self._models.get(request.id, "id").status
         return model_service_pb2.GetModelResponse(model=response.model(status))
 

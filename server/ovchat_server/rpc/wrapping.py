@@ -13,6 +13,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from ovchat_server.api.errors import MalformedMessageError
+from ovchat_server.serving.record import current_record
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 # What happens around an RPC, given its context and its full name.
@@ -44,10 +45,10 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Return the handler of the RPC, surrounded; None where there is no such method."""
+        """Return the handler of the RPC, surrounded."""
         handler = await continuation(handler_call_details)
         if handler is None:
-            return None
+            handler = grpc.stream_stream_rpc_method_handler(_unknown)
         for kind, factory in FACTORIES.items():
             behavior = getattr(handler, kind)
             if behavior is not None:
@@ -86,10 +87,18 @@ class AroundInterceptor(grpc.aio.ServerInterceptor):
                 self._around(context, method),
                 contextlib.aclosing(behavior(parse(request), context)) as responses,
             ):
+                record = current_record()
                 async for response in responses:
+                    record.begun = True
                     yield response
 
         return surrounded
+
+
+async def _unknown(requests: object, context: Context) -> AsyncIterator[object]:  # noqa: ARG001
+    """Answer as gRPC does where there is no such method; so, what surrounds calls sees it."""
+    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+    yield
 
 
 def _parser(deserialize: Parse | None, *, streamed: bool) -> Parse:

@@ -12,9 +12,10 @@ from ovchat_server.chat.collector import ChoiceCollector
 from ovchat_server.engine.contract.generation import TokenFinish
 from ovchat_server.serving.first_chunks import first_chunks
 from ovchat_server.serving.plan import engine_params
+from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from ovchat_server.api.completion import ChunkChoice
     from ovchat_server.api.field_path import SchemaPath
@@ -46,6 +47,7 @@ class Answer:
         """
         self.plan = plan
         self._deadline = deadline
+        self._record = current_record()
         decoder = plan.model.files.tokenizer
         self._assemblers = [
             ChoiceAssembler(index, decoder, options) for index, options in enumerate(plan.assembly)
@@ -128,6 +130,7 @@ class Answer:
         with (
             plan.model.engine.generate(plan.requests, plan.caller) as generation,
             self._deadline.ends(generation),
+            self._recorded(),
         ):
             self._generation = generation
             async for generated in generation:
@@ -138,14 +141,27 @@ class Answer:
                     for chunk in chunks:
                         yield chunk
                 for tokens in released:
-                    assembler = self._assemblers[tokens.index]
-                    # It may have ended with tokens that were held back together with these.
-                    if assembler.ended:
-                        continue
-                    finish = FINISH_REASONS[tokens.finish]
-                    for chunk in assembler.feed(
-                        tokens.tokens, tokens.logprobs, finish, tokens.alternatives
-                    ):
+                    for chunk in self._assemble(tokens, generation):
                         yield chunk
-                    if assembler.ended and not finish:
-                        generation.end(tokens.index)
+
+    def _assemble(self, tokens: GeneratedTokens, generation: Generation) -> Sequence[ChunkChoice]:
+        """Make chunks of tokens. The engine is told of a choice that ends before its sequence."""
+        assembler = self._assemblers[tokens.index]
+        # It may have ended with tokens that were held back together with these.
+        if assembler.ended:
+            return ()
+        finish = FINISH_REASONS[tokens.finish]
+        chunks = assembler.feed(tokens.tokens, tokens.logprobs, finish, tokens.alternatives)
+        if assembler.ended:
+            self._record.finish_reasons += [chunks[-1].finish_reason or FinishReason.STOP]
+            if not finish:
+                generation.end(tokens.index)
+        return chunks
+
+    @contextlib.contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Note for the log how many tokens there are, whatever ends the answer."""
+        try:
+            yield
+        finally:
+            self._record.completion_tokens = self.usage().completion_tokens

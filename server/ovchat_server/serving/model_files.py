@@ -14,6 +14,7 @@ from ovchat_server.serving.model_folder import (
     integer,
     number,
 )
+from ovchat_server.serving.model_path import MODEL
 from ovchat_server.serving.tokenizer_description import describe_tokenizer
 from ovchat_server.tokenizer.huggingface import Tokenizer, TokenizerError
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     from ovchat_server.api.json_value import JsonObject
 
-MODEL = "openvino_model.xml"
-WEIGHTS = "openvino_model.bin"
 # Where architectures say how long their context is, in OVMS's order.
 CONTEXT_LENGTH_KEYS = (
     "max_position_embeddings",
@@ -79,7 +78,7 @@ def read_model_files(directory: Path) -> ModelFiles:
         ModelFilesError: It is missing, or lacks something.
     """
     folder = ModelFolder(directory)
-    model, _ = folder.file(MODEL), folder.file(WEIGHTS)
+    model = folder.file(MODEL)
     try:
         tokenizer = Tokenizer.load(directory)
         template = load_chat_template(directory)

@@ -6,11 +6,12 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from ovchat_server.serving.model_path import MODEL_FILE_SUFFIXES, folder_fault
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
 DIGEST_SPAN = 1 << 20
 
 
@@ -25,10 +26,10 @@ class ModelFolder:
         """Open a folder.
 
         Raises:
-            ModelFilesError: There is none.
+            ModelFilesError: It is not that of a model.
         """
-        if not path.is_dir():
-            raise ModelFilesError(f"there is no folder {path}")
+        if fault := folder_fault(path):
+            raise ModelFilesError(fault)
         self.path = path
 
     def file(self, name: str) -> Path:
@@ -39,9 +40,7 @@ class ModelFolder:
         """
         path = self.path / name
         if not path.is_file():
-            gguf = next(iter(sorted(self.path.glob("*.gguf"))), None)
-            instead = f"; the GGUF file in it has a path of its own: {gguf}" if gguf else ""
-            raise ModelFilesError(f"there is no {name} in {self.path}{instead}")
+            raise ModelFilesError(f"there is no {name} in {self.path}")
         return path
 
     def read_json(self, name: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.plan import Plan, completion_info, engine_params, generates
 from ovchat_server.serving.reasoning import reasoning_budget
+from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -120,11 +121,14 @@ class Completions(Generic[RequestT]):
         deadline = Deadline(self._rules.timeout)
         async with deadline.limit():
             model = self._models.get_as(TextModel, request.model)
+            record = current_record()
+            record.model = model.id
             params = engine_params(request.generation)
             if generates(params):
                 # Before anything expensive: nobody's prompt is rendered in vain.
                 model.engine.check_queue(current_caller(params.priority))
             prompts = await self._workers.run(partial(self._endpoint.render, model, request))
+            record.prompt_tokens = sum(len(prompt.tokens) for prompt in prompts)
             plan = await self._plan(model, request, params, prompts)
         return Answer(plan, self._workers, deadline)
 

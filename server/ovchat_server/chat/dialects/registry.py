@@ -148,13 +148,8 @@ def choose_dialects(
     Raises:
         UnknownParserError: There is no dialect with the name, or the two cannot be combined.
     """
-    tools = _chosen(TOOL_DIALECTS + _installed(TOOL_PARSERS), tool_parser, template, "tool_parser")
-    reasoning = _chosen(
-        REASONING_DIALECTS + _installed(REASONING_PARSERS),
-        reasoning_parser,
-        template,
-        "reasoning_parser",
-    )
+    tools = _chosen(_tool_dialects(), tool_parser, template, "tool_parser")
+    reasoning = _chosen(_reasoning_dialects(), reasoning_parser, template, "reasoning_parser")
     silent = tools is None and tool_parser == AUTO and not knows_tools
     if silent and not isinstance(reasoning, CombinedDialect):
         tools = hermes.DIALECT
@@ -165,6 +160,28 @@ def choose_dialects(
                 f"reasoning_parser to it, or one of them to {NONE!r}"
             )
     return Dialects(tools, reasoning)
+
+
+def tool_parsers() -> list[str]:
+    """Return what `tool_parser` may be."""
+    return _names(_tool_dialects())
+
+
+def reasoning_parsers() -> list[str]:
+    """Return what `reasoning_parser` may be."""
+    return _names(_reasoning_dialects())
+
+
+def _tool_dialects() -> tuple[ToolDialect | CombinedDialect, ...]:
+    return TOOL_DIALECTS + _installed(TOOL_PARSERS)
+
+
+def _reasoning_dialects() -> tuple[ReasoningDialect | CombinedDialect, ...]:
+    return REASONING_DIALECTS + _installed(REASONING_PARSERS)
+
+
+def _names(dialects: Sequence[Dialect]) -> list[str]:
+    return [AUTO, NONE, *sorted(dialect.name for dialect in dialects)]
 
 
 def _installed(group: str) -> tuple[Dialect, ...]:
@@ -180,5 +197,5 @@ def _chosen(dialects: Sequence[Dialect], name: str, template: str, option: str) 
     for dialect in dialects:
         if dialect.name == name:
             return dialect
-    names = ", ".join([AUTO, NONE, *sorted(dialect.name for dialect in dialects)])
+    names = ", ".join(_names(dialects))
     raise UnknownParserError(f"there is no {option} {name!r}; there are: {names}")

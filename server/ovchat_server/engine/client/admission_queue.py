@@ -46,6 +46,7 @@ class AdmissionQueue(Generic[T]):
         max_waiting: int,
         timeout: float,
         refuse: Callable[[T, OverloadedError], None],
+        on_refusal: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Create an empty queue.
 
@@ -53,10 +54,12 @@ class AdmissionQueue(Generic[T]):
             max_waiting: Requests that may. Those that belong together are let in whole.
             timeout: Seconds that they wait until the first of them has a place.
             refuse: Ends those that wait, by their stream.
+            on_refusal: Told of every refusal: what is full, for operators.
         """
         self._max_waiting = max_waiting
         self._timeout = timeout
         self._refuse = refuse
+        self._on_refusal = on_refusal
         # By the ids of the requests that wait.
         self._entries: dict[int, _Entry[T]] = {}
         # When requests got their first places, since somebody waited last.
@@ -122,6 +125,7 @@ class AdmissionQueue(Generic[T]):
 
     def _time_out(self, entry: _Entry[T]) -> None:
         message = f"The model is overloaded: no place in {self._timeout:g} s. Try again later."
+        self._on_refusal(f"a request waited {self._timeout:g} s for a place (max_queue_wait)")
         self._turn_away(entry, OverloadedError(message, retry_after=self._advice()))
 
     def _turn_away(self, entry: _Entry[T], error: OverloadedError) -> None:
@@ -130,9 +134,10 @@ class AdmissionQueue(Generic[T]):
         self._refuse(entry.stream, error)
 
     def _full(self) -> OverloadedError:
-        message = (
-            f"The model is overloaded: {len(self._entries)} requests wait already. Try again later."
-        )
+        waiting = len(self._entries)
+        wait = "1 request waits" if waiting == 1 else f"{waiting} requests wait"
+        message = f"The model is overloaded: {wait} already. Try again later."
+        self._on_refusal(f"{wait} and {self._max_waiting} may (max_queue)")
         return OverloadedError(message, retry_after=self._advice())
 
     def _advice(self) -> float:

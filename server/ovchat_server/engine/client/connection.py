@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
+import signal
 from typing import TYPE_CHECKING, Generic
 
+from ovchat_server.engine.client.process_output import log_output
 from ovchat_server.engine.client.spawn import start_child
 from ovchat_server.engine.contract.frames import FrameReader, encode
 from ovchat_server.engine.contract.messages import (
@@ -23,6 +24,7 @@ from ovchat_server.engine.contract.messages import (
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
     from typing import Self
 
     from ovchat_server.api.models import EngineLoad
@@ -33,12 +35,16 @@ if TYPE_CHECKING:
 READ_SIZE = 1 << 20
 # Between the end of the socket and that of the process, which only has to exit.
 EXIT_TIMEOUT = 5.0
-
-logger = logging.getLogger(__name__)
+# What the system means by them.
+SIGNALS: Mapping[int, str] = {
+    signal.SIGKILL: "its engine process was killed, as the system does when memory runs out",
+    signal.SIGBUS: "its engine process was ended, as the system does when a model's file gets "
+    "shorter while it is read: replace such files by renaming others",
+}
 
 
 class EngineDiedError(Exception):
-    """The engine process ended; the message says how, for an operator."""
+    """The engine process ended before its model was loaded."""
 
 
 class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
@@ -64,8 +70,9 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         self._gone: asyncio.Future[None] = loop.create_future()
         self._ready: asyncio.Future[Ready[LimitsT]] = loop.create_future()
         self._unsent = bytearray()
-        self._failure = ""
+        self._failure = Failed("")
         self._load: EngineLoad | None = None
+        self._output: asyncio.Task[None] | None = None
         # Commands that it was sent, and since when it owes an answer: to one of them, or because
         # it said that it goes on.
         self._sent = 0
@@ -81,7 +88,11 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         live: LiveRequests[RequestT, OutputT],
     ) -> Self:
         """Start a process that loads `spec`, to work on `live`. It is not ready yet."""
-        self = cls(*await start_child("ovchat_server.engine.process.main"), wire, live)
+        module = "ovchat_server.engine.process.main"
+        process, ours = await start_child(module, output=asyncio.subprocess.PIPE)
+        self = cls(process, ours, wire, live)
+        if process.stdout is not None:
+            self._output = asyncio.create_task(log_output(spec.name, process.stdout))
         self._write(encode(spec))
         return self
 
@@ -104,12 +115,14 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         done, _ = await asyncio.wait([self._gone], timeout=timeout)
         return bool(done)
 
-    async def died(self) -> str:
-        """Wait until the process is gone; how it went, for an operator."""
+    async def died(self) -> Failed:
+        """Wait until the process is gone; why it went, for an operator."""
         await asyncio.shield(self._gone)
         code = await self._process.wait()
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return self._failure or f"its engine process ended with {how}"
+        if self._failure.reason:
+            return self._failure
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return Failed(SIGNALS.get(-code) or f"its engine process ended with {how}")
 
     async def close(self) -> None:
         """End the process and wait for it. May be called again."""
@@ -122,9 +135,14 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             # It hangs inside a step.
             self.kill()
             await self._process.wait()
+        if self._output is not None:
+            # What it wrote last; a process that it has left behind may hold the pipe open.
+            await asyncio.wait([self._output], timeout=EXIT_TIMEOUT)
+            self._output.cancel()
 
-    def kill(self) -> None:
-        """End the process at once; `died` tells of it."""
+    def kill(self, reason: str = "") -> None:
+        """End the process at once; `died` gives the reason."""
+        self._failure = self._failure if self._failure.reason else Failed(reason)
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
@@ -193,7 +211,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         loop.remove_writer(self._connection)
         self._load = None
         if not self._ready.done():
-            self._ready.set_exception(EngineDiedError(self._failure or "it ended at start"))
+            self._ready.set_exception(EngineDiedError())
             # Nobody may be waiting for it.
             self._ready.exception()
 
@@ -209,7 +227,5 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             case Ready(load=load):
                 self._load = load
                 self._ready.set_result(event)
-            case Failed(reason=reason):
-                # The engine's own words hold paths and C++: for the log, not for callers.
-                logger.error("engine failed", extra={"pid": self._process.pid, "reason": reason})
-                self._failure = "its engine failed; the server's log says why"
+            case Failed():
+                self._failure = event

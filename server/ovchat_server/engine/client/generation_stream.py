@@ -128,7 +128,8 @@ class EngineGeneration:
         piece = self._take(index)
         if failure := _FAILURES.get(piece.finish or ""):
             # Here and not where the output arrived: the log has the id of the request that reads.
-            logger.error("a request failed", extra={"failure": failure, "reason": piece.reason})
+            extra = {"failure": failure, "reason": piece.reason}
+            logger.error("%s: %s", failure, piece.reason, extra=extra)
             raise InternalError(f"{failure}. The server's log says why, under the request id.")
         finish = TokenFinish(piece.finish) if piece.finish else None
         if finish:

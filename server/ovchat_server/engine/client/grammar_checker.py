@@ -156,7 +156,8 @@ class GrammarSandbox:
             checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
             until = self._clock() + SLOW_FOR
         except _DiedError:
-            logger.warning("the grammar sandbox died", extra={"model": self._spec.name})
+            name = self._spec.name
+            logger.warning("%s: its grammar process died", name, extra={"model": name})
         finally:
             # Also when cancelled: nobody would read the verdict that is on its way.
             if checked.last:
@@ -172,7 +173,9 @@ class GrammarSandbox:
         try:
             return await asyncio.shield(self._starting)
         except (OSError, _DiedError, TimeoutError) as error:
-            logger.exception("no grammar sandbox", extra={"model": self._spec.name})
+            name = self._spec.name
+            message = "%s: its grammar process cannot be started"
+            logger.exception(message, name, extra={"model": name})
             self._starting = None
             message = "Constraints on the answer cannot be checked now. Try again shortly."
             raise UnavailableError(message, retry_after=1) from error
@@ -216,7 +219,7 @@ class _Process:
                 # Each thread's arena would reserve as much address space as the process may use.
                 environment={"MALLOC_ARENA_MAX": "2"},
                 # The compiler prints warnings that concern nobody.
-                quiet=True,
+                output=asyncio.subprocess.DEVNULL,
             )
         )
         try:

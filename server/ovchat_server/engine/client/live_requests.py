@@ -89,6 +89,7 @@ class LiveRequests(Generic[RequestT, OutputT]):
         max_queue: int,
         max_wait: float,
         trouble: Callable[[], ApiError | None],
+        on_overload: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Begin with no requests.
 
@@ -97,12 +98,16 @@ class LiveRequests(Generic[RequestT, OutputT]):
             max_queue: The maximum number of requests that wait to be admitted.
             max_wait: The maximum number of seconds that each of them waits.
             trouble: Returns why nothing is admitted now, if not for lack of room.
+            on_overload: Told what is full when a request is refused for lack of room.
         """
         self._send = send
         self._trouble = trouble
+        self._on_overload = on_overload
         self._ids = itertools.count(1)
         self._live: dict[int, _Live[RequestT, OutputT]] = {}
-        self._queue = AdmissionQueue[ResultStream[OutputT]](max_queue, max_wait, self._turn_away)
+        self._queue = AdmissionQueue[ResultStream[OutputT]](
+            max_queue, max_wait, self._turn_away, self._note_refusal
+        )
         self._reports = 0
         self._isolated: int | None = None
 
@@ -196,6 +201,10 @@ class LiveRequests(Generic[RequestT, OutputT]):
         steps = self._reports - live.since if live.admitted else 0
         live.since = self._reports
         return live.progress.remaining(steps, suspect=live.admitted)
+
+    def _note_refusal(self, full: str) -> None:
+        if not self._trouble():
+            self._on_overload(full)
 
     def _turn_away(self, stream: ResultStream[OutputT], error: OverloadedError) -> None:
         """Fail requests that waited in vain."""

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 async def start_child(
-    module: str, *, environment: Mapping[str, str] | None = None, quiet: bool = False
+    module: str, *, environment: Mapping[str, str] | None = None, output: int
 ) -> tuple[asyncio.subprocess.Process, socket.socket]:
     """Run a module whose first argument is the number of its socket (engine.process.channel).
 
     Args:
         module: Its name.
         environment: Variables besides those of this process.
-        quiet: What it writes to standard error is nobody's concern.
+        output: Where its standard output and error go, such as asyncio.subprocess.PIPE.
 
     Returns:
         The process, and our end of the socket, which does not block.
@@ -37,7 +37,8 @@ async def start_child(
                 module,
                 str(theirs.fileno()),
                 stdin=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL if quiet else None,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
                 env={**os.environ, **(environment or {})},
                 pass_fds=(theirs.fileno(),),
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from typing import TYPE_CHECKING, Generic
 
@@ -10,9 +11,18 @@ from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.backoff import Backoff
 from ovchat_server.engine.client.connection import EngineConnection, EngineDiedError
+from ovchat_server.engine.client.file_changes import files_changed
 from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.client.memory_text import memory_text
+from ovchat_server.engine.client.overload_log import OverloadLog
 from ovchat_server.engine.contract.engine import EngineStatus
-from ovchat_server.engine.contract.messages import Capabilities, LimitsT, OutputT, RequestT
+from ovchat_server.engine.contract.messages import (
+    Capabilities,
+    Failed,
+    LimitsT,
+    OutputT,
+    RequestT,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +34,8 @@ if TYPE_CHECKING:
 # they wait at least: a machine may be out of memory for a moment.
 MAX_FAILED_STARTS = 5
 RESTART_TIMEOUT = 60.0
+# Seconds after which it is said that a model is still being loaded.
+LOADING_INTERVAL = 30.0
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +66,13 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             backoff: Delays restarts.
         """
         options = spec.options
+        self._overload = OverloadLog(spec.name, lambda: self.status.load)
         self.live: LiveRequests[RequestT, OutputT] = LiveRequests(
-            self._send, options.max_queue, options.max_queue_wait, self._trouble
+            self._send,
+            options.max_queue,
+            options.max_queue_wait,
+            self._trouble,
+            self._overload.refused,
         )
         self.ready: Ready[LimitsT] | None = None
         self._spec = spec
@@ -82,6 +99,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             self._task.cancel()
             await asyncio.wait([self._task])
         self.live.fail(self._unavailable)
+        self._overload.close()
 
     @property
     def status(self) -> EngineStatus:
@@ -102,33 +120,54 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
     async def _run(self) -> None:
         while not self._closing:
             try:
-                reason = await self._run_once()
-            except Exception:
+                failure = await self._run_once()
+            except Exception as error:
                 # Whatever it is, an engine that nobody restarts would be worse.
-                logger.exception("engine lost", extra={"model": self._spec.name})
-                reason = "its engine failed; the server's log says why"
-            logger.error("engine died", extra={"model": self._spec.name, "reason": reason})
-            self._change(ModelState.UNAVAILABLE, reason)
-            self._give_up_at_last()
+                logger.exception("%s: its engine is lost", self._spec.name)
+                failure = Failed(f"its engine is lost: {error!r}")
+            too_often = self._failed_too_often()
+            # What was loaded before may be so again: its files are being replaced, perhaps.
+            if failure.lasting and (self.ready is None or too_often):
+                await self._fail(failure.reason)
+                continue
+            delay = self._backoff.delay
+            self._log(logging.ERROR, f"{failure.reason}; it is started again in {delay:g} s")
+            self._change(ModelState.UNAVAILABLE, failure.reason)
+            if too_often:
+                self.live.fail(self._unavailable)
             await self._backoff.wait()
-            self._change(ModelState.LOADING, f"it is being restarted after: {reason}")
+            self._change(ModelState.LOADING, f"it is being loaded again after: {failure.reason}")
 
-    def _give_up_at_last(self) -> None:
+    async def _fail(self, reason: str) -> None:
+        """Tell all who wait that the model cannot be loaded, and wait until its files change."""
+        self._log(logging.ERROR, f"cannot be loaded: {reason}")
+        self._change(ModelState.FAILED, f"it cannot be loaded: {reason}")
+        self.live.fail(self._unavailable)
+        self._failures = 0
+        await files_changed(self._spec.path)
+        self._change(ModelState.LOADING, "it is being loaded: its files have changed")
+
+    def _failed_too_often(self) -> bool:
+        """Count an engine that was lost; say whether those who wait for the next give up."""
         now = asyncio.get_running_loop().time()
         if not self._failures:
             self._lost_at = now
         self._failures += 1
-        if self._failures >= MAX_FAILED_STARTS and now - self._lost_at >= RESTART_TIMEOUT:
-            self.live.fail(self._unavailable)
+        return self._failures >= MAX_FAILED_STARTS and now - self._lost_at >= RESTART_TIMEOUT
 
-    async def _run_once(self) -> str:
-        """Run one engine process until it dies; how it died, for an operator."""
+    async def _run_once(self) -> Failed:
+        """Run one engine process until it dies; why it died."""
         options = self._spec.options
+        began = asyncio.get_running_loop().time()
+        self._log(logging.INFO, "loading")
         connection = await EngineConnection.start(self._spec, self._wire, self.live)
         self._connection = connection
         try:
             async with asyncio.timeout(options.load_timeout):
-                self.ready = await connection.ready()
+                self.ready = await self._loaded(connection)
+            seconds = asyncio.get_running_loop().time() - began
+            memory = memory_text(self.ready.memory, self._spec.replicas)
+            self._log(logging.INFO, f"loaded in {seconds:.1f} s: {memory}")
             self._backoff.reset()
             self._failures = 0
             self.live.resume()
@@ -141,19 +180,34 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         except EngineDiedError:
             return await connection.died()
         except TimeoutError:
-            connection.kill()
-            return f"it was not loaded in {options.load_timeout:g} seconds"
+            connection.kill(f"it was not loaded in {options.load_timeout:g} s (load_timeout)")
+            return await connection.died()
         finally:
             self._connection = None
             await connection.close()
+
+    async def _loaded(
+        self, connection: EngineConnection[RequestT, OutputT, LimitsT]
+    ) -> Ready[LimitsT]:
+        """Wait until the model is loaded, and say now and then that it is not yet."""
+        telling = asyncio.create_task(self._tell_of_loading())
+        try:
+            return await connection.ready()
+        finally:
+            telling.cancel()
+
+    async def _tell_of_loading(self) -> None:
+        for number in itertools.count(1):
+            await asyncio.sleep(LOADING_INTERVAL)
+            seconds = number * LOADING_INTERVAL
+            self._log(logging.INFO, f"still loading, for {seconds:g} s now")
 
     async def _watch(self, connection: EngineConnection[RequestT, OutputT, LimitsT]) -> None:
         """Wait until the process is gone; end it where it hangs."""
         timeout = self._spec.options.step_timeout
         while not await connection.disconnected(timeout / 4):
             if connection.hangs(timeout):
-                logger.error("engine hangs", extra={"model": self._spec.name, "seconds": timeout})
-                connection.kill()
+                connection.kill(f"its engine said nothing for {timeout:g} s (step_timeout)")
 
     def _send(self, command: Start[RequestT] | Cancel) -> None:
         if self._connection is not None:
@@ -165,10 +219,14 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
     def _unavailable(self) -> UnavailableError:
         if self._closing:
             return UnavailableError("The server is stopping. Try again shortly.", retry_after=1)
-        return UnavailableError(
-            f"The model {self._spec.name!r} does not answer now: {self._state}. Try again shortly.",
-            retry_after=1,
-        )
+        complaint = f"The model {self._spec.name!r} does not answer: {self._reason}."
+        if self._state is ModelState.FAILED:
+            return UnavailableError(complaint)
+        return UnavailableError(f"{complaint} Try again shortly.", retry_after=1)
+
+    def _log(self, level: int, text: str) -> None:
+        name = self._spec.name
+        logger.log(level, "%s: %s", name, text, extra={"model": name})
 
     def _change(self, state: ModelState, reason: str) -> None:
         self._state, self._reason = state, reason

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
+from typing import Annotated
 
 import msgspec
 
-from ovchat_server.engine.contract.spec import EngineOptions, EngineSpec
+from ovchat_server.engine.contract.spec import Count, Duration, EngineOptions, EngineSpec
 
 DEFAULT_KV_BLOCKS = 512
 MIN_KV_BLOCKS = 4
@@ -29,38 +29,34 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
     """
 
     device: str = "CPU"
-    kv_blocks: int | None = None
-    kv_cache_gb: int | None = None
-    max_num_batched_tokens: int = 2048
-    max_step_seconds: float = 0.25
-    grammar_timeout: float = 1.5
-    properties: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
+    kv_blocks: Annotated[int, msgspec.Meta(ge=MIN_KV_BLOCKS)] | None = None
+    kv_cache_gb: Count | None = None
+    max_num_batched_tokens: Count = 2048
+    max_step_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.25
+    grammar_timeout: Duration = 1.5
+    properties: Annotated[
+        dict[str, str | int | float | bool],
+        msgspec.Meta(description="a table of strings, numbers and booleans"),
+    ] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check what types cannot say; see EngineOptions."""
-        EngineOptions.__post_init__(self)
+        """Check what types cannot say.
+
+        Raises:
+            ValueError: Options contradict each other.
+        """
         if self.kv_blocks is not None and self.kv_cache_gb is not None:
             raise ValueError("kv_blocks and kv_cache_gb say the same thing: give one")
-        if self.kv_blocks is not None and self.kv_blocks < MIN_KV_BLOCKS:
-            raise ValueError(f"kv_blocks must be at least {MIN_KV_BLOCKS}, got {self.kv_blocks}")
-        if self.kv_cache_gb is not None and self.kv_cache_gb < 1:
-            raise ValueError(f"kv_cache_gb must be at least 1, got {self.kv_cache_gb}")
-        if self.max_num_batched_tokens < 1:
-            raise ValueError("max_num_batched_tokens must be at least 1")
-        if not 0 <= self.max_step_seconds < math.inf:
-            raise ValueError(f"max_step_seconds must be 0 or above, got {self.max_step_seconds}")
 
 
 class GenerationSpec(EngineSpec, frozen=True, kw_only=True):
     """A model that generates tokens, and how to run it.
 
     Attributes:
-        path: Its folder, absolute.
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer, besides the tokenizer's own.
     """
 
-    path: str
     context_length: int
     end_tokens: tuple[int, ...]
     worker: str = "ovchat_server.engine.genai.worker:load"

@@ -87,6 +87,27 @@ class Capabilities(msgspec.Struct, frozen=True):
 NO_CAPABILITIES = Capabilities()
 
 
+class EngineMemory(msgspec.Struct, frozen=True):
+    """What a loaded model takes, and has room for.
+
+    Attributes:
+        weights: Bytes of the files that hold its weights.
+        kv_cache: Bytes of its KV cache; 0: it has none.
+        kv_tokens: Tokens that have room there, of all requests together.
+        longest: Most tokens of one request.
+        context_length: Most that the model was made for.
+    """
+
+    weights: int = 0
+    kv_cache: int = 0
+    kv_tokens: int = 0
+    longest: int = 0
+    context_length: int = 0
+
+
+NO_MEMORY = EngineMemory()
+
+
 class Ready(msgspec.Struct, Generic[LimitsT], frozen=True, tag="ready"):
     """The model is loaded.
 
@@ -97,12 +118,19 @@ class Ready(msgspec.Struct, Generic[LimitsT], frozen=True, tag="ready"):
     limits: LimitsT
     load: EngineLoad
     capabilities: Capabilities
+    memory: EngineMemory = NO_MEMORY
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The model could not be loaded, or a step threw. The process ends after this."""
+    """The model could not be loaded, or a step threw. The process ends after this.
+
+    Attributes:
+        reason: In words for an operator.
+        lasting: Another process would fail for the same reason.
+    """
 
     reason: str
+    lasting: bool = False
 
 
 class IsolatedRun(msgspec.Struct, frozen=True, tag="isolated"):

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.messages import Ready, Report, Wire
 
 
+class ModelLoadError(Exception):
+    """A model cannot be loaded for a reason that stays; the message says what to do about it."""
+
+
 class Worker(Protocol[RequestT, OutputT, LimitsT]):
     """Works on requests in steps, driven by one thread."""
 
@@ -80,6 +84,7 @@ class LoadWorker(Protocol):
             host: The process.
 
         Raises:
-            Exception: It cannot be loaded, for the reason that the error gives.
+            ModelLoadError: It cannot be loaded, and would not be at another attempt.
+            Exception: It cannot be loaded now.
         """
         ...

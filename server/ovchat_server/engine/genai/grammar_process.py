@@ -22,6 +22,7 @@ from ovchat_server.engine.contract.grammar_messages import (
     SandboxSpec,
 )
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
+from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
 
 # What one grammar may take, with those that are still in the compiler's cache.
 HEADROOM_BYTES = 512 << 20
@@ -32,6 +33,7 @@ MAX_CACHED_BYTES = 32 << 20
 def main() -> int:
     """Compile until the server is gone, or a grammar has taken all memory there is."""
     leave_ending_to_the_server()
+    turn_off_telemetry()
     channel = Channel.inherited()
     frames = channel.receive(wait=True)
     if not frames:

@@ -6,6 +6,7 @@ Only the engine process imports it: its `step()` holds the GIL for the whole inf
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
+WEIGHTS = "openvino_model.bin"
 # Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
 CPU_BLOCK_SIZE = 32
 GPU_BLOCK_SIZE = 16
@@ -148,6 +150,8 @@ class GenaiPipeline:
         self.block_size = GPU_BLOCK_SIZE if on_gpu else CPU_BLOCK_SIZE
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
+        self.weight_bytes = (Path(spec.path) / WEIGHTS).stat().st_size
+        self.cache_bytes: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.engine.contract.generation_spec import GenerationSpec
+from ovchat_server.engine.contract.generation_spec import MIN_KV_BLOCKS, GenerationSpec
+from ovchat_server.engine.genai.load_errors import lasting
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
 from ovchat_server.engine.scheduling.worker import GenerationWorker
 
@@ -22,4 +23,17 @@ if TYPE_CHECKING:
 def load(spec: bytes, host: Host) -> Worker[SequenceRequest, SequenceOutput, GenerationLimits]:
     """Load the model of a GenerationSpec; see engine.contract.worker.LoadWorker."""
     decoded = msgspec.msgpack.decode(spec, type=GenerationSpec)
-    return GenerationWorker(GenaiPipeline(decoded), decoded, host)
+    try:
+        pipeline = GenaiPipeline(decoded)
+    except Exception as error:
+        if told := lasting(error, decoded, lambda: _block_bytes(decoded)):
+            raise told from error
+        raise
+    return GenerationWorker(pipeline, decoded, host)
+
+
+def _block_bytes(spec: GenerationSpec) -> int:
+    """Load the model with the smallest KV cache, and return the size of a block."""
+    options = msgspec.structs.replace(spec.options, kv_cache_gb=None, kv_blocks=MIN_KV_BLOCKS)
+    pipeline = GenaiPipeline(msgspec.structs.replace(spec, options=options))
+    return pipeline.cache_bytes // pipeline.total_blocks

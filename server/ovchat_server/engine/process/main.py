@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 from setproctitle import setproctitle
@@ -25,8 +25,11 @@ from ovchat_server.engine.contract.messages import (
     RequestT,
 )
 from ovchat_server.engine.contract.spec import EngineSpec
+from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
+from ovchat_server.engine.process.error_text import error_text
 from ovchat_server.engine.process.intake import Intake
+from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.worker import LoadWorker, Worker
@@ -68,13 +71,14 @@ def serve(channel: Channel, worker: Worker[RequestT, OutputT, LimitsT]) -> None:
         channel.send(encode(msgspec.structs.replace(report, taken=taken, busy=worker.busy)))
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Load the model and serve it over the socket that was inherited."""
     leave_ending_to_the_server()
+    turn_off_telemetry()
     channel = Channel.inherited()
     frames = channel.receive(wait=True)
     if not frames:
-        return 1
+        _end(1)
     spec = msgspec.msgpack.decode(frames[0], type=EngineSpec)
     setproctitle(f"ovchat engine {spec.name}")
     if spec.processors:
@@ -85,10 +89,23 @@ def main() -> int:
         worker = _named(spec.worker)(frames[0], _Host(channel))
         channel.send(encode(worker.ready))
         serve(channel, worker)
+        _end(0)
+    except ModelLoadError as error:
+        failure = Failed(str(error), lasting=True)
     except Exception as error:  # noqa: BLE001  whatever it is, the server must learn of it
-        channel.send(encode(Failed(f"{type(error).__name__}: {error}")))
-        return 1
-    return 0
+        failure = Failed(f"its engine failed: {error_text(error)}")
+    channel.send(encode(failure))
+    _end(1)
+
+
+def _end(code: int) -> NoReturn:
+    """End the process with all that it holds.
+
+    Unloading a model takes longer than the system needs to take everything back, and genai
+    complains of blocks that were still in use.
+    """
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def _named(path: str) -> LoadWorker:
@@ -99,8 +116,4 @@ def _named(path: str) -> LoadWorker:
 
 
 if __name__ == "__main__":
-    # Unloading a model takes longer than the system needs to take everything back, and
-    # genai complains of blocks that were still in use.
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)
+    main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.engine.contract.generation_messages import GenerationLimits, generation_wire
-from ovchat_server.engine.contract.messages import Ready
+from ovchat_server.engine.contract.messages import EngineMemory, Ready
 from ovchat_server.engine.scheduling.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.scheduling.grammar_thread import Compiler, GrammarThread
 from ovchat_server.engine.scheduling.kv_pool import KvPool
@@ -42,6 +42,16 @@ class LoadedPipeline(Pipeline, Protocol):
         ...
 
     @property
+    def weight_bytes(self) -> int:
+        """Return how many bytes of weights the model's files hold."""
+        ...
+
+    @property
+    def cache_bytes(self) -> int:
+        """Return how many bytes the KV cache takes."""
+        ...
+
+    @property
     def grammar_compiler(self) -> Compiler:
         """Return what compiles grammars, so that the step that needs one finds it."""
         ...
@@ -69,7 +79,16 @@ class GenerationWorker:
             for width in range(1, MAX_BEAM_WIDTH + 1)
         ]
         self.ready = Ready(
-            GenerationLimits(lengths[0], tuple(lengths)), self.load(), pipeline.capabilities
+            GenerationLimits(lengths[0], tuple(lengths)),
+            self.load(),
+            pipeline.capabilities,
+            EngineMemory(
+                weights=pipeline.weight_bytes,
+                kv_cache=pipeline.cache_bytes,
+                kv_tokens=pipeline.total_blocks * pipeline.block_size,
+                longest=lengths[0],
+                context_length=spec.context_length,
+            ),
         )
 
     def add(self, request: SequenceRequest) -> None:

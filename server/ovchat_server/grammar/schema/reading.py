@@ -108,9 +108,8 @@ class SchemaReader:
 
     def _parts(self, schema: JsonObject, inside: frozenset[str]) -> Iterator[list[Shape]]:
         """Yield the shapes of each keyword that is not one of a type."""
-        if "$ref" in schema:
-            reference = schema["$ref"]
-            if not isinstance(reference, str) or reference in inside:
+        if (reference := _text(schema, "$ref")) is not None:
+            if reference in inside:
                 raise SchemaError("uses a $ref that leads back to itself")
             yield self.shapes(self._references.target(reference), inside | {reference})
         if "not" in schema:
@@ -260,7 +259,7 @@ def _named(schema: JsonObject, key: str) -> JsonObject:
 def _list(schema: JsonObject, key: str) -> list[JsonValue]:
     value = schema.get(key, [])
     if not isinstance(value, list):
-        raise SchemaError(f"has an {key} that is no array")
+        raise SchemaError(f"uses {key} with a value that is no array")
     return value
 
 
@@ -292,7 +291,7 @@ def _fraction(schema: JsonObject, key: str) -> Fraction | None:
     if key not in schema:
         return None
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise SchemaError(f"has a {key} that is no number")
+        raise SchemaError(f"uses {key} with a value that is no number")
     # Beyond that nothing is written.
     if abs(number) > LARGEST:
         number = LARGEST if number > 0 else -LARGEST

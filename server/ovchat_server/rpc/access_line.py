@@ -1,0 +1,126 @@
+"""The line that the log has of a call: its fields, and the sentence that they make."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import unquote
+
+from ovchat_server.rpc.caller import peer_address
+from ovchat_server.rpc.errors import REST_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import grpc
+
+    from ovchat_server.serving.record import RequestRecord
+
+# Of what callers chose, in characters.
+MOST: Final = 200
+# What Envoy makes of a gRPC status (the client that left is not there to read its own).
+_HTTP_STATUSES: Final = {
+    "OK": 200,
+    "CANCELLED": 499,
+    "INVALID_ARGUMENT": 400,
+    "DEADLINE_EXCEEDED": 504,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "PERMISSION_DENIED": 403,
+    "RESOURCE_EXHAUSTED": 429,
+    "FAILED_PRECONDITION": 400,
+    "ABORTED": 409,
+    "OUT_OF_RANGE": 400,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "UNAUTHENTICATED": 401,
+}
+_FAULT: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as it arrived.
+
+    Attributes:
+        rpc: The RPC's full name, such as "ovchat.v1.ChatService/CreateChatCompletion".
+        method: The HTTP method of a REST request; "" of other calls, and so the next.
+        path: The path as the client sent it, without its query, which may hold secrets.
+        client: The address of the client.
+        user_agent: Its program, in its own words.
+        peer: Who made the connection, in gRPC's words: all but this the caller may make up, unless
+            it came through Envoy.
+    """
+
+    rpc: str
+    method: str
+    path: str
+    client: str
+    user_agent: str
+    peer: str
+
+    @classmethod
+    def of(cls, rpc: str, metadata: Mapping[str, str | bytes], peer: str) -> Self:
+        """Read what is logged of a call from its headers."""
+
+        def header(name: str) -> str:
+            return str(metadata.get(name, ""))[:MOST]
+
+        path = header(REST_MARK).partition("?")[0]
+        method = header("x-envoy-original-method") if path else ""
+        known = peer_address(str(metadata.get("x-forwarded-for", "")), peer)
+        client = unquote(known.removeprefix("ipv4:").removeprefix("ipv6:")).strip("[]")[:MOST]
+        return cls(rpc.lstrip("/")[:MOST], method, path, client, header("user-agent"), peer)
+
+
+def line(
+    call: Call, record: RequestRecord, status: grpc.StatusCode, seconds: float
+) -> tuple[int, str, dict[str, Any]]:
+    """Return the level of a call's line, its message and its fields.
+
+    Args:
+        call: The call.
+        record: What became of it.
+        status: How it ended.
+        seconds: How long it took.
+    """
+    fields: dict[str, Any] = {"rpc": call.rpc}
+    if call.path:
+        shown = 200 if record.begun else record.http_status or _http_status(status.name)
+        fields |= {"method": call.method, "path": call.path, "status": shown}
+        words = [call.method, call.path, str(shown)]
+        if record.begun and status.name != "OK":
+            # The status of a stream that its client left says nothing of it.
+            words.append(status.name)
+    else:
+        words = [call.rpc.rpartition(".")[2], status.name]
+    fields["grpc_status"] = status.name
+    if record.error:
+        fields["error"] = record.error.code
+        words.append(record.error.code)
+    if record.model:
+        fields |= {
+            "model": record.model,
+            "prompt_tokens": record.prompt_tokens,
+            "completion_tokens": record.completion_tokens,
+            "finish_reasons": [*map(str, record.finish_reasons)],
+        }
+        words.append(record.model)
+        if record.completion_tokens:
+            words.append(f"{record.prompt_tokens}+{record.completion_tokens} tokens")
+    fields |= {
+        "duration_ms": round(seconds * 1000, 1),
+        "client": call.client,
+        "user_agent": call.user_agent,
+        "peer": call.peer,
+    }
+    words.append(f"{seconds:.2f} s")
+    # A stream that broke was OK for gRPC: its last event tells of the error.
+    end = record.error.status if record.error else status.name
+    level = logging.WARNING if _http_status(end) >= _FAULT else logging.INFO
+    return level, " ".join(words), fields
+
+
+def _http_status(status: str) -> int:
+    return _HTTP_STATUSES.get(status, _FAULT)

@@ -1,0 +1,53 @@
+"""Connections whose calls are as many as they may be: clients' libraries let further ones wait."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ovchat_server.telemetry.paced_log import PacedLog
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ovchat_server.rpc.wrapping import Context
+
+logger = logging.getLogger(__name__)
+
+
+class StreamLimit:
+    """Counts the calls of each connection, and tells of one that has all it may."""
+
+    def __init__(self, most: int) -> None:
+        """Count to `most`, which gRPC keeps itself: it tells nobody."""
+        self._most = most
+        self._calls: Counter[str] = Counter()
+        self._log = PacedLog(logger, self._text)
+
+    @contextlib.asynccontextmanager
+    async def count(
+        self,
+        context: Context,
+        method: str,  # noqa: ARG002  the shape of every surrounding
+    ) -> AsyncIterator[None]:
+        """Count a call for as long as it runs."""
+        connection = context.peer()
+        self._calls[connection] += 1
+        if self._calls[connection] >= self._most:
+            self._log.add()
+        try:
+            yield
+        finally:
+            self._calls[connection] -= 1
+            if not self._calls[connection]:
+                del self._calls[connection]
+
+    def _text(self, _: int) -> str:
+        full = [peer for peer, calls in self._calls.items() if calls >= self._most]
+        connections = ", ".join(full) or "a connection"
+        return (
+            f"{connections} had {self._most} calls under way (max_concurrent_streams): "
+            "further ones wait"
+        )

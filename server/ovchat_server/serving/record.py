@@ -1,0 +1,49 @@
+"""The record of the current request: what its line in the log is made of."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ovchat_server.api.completion import FinishReason
+    from ovchat_server.api.errors import ApiError
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """What became of a request so far.
+
+    Attributes:
+        begun: Something of the answer was sent.
+        error: What it ended with, also after an answer had begun; None: no error.
+        http_status: What REST callers get for that; None: what belongs to the gRPC status.
+        model: The id of the model that it was for; "": none, or one that is not served.
+        prompt_tokens: Of all prompts.
+        completion_tokens: Of all choices.
+        finish_reasons: Of the choices that have ended.
+    """
+
+    begun: bool = False
+    error: ApiError | None = None
+    http_status: int | None = None
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reasons: list[FinishReason] = field(default_factory=list)
+
+
+_current: ContextVar[RequestRecord | None] = ContextVar("record", default=None)
+
+
+def begin_record() -> RequestRecord:
+    """Return a new record, that of the current task, which serves one request."""
+    record = RequestRecord()
+    _current.set(record)
+    return record
+
+
+def current_record() -> RequestRecord:
+    """Return the record of the current request; outside of one, a new one for nobody."""
+    return _current.get() or RequestRecord()

@@ -1,0 +1,72 @@
+"""The banner's examples: each works as it is typed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from ovchat_server.launch.banner import banner
+from tests.conftest import ROOT
+from tests.launch.stack import running
+
+KEYS = "\n# of the first team\n   first-key \nsecond-key\n"
+
+
+def blocks(text: str) -> list[str]:
+    """What stands below a heading."""
+    return re.findall(r"(?m)^\w.*:\n\n((?:.+\n)+)", text)
+
+
+async def typed(script: str, directory: Path) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-euo", "pipefail", "-c", script),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=directory,
+    )
+    out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    return out.decode()
+
+
+@pytest.mark.parametrize("keys", [False, True])
+async def test_examples_work_as_typed(tmp_path: Path, *, keys: bool) -> None:
+    # Instead of the model that the other tests have.
+    options = ["--model", f"successor={ROOT / 'models/demo'}"]
+    if keys:
+        file = tmp_path / "the team's keys"
+        file.write_text(KEYS)
+        options += ["--api-key-file", str(file)]
+    async with running(tmp_path, *options) as stack:
+        *key, curl, sdk, grpc = blocks(stack.printed)
+        assert len(key) == keys
+        assert "first-key" not in stack.printed
+        for script in (curl, f"{sys.executable} - <<'END'\n{sdk}\nEND", grpc):
+            assert "Paris" in await typed("".join([*key, script]), tmp_path)
+
+
+@pytest.mark.parametrize("where", ["PATH", "beside Python", "in the folder", "nowhere"])
+def test_buf_is_named_as_it_is_found(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    if where != "nowhere":
+        (tmp_path / "bin/buf").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin") if where == "PATH" else "")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
+    monkeypatch.chdir(tmp_path if where == "in the folder" else Path(__file__).parent)
+    text = banner("::1", rest_port=1, grpc_port=2, model="demo")
+    command = {
+        "PATH": "buf curl",
+        "beside Python": f"{tmp_path}/bin/buf curl",
+        "in the folder": "bin/buf curl",
+        "nowhere": "grpcurl -plaintext",
+    }[where]
+    assert f"\n{command} " in text
+    assert ("buf" in text) == (where != "nowhere")
+    assert "[::1]:2" in text
+    assert "http://[::1]:1/v3" in text
