@@ -71,6 +71,9 @@ async def test_a_file_is_served_as_any_model(tmp_path: Path) -> None:
         assert await stack.ends() == 0
 
     assert "converting SmolLM2-135M-Instruct.Q4_1.gguf, once" in told
+    # Not those of the library that reads and writes such files.
+    logged = [json.loads(line)["logger"] for line in told.splitlines() if line.startswith("{")]
+    assert {logger.partition(".")[0] for logger in logged} == {"ovchat_server"}
     assert plain.message.content == "The capital of France is Paris."
     assert plain.finish_reason == "stop"
     assert json.loads(whole.message.content) == {"name": "Anna", "age": 31}

@@ -26,6 +26,8 @@ def convert_file(file: Path, form: WeightForm, cache_dir: Path) -> Path:
     Raises:
         ConversionError: It cannot be.
     """
+    # It tells of each file that it writes.
+    logging.getLogger("gguf").setLevel(logging.WARNING)
 
     def write(folder: Path) -> None:
         text = "converting %s, once, in %s (weights: %s)"
