@@ -245,7 +245,7 @@ async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends at once.
 
     A model whose engine dies at its start is not served, for the reason that its state gives,
-    and tried again; the others are served meanwhile.
+    and tried again unless that reason stays; the others are served meanwhile.
 
     Raises:
         StartError: The port is taken, or a model's settings do not fit.

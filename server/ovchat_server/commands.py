@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ovchat_server.config_file import LIMITS, MODELS, SettingError, belongs, suggestion
+from ovchat_server.config_file import FILE_ONLY, SettingError, belongs, suggestion
 from ovchat_server.option_types import Setting
 from ovchat_server.options import SETTINGS, options_of
 
@@ -28,7 +28,6 @@ The options of a model (kv_blocks, device, ...) are set in --config:
   path = "models/demo"
   kv_blocks = 1024
 The README lists them under "Serve your models"."""
-_TABLES = {"models": MODELS, "limits": LIMITS}
 
 
 class Command(click.Command):
@@ -49,7 +48,7 @@ class Command(click.Command):
         for setting in SETTINGS:
             if setting.name == key:
                 return f"{flag} is an option of `ovchat {setting.commands[0]}`"
-        if home := belongs(key, _TABLES):
+        if home := belongs(key, FILE_ONLY):
             return f"{flag}: {home} of --config"
         flags = [
             name.removeprefix("--").replace("-", "_")
@@ -57,7 +56,7 @@ class Command(click.Command):
             if isinstance(option, click.Option) and not option.hidden
             for name in (*option.opts, *option.secondary_opts)
         ]
-        meant = suggestion(key, flags, _TABLES, lambda name: f"--{name.replace('_', '-')}")
+        meant = suggestion(key, flags, FILE_ONLY, lambda name: f"--{name.replace('_', '-')}")
         command = "ovchat" if isinstance(self, click.Group) else f"ovchat {self.name}"
         return f"{flag} is no option of `{command}`{meant}"
 

@@ -73,6 +73,10 @@ MODELS: Readers = {
 }
 
 
+# What stands in the file alone: neither flags nor variables.
+FILE_ONLY: Mapping[str, Readers] = {"models": MODELS, "limits": LIMITS}
+
+
 def belongs(key: str, tables: Mapping[str, Readers]) -> str:
     """Return which of some tables a key belongs into; nothing where none knows it."""
     return next((f"{key} {HOMES[name]}" for name, keys in tables.items() if key in keys), "")
@@ -132,7 +136,7 @@ class ConfigFile:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise SettingError(f"{path} is not TOML: {error}") from error
-        file = cls(path, text, content, {"server": server, "limits": LIMITS, "models": MODELS})
+        file = cls(path, text, content, {"server": server, **FILE_ONLY})
         for key in content:
             if key not in file.tables:
                 known = did_you_mean(key, file.tables) or "; there are server, limits and models"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.config_file import LIMITS, MODELS, belongs
+from ovchat_server.config_file import FILE_ONLY, belongs
 from ovchat_server.near_names import did_you_mean
 from ovchat_server.option_types import ENVIRONMENT_PREFIX
 from ovchat_server.options import SETTINGS
@@ -24,7 +24,7 @@ def unknown_variables(names: Iterable[str]) -> Iterator[str]:
         key = name.removeprefix(ENVIRONMENT_PREFIX).lower()
         if not name.startswith(ENVIRONMENT_PREFIX) or key in options:
             continue
-        if home := belongs(key, {"models": MODELS, "limits": LIMITS}):
+        if home := belongs(key, FILE_ONLY):
             yield f"{name} is no option: {home} of --config"
         elif meant := did_you_mean(key, options, _variable, cutoff=_CLOSE):
             yield f"{name} is no option{meant}"

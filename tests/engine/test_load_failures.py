@@ -12,12 +12,15 @@ import pytest
 from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.engine.client import supervisor
+from ovchat_server.engine.client.connection import EngineConnection
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, collect, loaded, request, spec
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ovchat_server.engine.contract.messages import Failed
 
 # Options that nothing but other options will mend, and how the reason begins.
 LASTING: dict[str, tuple[dict[str, Any], str]] = {
@@ -97,6 +100,24 @@ async def test_a_broken_file_is_named_and_the_model_tried_again_when_it_is_anoth
         assert answer == successor_text("a", 5)
     finally:
         await watched.engine.close()
+
+
+async def test_a_file_that_changes_while_the_model_is_loaded_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = shutil.copytree(ROOT / "models/successor", tmp_path / "model")
+    (model / "openvino_model.bin").write_bytes(b"cut off")
+    died = EngineConnection.died
+
+    async def copied_meanwhile(connection: EngineConnection[Any, Any, Any]) -> Failed:
+        failure = await died(connection)
+        shutil.copy(ROOT / "models/successor/openvino_model.bin", model)
+        return failure
+
+    monkeypatch.setattr(EngineConnection, "died", copied_meanwhile)
+    async with loaded(Watched(spec(str(model)))) as watched:
+        answer, _ = await collect(watched.engine.generate([request("a", 5)]))
+        assert answer == successor_text("a", 5)
 
 
 async def test_a_model_that_was_served_before_fails_only_after_several_starts(

@@ -11,7 +11,7 @@ from ovchat_server.api.errors import UnavailableError
 from ovchat_server.api.models import ModelState
 from ovchat_server.backoff import Backoff
 from ovchat_server.engine.client.connection import EngineConnection, EngineDiedError
-from ovchat_server.engine.client.file_changes import files_changed
+from ovchat_server.engine.client.file_changes import files_changed, files_of
 from ovchat_server.engine.client.live_requests import LiveRequests
 from ovchat_server.engine.client.memory_text import memory_text
 from ovchat_server.engine.client.overload_log import OverloadLog
@@ -27,6 +27,7 @@ from ovchat_server.engine.contract.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ovchat_server.engine.client.file_changes import Files
     from ovchat_server.engine.contract.messages import Cancel, Ready, Start, Wire
     from ovchat_server.engine.contract.spec import EngineSpec
 
@@ -119,6 +120,8 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
 
     async def _run(self) -> None:
         while not self._closing:
+            # Before they are read: they may be others by the time that they are refused.
+            files = files_of(self._spec.path)
             try:
                 failure = await self._run_once()
             except Exception as error:
@@ -128,7 +131,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             too_often = self._failed_too_often()
             # What was loaded before may be so again: its files are being replaced, perhaps.
             if failure.lasting and (self.ready is None or too_often):
-                await self._fail(failure.reason)
+                await self._fail(failure.reason, files)
                 continue
             delay = self._backoff.delay
             self._log(logging.ERROR, f"{failure.reason}; it is started again in {delay:g} s")
@@ -138,13 +141,18 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             await self._backoff.wait()
             self._change(ModelState.LOADING, f"it is being loaded again after: {failure.reason}")
 
-    async def _fail(self, reason: str) -> None:
-        """Tell all who wait that the model cannot be loaded, and wait until its files change."""
+    async def _fail(self, reason: str, files: Files) -> None:
+        """Tell all who wait that the model cannot be loaded, and wait until its files are others.
+
+        Args:
+            reason: Why.
+            files: Those that it cannot be loaded from.
+        """
         self._log(logging.ERROR, f"cannot be loaded: {reason}")
         self._change(ModelState.FAILED, f"it cannot be loaded: {reason}")
         self.live.fail(self._unavailable)
         self._failures = 0
-        await files_changed(self._spec.path)
+        await files_changed(self._spec.path, files)
         self._change(ModelState.LOADING, "it is being loaded: its files have changed")
 
     def _failed_too_often(self) -> bool:
