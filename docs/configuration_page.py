@@ -33,11 +33,10 @@ EXAMPLES = {
     "kv_cache_gb": 1,
     "properties": {"INFERENCE_PRECISION_HINT": "f32"},
 }
-# The keys of a model that have no default, and those that stand first.
+# The same, for the tables.
+DEFAULTS = {"cache_dir": "`~/.cache/ovchat`"}
 REQUIRED = {"name": None, "path": None}
 OWN = ModelSettings.__annotations__
-# What happens without them, for the tables.
-ABSENT = {"cache_dir": "`~/.cache/ovchat`"}
 TEXT = """\
 <!-- `make gen` writes this page, from docs/configuration_page.py. -->
 # Configuration
@@ -50,7 +49,8 @@ are in the file alone.
 `--model` replaces the file's model of the same name, with all of its options. `OVCHAT_MODEL` may
 hold several models, separated by spaces. Paths in the file are relative to the file. A wrong value
 ends the start with a message that names the option, and the line of the file. A variable that looks
-like a misspelt option is warned of.
+like a misspelt option is warned of. The flag `--grpc-port` takes precedence over a `grpc_socket`
+from the environment or the file.
 
 ## The server: `[server]`
 
@@ -148,9 +148,7 @@ def meaning(text: str) -> str:
 
 def default_of(key: str, default: object) -> str:
     """Return a default as a cell."""
-    if key in ABSENT:
-        return ABSENT[key]
-    return f"`{written(default)}`" if plain(default) else "—"
+    return DEFAULTS.get(key) or (f"`{written(default)}`" if plain(default) else "—")
 
 
 def plain(value: object) -> bool:
