@@ -27,7 +27,7 @@ The options of a model (kv_blocks, device, ...) are set in --config:
   name = "demo"
   path = "models/demo"
   kv_blocks = 1024
-The README lists them under "Serve your models"."""
+docs/configuration.md lists them."""
 
 
 class Command(click.Command):

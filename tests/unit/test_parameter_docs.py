@@ -257,7 +257,7 @@ def test_the_documented_default_is_the_codes(row: Row) -> None:
 
 def test_the_documented_keys_of_generation_config_are_those_that_count() -> None:
     text = (ROOT / "docs/parameters.md").read_text()
-    [sentence] = re.findall(r"Of that file count (.+?)\. ", text, re.DOTALL)
+    [sentence] = re.findall(r"From that file ovchat reads (.+?)\. ", text, re.DOTALL)
     read = {field.name for field in dataclasses.fields(GenerationDefaults)}
 
     documented_keys = set(re.findall(r"`(\w+)`", sentence))

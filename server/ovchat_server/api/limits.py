@@ -25,26 +25,29 @@ OTHERS = re.compile(r"[^\[\]]+")
 class Limits:
     """The bounds, each at least 1; a request beyond one is refused, and the error names the field.
 
+    docs/configuration.md has these descriptions.
+
     Attributes:
         max_messages: Messages of a conversation, as in OpenAI. Some chat templates go through all
             messages for each one (gemma, command-r), which takes 8 s for so many.
-        max_parts: Content parts of a message, and tool calls of a message, each.
+        max_parts: Content parts of a message; also tool calls of a message.
         max_total_parts: Content parts and tool calls of all messages together. Reading so many
             takes 50 ms, in which the event loop serves nobody else.
         max_tools: Tools, or functions.
         max_documents: Documents.
         max_stop_strings: Stop strings, as in OVMS; OpenAI's bound is 4.
         max_stop_tokens: Stop tokens.
-        max_logit_biases: Tokens with a bias.
-        max_allowed_tokens: Allowed tokens. They are sent to the engine with each choice.
-        max_bad_words: Bad words.
-        max_choices: Choices for each prompt, as in OpenAI.
+        max_logit_biases: Tokens in `logit_bias`.
+        max_allowed_tokens: Tokens in `allowed_token_ids`, sent to the engine with each choice.
+        max_bad_words: Texts in `bad_words`.
+        max_choices: Choices for each prompt (`n`), as in OpenAI.
         max_prompts: Prompts of a text completion.
-        max_prompt_logprobs: Log probabilities of prompts in an answer: for each token its own and
-            those of its alternatives.
-        max_texts: Texts to tokenize.
+        max_prompt_logprobs: Log probabilities of prompt tokens in an answer, those of alternatives
+            included.
+        max_texts: Texts of a request to `/tokenize`.
         max_json_depth: Nesting depth of objects and arrays in each parameter, and in the
-            arguments of each tool call; at most DEEPEST. Includes the deepest schema of a grammar.
+            arguments of each tool call; at most 256. Leaves room for the deepest schema of a
+            grammar.
     """
 
     max_messages: int = 2048
