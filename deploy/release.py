@@ -66,7 +66,7 @@ def release(version: str) -> None:
     """Make the release.
 
     Raises:
-        ReleaseError: It cannot be made; nothing is changed then.
+        ReleaseError: It cannot be made. What can be checked is checked before files change.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise ReleaseError(f"VERSION must be x.y.z, got {version!r}")

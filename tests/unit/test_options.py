@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from ovchat_server.commands import ServerCommand
 from ovchat_server.option_types import Switch
 from ovchat_server.options import SETTINGS, arguments_of, settings_from
 from ovchat_server.settings import ModelSettings
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -298,6 +301,15 @@ def test_a_shell_completes_commands_options_and_values(line: str, completions: l
 def test_completion_prints_the_script_of_a_shell(shell: str) -> None:
     result = CliRunner().invoke(main, ["completion", shell])
     assert f"_OVCHAT_COMPLETE={shell}_complete" in result.output
+
+
+@pytest.mark.parametrize(("model", "demo"), [([], True), (MODEL, False)])
+def test_up_without_a_model_serves_the_demo(model: Sequence[str], *, demo: bool) -> None:
+    # It says so before it finds the port wrong, and nothing is started.
+    command = [sys.executable, "-m", "ovchat_server", "up", "--grpc-port=0", *model]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "--grpc-port 0 is for" in ended.stderr
+    assert ("no model is given: serving the demo model" in ended.stderr) == demo
 
 
 def test_the_version_is_told_with_the_name_of_the_program() -> None:
