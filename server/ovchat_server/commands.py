@@ -91,6 +91,9 @@ class ServerCommand(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
         rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            # A shell asks for completions of an unfinished line.
+            return rest
         if rest:
             raise click.UsageError(_unexpected(rest[0]), ctx)
         if _is_flag(ctx, "grpc_port") and "grpc_socket" in ctx.params:
