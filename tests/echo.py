@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from ovchat_server.api.models import EngineLoad, ModelStatus
+from ovchat_server.domain.models import EngineLoad, ModelStatus
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.messages import Capabilities, Ready, Report, Start, Wire
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from ovchat_server.api.errors import ApiError
     from ovchat_server.backoff import Backoff
+    from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.contract.worker import Host, Worker
     from ovchat_server.kinds.base import EngineHost
     from ovchat_server.settings import ModelSettings

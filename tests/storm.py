@@ -25,8 +25,8 @@ from tests.successor import FIRST, LAST, successor_text
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from ovchat_server.api.models import EngineLoad
     from ovchat_server.app import Server
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from ovchat_server.api.models import ModelState
 from ovchat_server.backoff import Backoff
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.generation_engine import SupervisedGeneration
 from ovchat_server.engine.contract.generation import GenerationRequest, TokenFinish
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
@@ -20,7 +20,7 @@ from tests.conftest import EXACT, GRAMMAR_TIMEOUT, ROOT
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
-    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.client.connection import EngineConnection
     from ovchat_server.engine.contract.generation import PromptScore
     from ovchat_server.engine.contract.generation_engine import Generation

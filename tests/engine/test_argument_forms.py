@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from ovchat_server.api.chat import Tool
-from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
+from ovchat_server.domain.chat import Tool
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.grammar.formats import grammar_text
 from tests.engine.conftest import Watched

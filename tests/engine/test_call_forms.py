@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from ovchat_server.api.chat import Tool
 from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, ParserOptions
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
+from ovchat_server.domain.chat import Tool
 from ovchat_server.engine.contract.generation import Sampling, TokenFinish
 from ovchat_server.grammar.formats import either, grammar_text
 from ovchat_server.serving.held_tools import NO_ARGUMENTS

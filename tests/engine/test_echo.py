@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
-from ovchat_server.api.models import ModelState
 from ovchat_server.backoff import Backoff
+from ovchat_server.domain.errors import InternalError, OverloadedError, UnavailableError
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.spec import EngineOptions
 from tests.echo import DEADLY, EchoEngine, EchoSpec

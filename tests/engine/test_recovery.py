@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.errors import InternalError, OverloadedError, UnavailableError
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.connection import EngineConnection
 from ovchat_server.engine.client.live_requests import MAX_DEATHS

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.models import ModelState
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.models import ModelState
+from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.client.grammar_checker import DIED, SLOW_FOR, GrammarSandbox
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, grammar_text

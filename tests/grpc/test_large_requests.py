@@ -19,7 +19,7 @@ from tests.grpc.requests import WEATHER, ask, successor, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
     from tests.grpc.conftest import Client
 
 # The numbers of each are a grammar of their own: together they take more than a second.

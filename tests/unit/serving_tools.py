@@ -6,12 +6,12 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import OverloadedError
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.domain.errors import OverloadedError
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
 from ovchat_server.grammar.cache import GrammarCache
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.chat import ChatCompletions

@@ -9,14 +9,14 @@ from google.api import httpbody_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.errors import (
+from ovchat_server.domain.errors import (
     ApiError,
     InternalError,
     MalformedBodyError,
     UnsupportedMediaTypeError,
 )
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.limits import Limits
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.limits import Limits
 from ovchat_server.rest.openai.codec import CompletionEncoder
 from ovchat_server.rest.openai.objects import chat_chunk, chat_completion
 from ovchat_server.rest.request_body import read_json_object

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.client.connection import EngineConnection
 from ovchat_server.engine.client.live_requests import LiveRequests
 from ovchat_server.engine.contract.frames import FrameReader, encode

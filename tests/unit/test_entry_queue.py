@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.errors import OverloadedError, UnavailableError
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.errors import OverloadedError, UnavailableError
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.client.generation_engine import start_generation
 from ovchat_server.engine.client.live_requests import LiveRequests
 from ovchat_server.engine.contract.engine import Caller
@@ -17,7 +17,7 @@ from ovchat_server.engine.contract.generation_messages import SequenceOutput, Se
 from ovchat_server.engine.contract.messages import Cancel, Report, Start
 
 if TYPE_CHECKING:
-    from ovchat_server.api.errors import ApiError
+    from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.client.generation_stream import EngineGeneration
 
 LOAD = EngineLoad()

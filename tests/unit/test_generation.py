@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ovchat_server.api.errors import InternalError, UnavailableError
+from ovchat_server.domain.errors import InternalError, UnavailableError
 from ovchat_server.engine.client.generation_stream import EngineGeneration
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.engine.contract.generation_messages import SequenceOutput

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import (
+from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import (
     BeamSearch,
     Ending,
     GenerationParams,
@@ -18,7 +18,7 @@ from ovchat_server.api.generation import (
     Truncation,
     TruncationSide,
 )
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import (
     BeamSearch as EngineBeamSearch,
 )

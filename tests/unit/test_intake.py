@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.contract.frames import LENGTH, encode
 from ovchat_server.engine.contract.generation import BeamSearch
 from ovchat_server.engine.contract.generation_messages import (

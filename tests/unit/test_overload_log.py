@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import OverloadedError, UnavailableError
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.errors import OverloadedError, UnavailableError
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.client.admission_queue import AdmissionQueue
 from ovchat_server.engine.client.live_requests import LiveRequests
 from ovchat_server.engine.client.overload_log import OverloadLog

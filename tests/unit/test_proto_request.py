@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ovchat.v1 import chat_pb2, format_pb2, message_pb2, tool_pb2
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.parameters import CHAT
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.parameters import CHAT
 from ovchat_server.rpc.request import chat_request
 from tests.unit.proto_tools import (
     OLDER,

@@ -13,8 +13,8 @@ from google.api import httpbody_pb2
 from grpc_health.v1 import health
 
 from ovchat.v1 import rest_service_pb2
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error

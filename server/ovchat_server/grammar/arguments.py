@@ -20,7 +20,7 @@ from ovchat_server.grammar.values import ValueWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.notation import Notation
     from ovchat_server.grammar.relaxation import Relaxation
     from ovchat_server.grammar.rules import Alternative, Rule

@@ -15,7 +15,7 @@ from ovchat_server.grammar.schema.shapes import Object, SchemaError, String, Val
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.rules import Alternative
     from ovchat_server.grammar.schema.nodes import Node
     from ovchat_server.grammar.values import ValueWriter

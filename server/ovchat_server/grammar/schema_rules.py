@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
+from ovchat_server.domain.errors import shortened
 from ovchat_server.grammar.rules import Rule, Rules, apart, blocking, ending, grammar
 from ovchat_server.grammar.schema.limits import TooLargeError
 from ovchat_server.grammar.schema.nodes import PatternError
@@ -15,7 +15,7 @@ from ovchat_server.grammar.schema.shapes import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.grammar.places import Location
     from ovchat_server.grammar.relaxation import Relaxation
     from ovchat_server.grammar.rules import Alternative

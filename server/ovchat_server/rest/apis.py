@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 from google.api import httpbody_pb2
 
-from ovchat_server.api.errors import ApiError, InternalError
+from ovchat_server.domain.errors import ApiError, InternalError
 from ovchat_server.rest.keep_alive import noting_silence
 from ovchat_server.rest.response_body import (
     PING,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.api.completion import Chunk
-    from ovchat_server.api.generation import StreamOptions
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.completion import Chunk
+    from ovchat_server.domain.generation import StreamOptions
+    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
     from ovchat_server.rest.request_body import BodyReader
     from ovchat_server.serving.answer import Answer

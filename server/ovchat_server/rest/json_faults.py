@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec  # noqa: TC002
 
-from ovchat_server.api.errors import MalformedBodyError, shortened
-from ovchat_server.api.field_path import FieldPath
+from ovchat_server.domain.errors import MalformedBodyError, shortened
+from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Each string, with the quote that ends it, or "" where the text ends inside of it.

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.models import ModelState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ovchat.v1 import rest_service_pb2
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.versions import Versions
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ovchat_server.api.errors import MalformedBodyError, UnsupportedMediaTypeError, shortened
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.errors import MalformedBodyError, UnsupportedMediaTypeError, shortened
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.rest.json_faults import cut_off, named_fault
 
 if TYPE_CHECKING:
     from google.api import httpbody_pb2
 
-    from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.rest.codec import RequestReader
     from ovchat_server.serving.codec_workers import CodecWorkers
 

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import AuthenticationError
+from ovchat_server.domain.errors import AuthenticationError
 from ovchat_server.rpc.probes import Exempt, exempt
 
 if TYPE_CHECKING:

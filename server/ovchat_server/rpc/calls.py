@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from ovchat_server.api.errors import UnavailableError
+from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.rpc.probes import Exempt, exempt
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import grpc.aio
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from ovchat_server.api.errors import ApiError, InternalError
+from ovchat_server.domain.errors import ApiError, InternalError
 from ovchat_server.serving.record import current_record
 from ovchat_server.telemetry.logs import request_id
 

@@ -22,7 +22,7 @@ from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_
 from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
-from ovchat_server.api.models import Capability, ModelState
+from ovchat_server.domain.models import Capability, ModelState
 from ovchat_server.rpc.access import identify, log_access, silence_lost_clients
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import naming
@@ -42,7 +42,7 @@ from ovchat_server.rpc.wrapping import AroundInterceptor
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
     from ovchat_server.rpc.health import HealthServicer

@@ -17,11 +17,11 @@ from ovchat.v1 import (
     tokenizer_service_pb2,
     tokenizer_service_pb2_grpc,
 )
-from ovchat_server.api.chat import ChatRequest
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.text import TextRequest
-from ovchat_server.api.tokenization_request import read_detokenize_request
+from ovchat_server.domain.chat import ChatRequest
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.text import TextRequest
+from ovchat_server.domain.tokenization_request import read_detokenize_request
 from ovchat_server.header_text import UNENFORCED, path_list
 from ovchat_server.rpc import response
 from ovchat_server.rpc.request import chat_request, contract_paths, text_request, tokenize_request
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from ovchat.v1 import chat_pb2, completion_pb2
-    from ovchat_server.api.limits import Limits
-    from ovchat_server.api.tokenization import DetokenizeRequest
+    from ovchat_server.domain.limits import Limits
+    from ovchat_server.domain.tokenization import DetokenizeRequest
     from ovchat_server.rpc.wrapping import Context
     from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_workers import CodecWorkers

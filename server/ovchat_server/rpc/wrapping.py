@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from ovchat_server.api.errors import MalformedMessageError
+from ovchat_server.domain.errors import MalformedMessageError
 from ovchat_server.serving.record import current_record
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.completion import Chunk, Completion, FinishReason, Usage
 from ovchat_server.chat.agent_format import TagWriter, with_tags
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.chat.collector import ChoiceCollector
+from ovchat_server.domain.completion import Chunk, Completion, FinishReason, Usage
 from ovchat_server.engine.contract.generation import TokenFinish
 from ovchat_server.serving.first_chunks import first_chunks
 from ovchat_server.serving.plan import engine_params
@@ -17,9 +17,9 @@ from ovchat_server.serving.record import current_record
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
-    from ovchat_server.api.completion import ChunkChoice
-    from ovchat_server.api.field_path import SchemaPath
-    from ovchat_server.api.generation import StreamOptions
+    from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.field_path import SchemaPath
+    from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.engine.contract.generation import GeneratedTokens
     from ovchat_server.engine.contract.generation_engine import Generation
     from ovchat_server.serving.deadline import Deadline

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import ToolMode
-from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
-from ovchat_server.api.field_path import SchemaPath
 from ovchat_server.chat.dialects.base import CombinedDialect, ToolDialect
+from ovchat_server.domain.chat import ToolMode
+from ovchat_server.domain.errors import ApiError, InvalidRequestError, Violation
+from ovchat_server.domain.field_path import SchemaPath
 from ovchat_server.grammar.formats import (
     Reasoning,
     after_reasoning,
@@ -30,11 +30,11 @@ from ovchat_server.serving.resumptions import resumptions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.chat import ChatRequest, Tool
-    from ovchat_server.api.field_path import FieldPath
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.structured_output import Constraint
     from ovchat_server.chat.dialects.call_format import CalledTool
+    from ovchat_server.domain.chat import ChatRequest, Tool
+    from ovchat_server.domain.field_path import FieldPath
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.structured_output import Constraint
     from ovchat_server.engine.contract.generation import Resumption
     from ovchat_server.grammar.cache import GrammarCache
     from ovchat_server.serving.held_tools import HeldTool

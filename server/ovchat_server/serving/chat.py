@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
-from ovchat_server.api.chat import PromptEnding, Role, ToolMode
-from ovchat_server.api.completion import ChunkChoice, Delta
 from ovchat_server.chat.dialects.base import ParserOptions
+from ovchat_server.domain.chat import PromptEnding, Role, ToolMode
+from ovchat_server.domain.completion import ChunkChoice, Delta
 from ovchat_server.serving.plan import assembly_options
 from ovchat_server.serving.reasoning import reasoning_before
 from ovchat_server.serving.render import render_chat
@@ -17,8 +17,8 @@ from ovchat_server.serving.render import render_chat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.api.chat import ChatRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.serving.answer_format import AnswerFormat, AnswerFormats
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions

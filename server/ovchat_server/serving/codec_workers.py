@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.completion import Chunk, Completion
+    from ovchat_server.domain.completion import Chunk, Completion
     from ovchat_server.serving.worker_pool import WorkerPool
 
 Request = TypeVar("Request")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import ContextLengthExceededError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import TruncationSide
+from ovchat_server.domain.errors import ContextLengthExceededError
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import TruncationSide
 
 if TYPE_CHECKING:
-    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.serving.models import TextModel
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import DeadlineExceededError
+from ovchat_server.domain.errors import DeadlineExceededError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator

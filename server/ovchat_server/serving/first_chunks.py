@@ -12,7 +12,7 @@ from ovchat_server.serving.prompt_logprobs import PromptLogprobReporter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import ChunkChoice
+    from ovchat_server.domain.completion import ChunkChoice
     from ovchat_server.engine.contract.generation import GeneratedTokens
     from ovchat_server.serving.plan import Plan
     from ovchat_server.serving.render import RenderedPrompt

@@ -12,7 +12,7 @@ from ovchat_server.engine.contract.generation import BeamSearch, GenerationReque
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.generation import GenerationParams, SamplingParams
+    from ovchat_server.domain.generation import GenerationParams, SamplingParams
     from ovchat_server.serving.answer_format import Grammar
     from ovchat_server.serving.model_files import GenerationDefaults
     from ovchat_server.serving.render import RenderedPrompt

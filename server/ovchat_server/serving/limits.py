@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.serving.context import ContextWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 

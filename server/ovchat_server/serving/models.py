@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from ovchat_server.api.errors import InvalidRequestError, ModelNotFoundError, Violation, shortened
-from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.models import MODEL_TYPE, Capability, ModelStatus
+from ovchat_server.domain.errors import (
+    InvalidRequestError,
+    ModelNotFoundError,
+    Violation,
+    shortened,
+)
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.models import MODEL_TYPE, Capability, ModelStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

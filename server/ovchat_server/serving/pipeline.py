@@ -30,11 +30,11 @@ from ovchat_server.serving.record import current_record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.completion import ChunkChoice
-    from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer_format import AnswerFormat
     from ovchat_server.serving.limits import RequestRules
     from ovchat_server.serving.models import ModelRegistry

@@ -8,15 +8,15 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.completion import CompletionInfo
 from ovchat_server.chat.assembler import AssemblyOptions
+from ovchat_server.domain.completion import CompletionInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import ChunkChoice
-    from ovchat_server.api.field_path import SchemaPath
-    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.field_path import SchemaPath
+    from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.models import TextModel

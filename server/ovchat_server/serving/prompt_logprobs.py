@@ -17,9 +17,9 @@ from ovchat_server.chat.logprobs import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import PromptToken, TokenLogprob
-    from ovchat_server.api.generation import GenerationParams
     from ovchat_server.chat.detokenizer import TokenDecoder
+    from ovchat_server.domain.completion import PromptToken, TokenLogprob
+    from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.engine.contract.generation import PromptScore
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool

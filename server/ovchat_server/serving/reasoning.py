@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import PromptEnding
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect
+from ovchat_server.domain.chat import PromptEnding
 from ovchat_server.engine.contract.generation import ReasoningBudget
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, either
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.serving.models import TextModel
 
 # What templates call the variable that has the model reason: Qwen's, and Granite's and DeepSeek's.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ovchat_server.api.completion import FinishReason
-    from ovchat_server.api.errors import ApiError
+    from ovchat_server.domain.completion import FinishReason
+    from ovchat_server.domain.errors import ApiError
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from ovchat_server.serving.reasoning import reasoned_or_not
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
+    from ovchat_server.domain.json_value import JsonObject
 
 NOTHING: JsonObject = {"type": "regex", "pattern": "()"}
 

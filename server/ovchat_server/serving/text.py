@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, TypeAlias
 
-from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
+from ovchat_server.domain.completion import ChunkChoice, Delta, FinishReason
 from ovchat_server.serving.answer_format import AnswerFormat
 from ovchat_server.serving.plan import assembly_options, generates
 from ovchat_server.serving.render import render_texts
@@ -13,8 +13,8 @@ from ovchat_server.serving.render import render_texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer_format import AnswerFormats
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions

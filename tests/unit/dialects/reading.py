@@ -15,8 +15,8 @@ from ovchat_server.chat.dialects.base import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ovchat_server.api.chat import Tool
     from ovchat_server.chat.dialects.base import OutputParser, ToolDialect, ToolParser
+    from ovchat_server.domain.chat import Tool
 
 
 @dataclass

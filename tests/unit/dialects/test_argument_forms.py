@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.chat import Tool
 from ovchat_server.chat.dialects.values import types_of
+from ovchat_server.domain.chat import Tool
 from ovchat_server.grammar.ebnf import CHARACTERS, Alphabet, character_class, literal
 from ovchat_server.grammar.notation import excluding, json_notation, verbatim
 from ovchat_server.grammar.schema.code_points import characters, without

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers
 
-from ovchat_server.api.completion import FinishReason
 from ovchat_server.chat.assembler import AssemblyOptions, ChoiceAssembler
 from ovchat_server.chat.collector import ChoiceCollector
 from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.dialects.chain import Chain, WithoutTags
 from ovchat_server.chat.dialects.registry import choose_dialects
+from ovchat_server.domain.completion import FinishReason
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.unit.dialects.reading import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import Choice, ChunkChoice
     from ovchat_server.chat.dialects.registry import Dialects
+    from ovchat_server.domain.completion import Choice, ChunkChoice
 
 END = "<|im_end|>"
 MISTRAL = choose_dialects("", "mistral", "mistral")

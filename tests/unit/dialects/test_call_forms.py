@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.chat import Message, PromptEnding, Role, Tool, ToolCall
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CalledTool, regex_format
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS, choose_dialects
 from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool, ToolCall
 from tests.effort import examples
 from tests.unit.dialects.reading import Read, parser_of, read
 from tests.unit.dialects.writers import WRITERS, Written

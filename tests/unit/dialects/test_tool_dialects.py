@@ -17,7 +17,7 @@ from tests.unit.dialects.reading import Read, read, squeezed
 from tests.unit.dialects.writers import WRITERS, Writer, Written, tools_for
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import Tool
+    from ovchat_server.domain.chat import Tool
 
 Dialect = ToolDialect | CombinedDialect
 DIALECTS = {dialect.name: dialect for dialect in TOOL_DIALECTS}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ovchat_server.api.chat import Tool
+from ovchat_server.domain.chat import Tool
 from tests.unit.dialects.reading import Read, parser_of, read
 from tests.unit.dialects.test_tool_dialects import DIALECTS
 

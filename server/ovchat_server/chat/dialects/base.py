@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.chat import Tool
     from ovchat_server.chat.dialects.call_format import CallFormat
+    from ovchat_server.domain.chat import Tool
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Iterator
 
-    from ovchat_server.api.chat import Tool
-    from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.chat.dialects.markup import Call
+    from ovchat_server.domain.chat import Tool
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
 
 # What a schema that refers to itself may cost.
 MOST_SCHEMAS = 100

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ovchat_server.api.errors import OverloadedError
+from ovchat_server.domain.errors import OverloadedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.client.live_requests import LiveRequests
     from ovchat_server.engine.contract.messages import Wire
     from ovchat_server.engine.contract.spec import EngineSpec

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.generation_stream import EngineGeneration
 from ovchat_server.engine.client.grammar_checker import GrammarSandbox
 from ovchat_server.engine.client.supervisor import EngineSupervisor

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InternalError
+from ovchat_server.domain.errors import InternalError
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from ovchat_server.api.errors import ApiError
+    from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.contract.generation import PromptScore
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
 

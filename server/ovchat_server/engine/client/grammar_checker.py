@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ovchat_server.api.errors import UnavailableError
+from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.engine.client.spawn import start_child
 from ovchat_server.engine.contract.frames import FrameReader, encode
 from ovchat_server.engine.contract.grammar_messages import Checked, Compile, SandboxSpec

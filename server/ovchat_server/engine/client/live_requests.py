@@ -6,14 +6,14 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from ovchat_server.api.errors import InternalError
+from ovchat_server.domain.errors import InternalError
 from ovchat_server.engine.client.admission_queue import AdmissionQueue
 from ovchat_server.engine.contract.messages import Cancel, Output, OutputT, Request, RequestT, Start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ovchat_server.api.errors import ApiError, OverloadedError
+    from ovchat_server.domain.errors import ApiError, OverloadedError
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.messages import Report
 

@@ -7,9 +7,9 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, Generic
 
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.models import ModelState
 from ovchat_server.backoff import Backoff
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.connection import EngineConnection, EngineDiedError
 from ovchat_server.engine.client.file_changes import files_changed, files_of
 from ovchat_server.engine.client.live_requests import LiveRequests

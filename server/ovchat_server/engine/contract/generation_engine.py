@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from ovchat_server.api.errors import ApiError
+    from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import (
         GeneratedTokens,

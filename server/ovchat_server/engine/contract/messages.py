@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.models import EngineLoad
 
 # Why a request failed, in place of a kind's own finish reasons: the worker did not take it in,
 REFUSED = "refused"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from ovchat_server.engine.contract.messages import LimitsT, Output, OutputT, Request, RequestT
 
 if TYPE_CHECKING:
-    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.contract.messages import Ready, Report, Wire
 
 

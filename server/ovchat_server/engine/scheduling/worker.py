@@ -14,7 +14,7 @@ from ovchat_server.engine.scheduling.step_budget import StepBudget
 from ovchat_server.engine.scheduling.steps import Pipeline
 
 if TYPE_CHECKING:
-    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
     from ovchat_server.engine.contract.messages import Capabilities, Report

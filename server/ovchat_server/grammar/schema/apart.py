@@ -10,7 +10,7 @@ from ovchat_server.grammar.schema.shapes import Object, SchemaError, Values, has
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.grammar.schema.shapes import Shape
 
 # Of nested objects whose properties are compared.

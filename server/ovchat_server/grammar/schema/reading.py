@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
+from ovchat_server.domain.errors import shortened
 from ovchat_server.grammar.schema.apart import apart
 from ovchat_server.grammar.schema.formats import PATTERNS
 from ovchat_server.grammar.schema.limits import TooLargeError
@@ -30,7 +30,7 @@ from ovchat_server.grammar.schema.shapes import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
 
 # Keywords that are not enforced.
 NEVER = (

@@ -18,7 +18,7 @@ from ovchat_server.grammar.schema.patterns import found_in, may_match
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 
 class SchemaError(ValueError):

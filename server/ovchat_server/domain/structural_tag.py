@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.field_path import FieldPath
+from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.reader import Reader
 
 # Those after `format` are vLLM's older structural tags.
 TAG_KEYS = frozenset({"type", "format", "structures", "triggers"})

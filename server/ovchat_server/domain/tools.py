@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
-from ovchat_server.api.errors import shortened
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.grammar_limits import refuse_beyond_limits
+from ovchat_server.domain.chat import Tool, ToolChoice, ToolMode
+from ovchat_server.domain.errors import shortened
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.grammar_limits import refuse_beyond_limits
 
 if TYPE_CHECKING:
-    from ovchat_server.api.known_keys import Keys
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.known_keys import Keys
+    from ovchat_server.domain.reader import Reader
 
 TOOL_KEYS = frozenset({"type", "function", "defer_loading", "cache_control"})
 FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import Message, Role, ToolCall
-from ovchat_server.api.limits import text_deeper, too_many_parts
-from ovchat_server.api.reader import kind
+from ovchat_server.domain.chat import Message, Role, ToolCall
+from ovchat_server.domain.limits import text_deeper, too_many_parts
+from ovchat_server.domain.reader import kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ovchat_server.api.json_value import JsonValue
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.json_value import JsonValue
+    from ovchat_server.domain.reader import Reader
 
 # OpenAI's older role of a function's result.
 FUNCTION = "function"

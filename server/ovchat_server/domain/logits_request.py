@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.known_keys import ANY_KEYS
-from ovchat_server.api.reader import kind
+from ovchat_server.domain.errors import shortened
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.known_keys import ANY_KEYS
+from ovchat_server.domain.reader import kind
 
 if TYPE_CHECKING:
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.reader import Reader
 
 MAX_TOKEN_ID = 2**32 - 1
 MAX_PENALTY = 2
