@@ -211,4 +211,4 @@ def _reported(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     logger.error("An internal error ended a stream", exc_info=error)
-    return InternalError("The server met an internal error.")
+    return InternalError("Internal server error.")

@@ -12,7 +12,7 @@ from ovchat_server.rpc.probes import Exempt, exempt
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.rpc.middleware import Context
 
 
 class Calls:
@@ -49,7 +49,7 @@ class Calls:
     @contextlib.asynccontextmanager
     async def admit(
         self,
-        context: Context,  # noqa: ARG002  the shape of every surrounding
+        context: Context,  # noqa: ARG002  the signature of every middleware
         method: str,
     ) -> AsyncIterator[None]:
         """Let one call in; for as long as it runs it is under way."""

@@ -9,7 +9,7 @@ from grpc_health.v1 import health, health_pb2
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.rpc.middleware import Context
 
 
 class HealthServicer(health.aio.HealthServicer):

@@ -13,7 +13,7 @@ import grpc.aio
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from ovchat_server.rpc.wrapping import Behavior, Context, Handler
+    from ovchat_server.rpc.middleware import Behavior, Context, Handler
 
 
 class IdleInterceptor(grpc.aio.ServerInterceptor):

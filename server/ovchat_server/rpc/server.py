@@ -23,11 +23,12 @@ from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.domain.models import Capability, ModelState
-from ovchat_server.rpc.access import identify, log_access, silence_lost_clients
+from ovchat_server.rpc.access import log_access, set_request_id, silence_lost_clients
 from ovchat_server.rpc.authentication import authentication
-from ovchat_server.rpc.caller import naming
+from ovchat_server.rpc.caller import set_client
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.idle import IdleInterceptor
+from ovchat_server.rpc.middleware import MiddlewareInterceptor
 from ovchat_server.rpc.reflection import add_reflection
 from ovchat_server.rpc.servicers import (
     ChatServicer,
@@ -37,7 +38,6 @@ from ovchat_server.rpc.servicers import (
     TokenizerServicer,
 )
 from ovchat_server.rpc.stream_limit import StreamLimit
-from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -132,14 +132,14 @@ def create_server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
             *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
-            AroundInterceptor(
-                identify,
+            MiddlewareInterceptor(
+                set_request_id,
                 log_access,
                 StreamLimit(options.max_concurrent_streams).count,
                 error_translation(rest.encode_error),
                 calls.admit,
                 authentication(options.api_keys),
-                naming(by_key=bool(options.api_keys)),
+                set_client(by_key=bool(options.api_keys)),
             ),
         ],
         options=[

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ovchat.v1 import chat_pb2, completion_pb2
     from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.tokenization import DetokenizeRequest
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.rpc.middleware import Context
     from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_workers import CodecWorkers
     from ovchat_server.serving.models import ModelRegistry

@@ -12,7 +12,7 @@ from ovchat_server.telemetry.paced_log import PacedLog
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.rpc.middleware import Context
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class StreamLimit:
     async def count(
         self,
         context: Context,
-        method: str,  # noqa: ARG002  the shape of every surrounding
+        method: str,  # noqa: ARG002  the signature of every middleware
     ) -> AsyncIterator[None]:
         """Count a call for as long as it runs."""
         connection = context.peer()
