@@ -146,7 +146,7 @@ class EchoStream:
 
 
 @dataclass
-class EchoProgress:
+class EchoResumableRequest:
     request: EchoRequest
     returned: int = 0
 
@@ -173,18 +173,18 @@ class EchoEngine:
     async def echo(self, text: str) -> AsyncIterator[str]:
         """Return a text, a character at a time; who stops reading gives it up."""
         self.supervisor.check_ready()
-        live, stream = self.supervisor.live, EchoStream()
-        request = EchoRequest(live.new_id(), text)
-        live.start([EchoProgress(request)], stream, ANONYMOUS)
+        in_flight, stream = self.supervisor.in_flight, EchoStream()
+        request = EchoRequest(in_flight.new_id(), text)
+        in_flight.start([EchoResumableRequest(request)], stream, ANONYMOUS)
         ended = False
         try:
             async for character in stream.characters():
                 yield character
             ended = True
         finally:
-            live.forget(request.id)
+            in_flight.forget(request.id)
             if not ended:
-                live.cancel(request.id)
+                in_flight.cancel(request.id)
 
 
 @dataclass(frozen=True, slots=True)

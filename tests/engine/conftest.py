@@ -47,8 +47,8 @@ class Watched:
     def __post_init__(self) -> None:
         self.engine = SupervisedGeneration(self.spec, self._changed, Backoff(at_once))
         self._awaited: list[tuple[Callable[[EngineLoad], bool], asyncio.Future[None]]] = []
-        live = self.engine.supervisor.live
-        self._deliver, live.deliver = live.deliver, self._reported  # type: ignore[method-assign]
+        in_flight = self.engine.supervisor.in_flight
+        self._deliver, in_flight.deliver = in_flight.deliver, self._reported  # type: ignore[method-assign]
 
     def _reported(self, report: Report[SequenceOutput]) -> None:
         self._deliver(report)

@@ -14,7 +14,7 @@ from ovchat_server.domain.errors import InternalError, OverloadedError, Unavaila
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.connection import EngineConnection
-from ovchat_server.engine.client.live_requests import MAX_DEATHS
+from ovchat_server.engine.client.in_flight_requests import MAX_CRASHES
 from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.engine.contract.generation import (
     BeamSearch,
@@ -227,15 +227,15 @@ async def test_who_makes_engines_die_fails_alone(
     beside = [watched.engine.generate([request(start, 400)]) for start in "abc"]
     bystanders = [asyncio.create_task(collect(stream)) for stream in beside]
     deadly = watched.engine.generate([request("z", 400)])
-    live = watched.engine.supervisor.live
-    culprit = max(live._live)
+    in_flight = watched.engine.supervisor.in_flight
+    culprit = max(in_flight._in_flight)
     await anext(deadly)
-    isolate, deliver = live.isolate, live.deliver
+    isolate, deliver = in_flight.isolate, in_flight.deliver
     deaths = 0
 
     def crash(identifier: int | None) -> None:
         nonlocal deaths
-        if live._isolated == culprit:
+        if in_flight._isolated == culprit:
             # A step that crashes tells nothing more.
             return
         isolate(identifier)
@@ -244,16 +244,16 @@ async def test_who_makes_engines_die_fails_alone(
             watched.kill()
 
     def deliver_of_the_living(report: Report[SequenceOutput]) -> None:
-        if live._isolated != culprit:
+        if in_flight._isolated != culprit:
             deliver(report)
 
-    monkeypatch.setattr(live, "isolate", crash)
-    monkeypatch.setattr(live, "deliver", deliver_of_the_living)
+    monkeypatch.setattr(in_flight, "isolate", crash)
+    monkeypatch.setattr(in_flight, "deliver", deliver_of_the_living)
     watched.kill()
 
     with pytest.raises(InternalError, match="several times"):
         await collect(deadly)
-    assert deaths == MAX_DEATHS
+    assert deaths == MAX_CRASHES
     assert [text for text, _ in await asyncio.gather(*bystanders)] == [
         successor_text(start, 400) for start in "abc"
     ]
@@ -351,7 +351,7 @@ async def test_who_waits_too_long_is_told() -> None:
             await anext(running)
             with watched.held():
                 # From now on: on a busy machine the first one may have waited longer.
-                watched.engine.supervisor.live._queue._timeout = 0.3
+                watched.engine.supervisor.in_flight._queue._timeout = 0.3
                 with pytest.raises(OverloadedError, match=r"no place in 0\.3 s"):
                     await collect(watched.engine.generate([large("b")]))
         await watched.idle()

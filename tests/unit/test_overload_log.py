@@ -13,7 +13,7 @@ import pytest
 from ovchat_server.domain.errors import OverloadedError, UnavailableError
 from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.client.admission_queue import AdmissionQueue
-from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.client.in_flight_requests import InFlightRequests
 from ovchat_server.engine.client.overload_log import OverloadLog
 from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.rpc.stream_limit import StreamLimit
@@ -85,11 +85,11 @@ async def test_a_full_queue_and_a_long_wait_are_told_by_their_options() -> None:
 
 async def test_without_an_engine_nobody_is_overloaded() -> None:
     told: list[str] = []
-    live: LiveRequests[Any, Any] = LiveRequests(
+    in_flight: InFlightRequests[Any, Any] = InFlightRequests(
         lambda _: None, 0, 1.0, lambda: UnavailableError("It is being loaded."), told.append
     )
     with pytest.raises(OverloadedError):
-        live.check_queue(Caller())
+        in_flight.check_queue(Caller())
     assert not told
 
 

@@ -70,10 +70,12 @@ class ModelServerInfo:
             UnavailableError: It does not answer.
         """
         status = self.registry.get(request.id).status
-        if status.trouble:
-            # One that cannot be loaded is not ready in a moment either.
+        if status.unavailable_reason:
+            # A model that cannot be loaded will not be ready in a moment either.
             retry_after = None if status.state is ModelState.FAILED else 1
-            raise UnavailableError(f"Not ready: {status.trouble}.", retry_after=retry_after)
+            raise UnavailableError(
+                f"Not ready: {status.unavailable_reason}.", retry_after=retry_after
+            )
         return {"name": status.id, "ready": True}
 
     def config(self, _: rest_service_pb2.RestServiceGetConfigRequest) -> JsonObject:

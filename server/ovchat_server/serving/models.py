@@ -177,4 +177,4 @@ class ModelRegistry:
 
     def unready(self) -> str:
         """Return which models do not answer, and why; "" where all do."""
-        return "; ".join(filter(None, (status.trouble for status in self.statuses())))
+        return "; ".join(filter(None, (status.unavailable_reason for status in self.statuses())))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ovchat_server.domain.models import EngineLoad
-    from ovchat_server.engine.client.live_requests import LiveRequests
+    from ovchat_server.engine.client.in_flight_requests import InFlightRequests
     from ovchat_server.engine.contract.messages import Wire
     from ovchat_server.engine.contract.spec import EngineSpec
 
@@ -58,11 +58,11 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         process: asyncio.subprocess.Process,
         connection: socket.socket,
         wire: Wire[RequestT, OutputT, LimitsT],
-        live: LiveRequests[RequestT, OutputT],
+        in_flight: InFlightRequests[RequestT, OutputT],
     ) -> None:
         """Speak to `process` over `connection`; use `start`."""
         self._wire = wire
-        self._live = live
+        self._in_flight = in_flight
         self._process = process
         self._connection = connection
         loop = asyncio.get_running_loop()
@@ -85,12 +85,12 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         cls,
         spec: EngineSpec,
         wire: Wire[RequestT, OutputT, LimitsT],
-        live: LiveRequests[RequestT, OutputT],
+        in_flight: InFlightRequests[RequestT, OutputT],
     ) -> Self:
-        """Start a process that loads `spec`, to work on `live`. It is not ready yet."""
+        """Start a process that loads `spec`, to work on `in_flight`. It is not ready yet."""
         module = "ovchat_server.engine.process.main"
         process, ours = await start_child(module, output=asyncio.subprocess.PIPE)
-        self = cls(process, ours, wire, live)
+        self = cls(process, ours, wire, in_flight)
         if process.stdout is not None:
             self._output = asyncio.create_task(log_output(spec.name, process.stdout))
         self._write(encode(spec))
@@ -221,9 +221,9 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
                 self._load = load
                 owes = event.busy or event.taken < self._sent
                 self._owes_since = asyncio.get_running_loop().time() if owes else None
-                self._live.deliver(event)
+                self._in_flight.deliver(event)
             case IsolatedRun(id=identifier):
-                self._live.isolate(identifier)
+                self._in_flight.isolate(identifier)
             case Ready(load=load):
                 self._load = load
                 self._ready.set_result(event)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ovchat_server.backoff import Backoff
-    from ovchat_server.engine.client.live_requests import LiveRequests
+    from ovchat_server.engine.client.in_flight_requests import InFlightRequests
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.contract.generation_engine import Generation
@@ -74,14 +74,14 @@ class SupervisedGeneration:
 
     def check_queue(self, caller: Caller = ANONYMOUS) -> None:
         """See engine.contract.generation_engine.GenerationEngine."""
-        self.supervisor.live.check_queue(caller)
+        self.supervisor.in_flight.check_queue(caller)
 
     def generate(
         self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
     ) -> Generation:
         """See engine.contract.generation_engine.GenerationEngine."""
         self.supervisor.check_ready()
-        return start_generation(self.supervisor.live, requests, caller)
+        return start_generation(self.supervisor.in_flight, requests, caller)
 
     def _changed(self) -> None:
         self._on_change()
@@ -91,37 +91,37 @@ class SupervisedGeneration:
 
 
 def start_generation(
-    live: LiveRequests[SequenceRequest, SequenceOutput],
+    in_flight: InFlightRequests[SequenceRequest, SequenceOutput],
     requests: Sequence[GenerationRequest],
     caller: Caller,
 ) -> EngineGeneration:
     """Start the sequences of requests that belong together.
 
     Raises:
-        OverloadedError: Too many wait already.
+        OverloadedError: The queue is full.
     """
-    started: list[_Progress] = []
+    started: list[_ResumableSequences] = []
     sequences: dict[int, range] = {}
     index = 0
     for generation in requests:
         request = SequenceRequest(
-            live.new_id(), generation, client=caller.client, priority=caller.priority
+            in_flight.new_id(), generation, client=caller.client, priority=caller.priority
         )
-        started.append(_Progress(request))
+        started.append(_ResumableSequences(request))
         sequences[request.id] = range(index, index + generation.sequences)
         index += generation.sequences
-    stream = EngineGeneration(sequences, live.cancel, live.forget)
-    live.start(started, stream, caller)
+    stream = EngineGeneration(sequences, in_flight.cancel, in_flight.forget)
+    in_flight.start(started, stream, caller)
     return stream
 
 
 @dataclass(slots=True)
-class _Progress:
-    """See live_requests.Progress.
+class _ResumableSequences:
+    """See in_flight_requests.ResumableRequest.
 
     Attributes:
-        generated: Tokens so far; none of a beam search, which reports them when it ends.
-        ran: Most steps that a beam search ran for in a process that died.
+        generated: The tokens so far; empty for a beam search, which reports them when it ends.
+        ran: The most steps that a beam search took in a process that died.
     """
 
     request: SequenceRequest
@@ -134,7 +134,7 @@ class _Progress:
             self.generated += output.tokens
 
     def remaining(self, steps: int, *, suspect: bool) -> SequenceRequest:
-        """Return the request with what was generated; a beam search begins anew."""
+        """Return the request with the tokens so far; a beam search starts over."""
         if self.request.generation.beams > 1:
             self.ran = max(self.ran, steps)
         return msgspec.structs.replace(

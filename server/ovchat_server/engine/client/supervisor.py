@@ -12,7 +12,7 @@ from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.connection import EngineConnection, EngineDiedError
 from ovchat_server.engine.client.file_changes import files_changed, files_of
-from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.client.in_flight_requests import InFlightRequests
 from ovchat_server.engine.client.memory_text import memory_text
 from ovchat_server.engine.client.overload_log import OverloadLog
 from ovchat_server.engine.contract.engine import EngineStatus
@@ -47,7 +47,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
     Runs from `start` to `close`. `on_change` is called after every change of state.
 
     Attributes:
-        live: The requests under way.
+        in_flight: The requests under way.
         ready: What the engine said when it was loaded last; None: it never was.
     """
 
@@ -68,11 +68,11 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         """
         options = spec.options
         self._overload = OverloadLog(spec.name, lambda: self.status.load)
-        self.live: LiveRequests[RequestT, OutputT] = LiveRequests(
+        self.in_flight: InFlightRequests[RequestT, OutputT] = InFlightRequests(
             self._send,
             options.max_queue,
             options.max_queue_wait,
-            self._trouble,
+            self._unavailable_reason,
             self._overload.refused,
         )
         self.ready: Ready[LimitsT] | None = None
@@ -99,7 +99,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        self.live.fail(self._unavailable)
+        self.in_flight.fail(self._unavailable)
         self._overload.close()
 
     @property
@@ -115,8 +115,8 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         Raises:
             UnavailableError: There is none.
         """
-        if trouble := self._trouble():
-            raise trouble
+        if error := self._unavailable_reason():
+            raise error
 
     async def _run(self) -> None:
         while not self._closing:
@@ -137,7 +137,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             self._log(logging.ERROR, f"{failure.reason}; it is started again in {delay:g} s")
             self._change(ModelState.UNAVAILABLE, failure.reason)
             if too_often:
-                self.live.fail(self._unavailable)
+                self.in_flight.fail(self._unavailable)
             await self._backoff.wait()
             self._change(ModelState.LOADING, f"it is being loaded again after: {failure.reason}")
 
@@ -150,7 +150,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         """
         self._log(logging.ERROR, f"cannot be loaded: {reason}")
         self._change(ModelState.FAILED, f"it cannot be loaded: {reason}")
-        self.live.fail(self._unavailable)
+        self.in_flight.fail(self._unavailable)
         self._failures = 0
         await files_changed(self._spec.path, files)
         self._change(ModelState.LOADING, "it is being loaded: its files have changed")
@@ -168,7 +168,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         options = self._spec.options
         began = asyncio.get_running_loop().time()
         self._log(logging.INFO, "loading")
-        connection = await EngineConnection.start(self._spec, self._wire, self.live)
+        connection = await EngineConnection.start(self._spec, self._wire, self.in_flight)
         self._connection = connection
         try:
             async with asyncio.timeout(options.load_timeout):
@@ -178,10 +178,10 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             self._log(logging.INFO, f"loaded in {seconds:.1f} s: {memory}")
             self._backoff.reset()
             self._failures = 0
-            self.live.resume()
+            self.in_flight.resume()
             self._change(ModelState.READY, "")
             await self._watch(connection)
-            self.live.process_died()
+            self.in_flight.process_died()
             # Now, not when the process is gone: its callers know already.
             self._change(ModelState.UNAVAILABLE, "its engine process ended")
             return await connection.died()
@@ -221,7 +221,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         if self._connection is not None:
             self._connection.send(command)
 
-    def _trouble(self) -> UnavailableError | None:
+    def _unavailable_reason(self) -> UnavailableError | None:
         return None if self._state is ModelState.READY else self._unavailable()
 
     def _unavailable(self) -> UnavailableError:
