@@ -1,6 +1,6 @@
 """Limits on constraints that are checked before any process sees them.
 
-What stays within them may still be too much to compile; that the sandbox finds out.
+What stays within them may still be too much to compile; that the grammar process finds out.
 """
 
 from __future__ import annotations

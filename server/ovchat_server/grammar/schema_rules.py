@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import shortened
-from ovchat_server.grammar.rules import Rule, Rules, apart, blocking, ending, grammar
+from ovchat_server.grammar.rules import Rule, Rules, blocking, disambiguate, ending, grammar
 from ovchat_server.grammar.schema.limits import TooLargeError
 from ovchat_server.grammar.schema.nodes import PatternError
 from ovchat_server.grammar.schema.shapes import SchemaError
@@ -55,7 +55,7 @@ class _SchemaRule:
     def write(self, schema: JsonValue) -> None:
         """Fill the rule with the values of a schema."""
         with placed(self.place):
-            self.rule.alternatives = apart(self.fill(schema))
+            self.rule.alternatives = disambiguate(self.fill(schema))
 
 
 class SchemaRules(Rules):

@@ -209,7 +209,9 @@ class ValueWriter:
                 if not any(equal(value, known) for known in values):
                     values.append(value)
         members = [Member((text,)) for value in values if (text := self.constant(value))]
-        picked = self.rules.picked(members, shape.fewest, shape.most, literal("]"), self._comma)
+        picked = self.rules.optional_subset(
+            members, shape.fewest, shape.most, literal("]"), self._comma
+        )
         return [(literal("["), *picked)]
 
 

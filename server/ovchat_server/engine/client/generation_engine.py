@@ -9,7 +9,7 @@ import msgspec
 
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.generation_stream import EngineGeneration
-from ovchat_server.engine.client.grammar_checker import GrammarSandbox
+from ovchat_server.engine.client.grammar_process import GrammarProcess
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GenerationStatus
@@ -41,7 +41,7 @@ class SupervisedGeneration:
         self.supervisor: EngineSupervisor[SequenceRequest, SequenceOutput, GenerationLimits] = (
             EngineSupervisor(spec, generation_wire(), self._changed, backoff)
         )
-        self._sandbox = GrammarSandbox(spec)
+        self._grammar_process = GrammarProcess(spec)
         self._on_change = on_change
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class SupervisedGeneration:
     async def close(self) -> None:
         """End the engine and wait for its processes."""
         await self.supervisor.close()
-        await self._sandbox.close()
+        await self._grammar_process.close()
 
     @property
     def status(self) -> GenerationStatus:
@@ -70,7 +70,7 @@ class SupervisedGeneration:
 
     async def check_grammar(self, grammar: str) -> str:
         """See engine.contract.generation_engine.GenerationEngine."""
-        return await self._sandbox.check(grammar)
+        return await self._grammar_process.check(grammar)
 
     def check_queue(self, caller: Caller = ANONYMOUS) -> None:
         """See engine.contract.generation_engine.GenerationEngine."""
@@ -87,7 +87,7 @@ class SupervisedGeneration:
         self._on_change()
         if self.supervisor.status.state is ModelState.READY:
             # Later, and the first to ask would wait for it.
-            self._sandbox.start()
+            self._grammar_process.start()
 
 
 def start_generation(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import shortened
-from ovchat_server.grammar.schema.apart import apart
+from ovchat_server.grammar.schema.disjoint import disjoint
 from ovchat_server.grammar.schema.formats import PATTERNS
 from ovchat_server.grammar.schema.limits import TooLargeError
 from ovchat_server.grammar.schema.references import References
@@ -23,8 +23,8 @@ from ovchat_server.grammar.schema.shapes import (
     Shape,
     String,
     Values,
-    both,
-    together,
+    intersect,
+    intersect_schemas,
 )
 
 if TYPE_CHECKING:
@@ -91,17 +91,17 @@ class SchemaReader:
             raise SchemaError(f"uses {never}")
         shapes = _typed(schema)
         for part in self._parts(schema, inside):
-            shapes = self._in_both(shapes, part)
+            shapes = self._intersect_all(shapes, part)
         closed = schema.get("unevaluatedProperties") is False
         return [*map(_closed, shapes)] if closed else shapes
 
-    def _in_both(self, one: list[Shape], other: list[Shape]) -> list[Shape]:
+    def _intersect_all(self, one: list[Shape], other: list[Shape]) -> list[Shape]:
         shapes: list[Shape] = []
         for pair in itertools.product(one, other):
             self._effort += _effort(*pair) + len(shapes)
             if self._effort > MAX_EFFORT:
                 raise TooLargeError("combines too many schemas")
-            shape = together(*pair)
+            shape = intersect(*pair)
             if shape is not None and shape not in shapes:
                 shapes.append(shape)
         return shapes
@@ -131,15 +131,17 @@ class SchemaReader:
     def _one_of(self, schema: JsonObject, inside: frozenset[str]) -> list[Shape]:
         if len(_list(schema, "oneOf")) > MAX_ONE_OF:
             raise SchemaError(f"uses oneOf of more than {MAX_ONE_OF} schemas")
-        # What stands beside tells them apart, too.
+        # The keywords beside oneOf may make its options disjoint, too.
         beside = {key: value for key, value in schema.items() if key != "oneOf"}
-        options = [self.shapes(both(item, beside), inside) for item in _list(schema, "oneOf")]
+        options = [
+            self.shapes(intersect_schemas(item, beside), inside) for item in _list(schema, "oneOf")
+        ]
         closed = [[*map(_closed, option)] for option in options]
         pairs = [*itertools.combinations(range(len(options)), 2)]
-        if not all(apart(options[one], options[other], self.shapes) for one, other in pairs):
+        if not all(disjoint(options[one], options[other], self.shapes) for one, other in pairs):
             if not all(
-                apart(closed[one], options[other], self.shapes)
-                and apart(options[one], closed[other], self.shapes)
+                disjoint(closed[one], options[other], self.shapes)
+                and disjoint(options[one], closed[other], self.shapes)
                 for one, other in pairs
             ):
                 raise SchemaError("uses oneOf of schemas that are not told apart")
@@ -188,7 +190,7 @@ def _shape(kind: str, schema: JsonObject) -> Shape | None:
                 () if pattern is None else (pattern,),
                 () if form not in PATTERNS else (form,),
             )
-            return together(shape, String())
+            return intersect(shape, String())
         case "array":
             return _array(schema)
         case "object":
@@ -206,7 +208,7 @@ def _number(schema: JsonObject, *, whole: bool) -> Shape | None:
         Number(high=_fraction(schema, "maximum"), below=below),
         Number(high=_exclusive(schema, "exclusiveMaximum"), below=True),
     ):
-        shape = None if shape is None else together(shape, number)
+        shape = None if shape is None else intersect(shape, number)
     return shape
 
 
