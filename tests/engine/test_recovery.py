@@ -27,7 +27,7 @@ from tests.engine.conftest import Watched, collect, collect_all, engine, request
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.contract.generation_engine import Generation
+    from ovchat_server.engine.contract.generation_engine import GenerationStream
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 
@@ -361,7 +361,7 @@ async def test_clients_take_turns() -> None:
     async with engine(kv_blocks=8) as watched:
         done: list[str] = []
 
-        async def read(client: str, generation: Generation) -> None:
+        async def read(client: str, generation: GenerationStream) -> None:
             await collect(generation)
             done.append(client)
 
@@ -376,6 +376,6 @@ async def test_clients_take_turns() -> None:
     assert done[:4] == ["greedy", "modest", "greedy", "modest"]
 
 
-async def tokens(generation: Generation) -> list[int]:
+async def tokens(generation: GenerationStream) -> list[int]:
     with generation:
         return [token async for piece in generation for token in piece.tokens]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from ovchat_server.domain.models import EngineLoad
-    from ovchat_server.engine.client.generation_engine import SupervisedGeneration
+    from ovchat_server.engine.client.generation_engine import SupervisedGenerationEngine
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
     from tests.grpc.conftest import Client
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 PAUSE = 0.01
 
 
-def engine_of(client: Client, model: str) -> SupervisedGeneration:
-    engine: SupervisedGeneration = client.server._engines[model]  # type: ignore[assignment]
+def engine_of(client: Client, model: str) -> SupervisedGenerationEngine:
+    engine: SupervisedGenerationEngine = client.server._engines[model]  # type: ignore[assignment]
     return engine
 
 

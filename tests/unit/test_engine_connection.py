@@ -13,7 +13,7 @@ from ovchat_server.engine.contract.generation_messages import (
     GenerationLimits,
     SequenceOutput,
     SequenceRequest,
-    generation_wire,
+    generation_decoder,
 )
 from ovchat_server.engine.contract.messages import NO_CAPABILITIES, Cancel, Ready, Start
 
@@ -35,7 +35,7 @@ async def test_a_process_that_loads_is_sent_nothing_that_it_would_owe_an_answer_
     in_flight: InFlightRequests[SequenceRequest, SequenceOutput] = InFlightRequests(
         sent.append, 8, 60.0, lambda: None
     )
-    connection = EngineConnection(process, ours, generation_wire(), in_flight)
+    connection = EngineConnection(process, ours, generation_decoder(), in_flight)
     with theirs:
         # Of a request that the process before this one worked on.
         connection.send(Cancel(1))

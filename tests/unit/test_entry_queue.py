@@ -18,7 +18,7 @@ from ovchat_server.engine.contract.messages import Cancel, Report, Start
 
 if TYPE_CHECKING:
     from ovchat_server.domain.errors import ApiError
-    from ovchat_server.engine.client.generation_stream import EngineGeneration
+    from ovchat_server.engine.client.generation_stream import EngineGenerationStream
 
 LOAD = EngineLoad()
 
@@ -33,7 +33,7 @@ class Line:
             self.sent.append, most, patience, lambda: self.unavailable_reason
         )
 
-    def ask(self, client: str = "a", choices: int = 1, priority: int = 0) -> EngineGeneration:
+    def ask(self, client: str = "a", choices: int = 1, priority: int = 0) -> EngineGenerationStream:
         requests = [GenerationRequest((9,), 30)] * choices
         return start_generation(self.in_flight, requests, Caller(client, priority))
 
@@ -50,7 +50,7 @@ class Line:
         self.in_flight.deliver(Report([], LOAD, [*identifiers]))
 
 
-async def failure(generation: EngineGeneration) -> ApiError:
+async def failure(generation: EngineGenerationStream) -> ApiError:
     with pytest.raises((OverloadedError, UnavailableError)) as caught, generation:
         await anext(generation)
     return caught.value

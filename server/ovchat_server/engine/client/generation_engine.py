@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.domain.models import ModelState
-from ovchat_server.engine.client.generation_stream import EngineGeneration
+from ovchat_server.engine.client.generation_stream import EngineGenerationStream
 from ovchat_server.engine.client.grammar_process import GrammarProcess
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
@@ -17,7 +17,7 @@ from ovchat_server.engine.contract.generation_messages import (
     GenerationLimits,
     SequenceOutput,
     SequenceRequest,
-    generation_wire,
+    generation_decoder,
 )
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ovchat_server.engine.client.in_flight_requests import InFlightRequests
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
-    from ovchat_server.engine.contract.generation_engine import Generation
+    from ovchat_server.engine.contract.generation_engine import GenerationStream
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 
-class SupervisedGeneration:
+class SupervisedGenerationEngine:
     """See contract.generation_engine.GenerationEngine. Starts with `start`, ends with `close`."""
 
     def __init__(
@@ -39,7 +39,7 @@ class SupervisedGeneration:
     ) -> None:
         """Generate with the engine of `spec`; `on_change` learns of every change of state."""
         self.supervisor: EngineSupervisor[SequenceRequest, SequenceOutput, GenerationLimits] = (
-            EngineSupervisor(spec, generation_wire(), self._changed, backoff)
+            EngineSupervisor(spec, generation_decoder(), self._changed, backoff)
         )
         self._grammar_process = GrammarProcess(spec)
         self._on_change = on_change
@@ -78,7 +78,7 @@ class SupervisedGeneration:
 
     def generate(
         self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
-    ) -> Generation:
+    ) -> GenerationStream:
         """See engine.contract.generation_engine.GenerationEngine."""
         self.supervisor.check_ready()
         return start_generation(self.supervisor.in_flight, requests, caller)
@@ -94,7 +94,7 @@ def start_generation(
     in_flight: InFlightRequests[SequenceRequest, SequenceOutput],
     requests: Sequence[GenerationRequest],
     caller: Caller,
-) -> EngineGeneration:
+) -> EngineGenerationStream:
     """Start the sequences of requests that belong together.
 
     Raises:
@@ -110,7 +110,7 @@ def start_generation(
         started.append(_ResumableSequences(request))
         sequences[request.id] = range(index, index + generation.sequences)
         index += generation.sequences
-    stream = EngineGeneration(sequences, in_flight.cancel, in_flight.forget)
+    stream = EngineGenerationStream(sequences, in_flight.cancel, in_flight.forget)
     in_flight.start(started, stream, caller)
     return stream
 

@@ -43,8 +43,8 @@ class _Piece:
     cached: int | None = None
 
 
-class EngineGeneration:
-    """See engine.contract.generation_engine.Generation.
+class EngineGenerationStream:
+    """See engine.contract.generation_engine.GenerationStream.
 
     Holds outputs until they are read, merged: a slow reader finds one larger piece a sequence,
     never a queue. What it can hold is bounded by the sequences' own lengths.
@@ -92,12 +92,12 @@ class EngineGeneration:
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:
-        """See engine.contract.generation_engine.Generation. Only the first reason counts."""
+        """See engine.contract.generation_engine.GenerationStream. Only the first reason counts."""
         self._failure = self._failure or error
         self._arrived.set()
 
     def __enter__(self) -> Self:
-        """See engine.contract.generation_engine.Generation; so the others."""
+        """See engine.contract.generation_engine.GenerationStream; so the others."""
         return self
 
     def __exit__(

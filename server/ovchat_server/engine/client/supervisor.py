@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.engine.client.file_changes import Files
-    from ovchat_server.engine.contract.messages import Cancel, Ready, Start, Wire
+    from ovchat_server.engine.contract.messages import Cancel, MessageDecoder, Ready, Start
     from ovchat_server.engine.contract.spec import EngineSpec
 
 # Starts in a row that may come to nothing before those who wait for one fail, and seconds that
@@ -54,7 +54,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
     def __init__(
         self,
         spec: EngineSpec,
-        wire: Wire[RequestT, OutputT, LimitsT],
+        decoder: MessageDecoder[RequestT, OutputT, LimitsT],
         on_change: Callable[[], None],
         backoff: Backoff | None = None,
     ) -> None:
@@ -62,7 +62,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
 
         Args:
             spec: What to start.
-            wire: Decodes what it sends.
+            decoder: Decodes what it sends.
             on_change: Called in the event loop.
             backoff: Delays restarts.
         """
@@ -77,7 +77,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         )
         self.ready: Ready[LimitsT] | None = None
         self._spec = spec
-        self._wire = wire
+        self._decoder = decoder
         self._on_change = on_change
         self._backoff = backoff or Backoff()
         self._state = ModelState.LOADING
@@ -168,7 +168,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         options = self._spec.options
         began = asyncio.get_running_loop().time()
         self._log(logging.INFO, "loading")
-        connection = await EngineConnection.start(self._spec, self._wire, self.in_flight)
+        connection = await EngineConnection.start(self._spec, self._decoder, self.in_flight)
         self._connection = connection
         try:
             async with asyncio.timeout(options.load_timeout):

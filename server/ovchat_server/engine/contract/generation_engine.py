@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
 
 
-class Generation(Protocol):
+class GenerationStream(Protocol):
     """Sequences under way. Leaving the context frees all of them within one step."""
 
     @property
@@ -93,7 +93,7 @@ class GenerationEngine(Protocol):
 
     def generate(
         self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
-    ) -> Generation:
+    ) -> GenerationStream:
         """Start generating the sequences of `requests`, when it is their turn.
 
         Raises:

@@ -29,7 +29,7 @@ class Intake(Generic[RequestT, OutputT, LimitsT]):
     def take(self, frame: bytes) -> None:
         """Do what a frame says."""
         try:
-            command = self._worker.wire.decode_command(frame)
+            command = self._worker.decoder.decode_command(frame)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             sys.stderr.write(f"a frame is no command: {error}\n")
             return
