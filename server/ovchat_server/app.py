@@ -30,14 +30,14 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
 from ovchat_server.serving.answer_format import AnswerFormats
-from ovchat_server.serving.chat import ChatEndpoint
-from ovchat_server.serving.codec_workers import CodecWorkers
+from ovchat_server.serving.chat import ChatStages
+from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
-from ovchat_server.serving.text import TextEndpoint
+from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
 from ovchat_server.serving.worker_pool import WorkerPool
@@ -106,20 +106,20 @@ class Server:
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
-        codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
+        codec_threads = CodecThreads(WorkerPool("read", READ_THREADS), workers)
         formats = AnswerFormats(GrammarCache(), WorkerPool("grammar", GRAMMAR_THREADS))
         rules = RequestRules(settings.limits, timeout, settings.strict_parameters)
         services = Services(
-            Completions(ChatEndpoint(formats), self._models, workers, rules),
-            Completions(TextEndpoint(formats), self._models, workers, rules),
+            Completions(ChatStages(formats), self._models, workers, rules),
+            Completions(TextStages(formats), self._models, workers, rules),
             Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
             self._models,
             installed_versions(),
-            codecs,
+            codec_threads,
         )
         rest = RestDoor(
             public_apis(services),
-            BodyReader(settings.strict_parameters, settings.limits, codecs),
+            BodyReader(settings.strict_parameters, settings.limits, codec_threads),
             default_errors=encode_error,
         )
         self._server = create_server(

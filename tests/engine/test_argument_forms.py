@@ -165,8 +165,8 @@ async def called(watched: Watched, dialect: Dialect, schema: dict[str, Any], cou
     offered = (Tool(NAME, None, schema),)
     found = []
     for written in [text for text, finish in said if finish is TokenFinish.STOP]:
-        result = read(dialect, [written], offered, trusted=True)
-        assert result == read(dialect, written, offered, trusted=True)
+        result = read(dialect, [written], offered, enforced=True)
+        assert result == read(dialect, written, offered, enforced=True)
         assert result.content == "", written
         [(name, arguments)] = result.calls
         assert name == NAME

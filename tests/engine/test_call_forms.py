@@ -127,7 +127,7 @@ def calls_in(
     dialect: ToolDialect | CombinedDialect, text: str, schemas: dict[str, Any]
 ) -> list[tuple[str, str]]:
     """The calls that an answer is, each of a tool and after its schema."""
-    trusting = ParserOptions(offered(schemas), trusted=True)
+    trusting = ParserOptions(offered(schemas), calls_enforced=True)
     content, calls = parsed(dialect, text, trusting)
     assert content == ""
     assert parsed(dialect, text, trusting, len(text)) == ("", calls)

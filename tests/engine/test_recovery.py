@@ -114,7 +114,7 @@ async def test_a_grammar_is_followed_to_its_end_where_its_engine_died() -> None:
     async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
         asked = request("", 700, grammar=ANY_LETTERS, sampling=Sampling(temperature=1, seed=3))
         asked = type(asked)(
-            (1, 2, 3), 700, sampling=asked.sampling, grammar=asked.grammar, closed=True
+            (1, 2, 3), 700, sampling=asked.sampling, grammar=asked.grammar, self_terminating=True
         )
         undisturbed = await tokens(watched.engine.generate([asked]))
         disturbed = watched.engine.generate([asked])
@@ -130,7 +130,7 @@ async def test_two_that_follow_grammars_go_on_where_their_engine_died() -> None:
     async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
         sampled = [Sampling(temperature=1, seed=seed) for seed in (3, 4)]
         asked = [
-            GenerationRequest((1, 2, 3), 700, sampling, grammar=ANY_LETTERS, closed=True)
+            GenerationRequest((1, 2, 3), 700, sampling, grammar=ANY_LETTERS, self_terminating=True)
             for sampling in sampled
         ]
         streams = [watched.engine.generate([item]) for item in asked]

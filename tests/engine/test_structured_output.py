@@ -113,7 +113,7 @@ async def test_json_follows_its_schema_in_its_order(demo: Watched) -> None:
     text = grammar("json_schema", SCHEMA)
 
     answers = await asyncio.gather(
-        *(answer(demo, request(text, seed, closed=True)) for seed in range(16))
+        *(answer(demo, request(text, seed, self_terminating=True)) for seed in range(16))
     )
 
     ended = [json.loads(said) for said, finish in answers if finish is TokenFinish.STOP]

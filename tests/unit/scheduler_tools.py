@@ -328,8 +328,8 @@ class Run:
         """Why the first sequence of each request ended."""
         return {key: reasons[0] for key, reasons in self.finishes.items() if 0 in reasons}
 
-    def longest(self, beams: int) -> int:
-        return KvPool(self.total, BLOCK).longest(beams)
+    def max_length(self, beams: int) -> int:
+        return KvPool(self.total, BLOCK).max_length(beams)
 
     def add(self, *requests: SequenceRequest) -> None:
         for request in requests:

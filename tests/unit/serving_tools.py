@@ -16,12 +16,12 @@ from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
 from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.serving.answer_format import AnswerFormats
-from ovchat_server.serving.chat import ChatEndpoint
+from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ModelRegistry, TextModel
 from ovchat_server.serving.pipeline import Completions
-from ovchat_server.serving.text import TextEndpoint
+from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.text_tools import byte_tokenizer
 
@@ -110,12 +110,12 @@ class ScriptedEngine:
 
 def chats(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
-    return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
+    return Completions(ChatStages(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
 
 
 def texts(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
     """The pipeline of text completions with one model."""
-    return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
+    return Completions(TextStages(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
 
 
 def served(

@@ -28,10 +28,10 @@ from ovchat_server.domain.generation import GenerationParams
 from ovchat_server.domain.limits import DEFAULT_LIMITS, Limits
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rest.response_body import PIECE_BYTES, json_pieces
-from ovchat_server.serving.codec_workers import (
+from ovchat_server.serving.codec_threads import (
     MAX_BYTES_IN_PLACE,
     MAX_TOKENS_IN_PLACE,
-    CodecWorkers,
+    CodecThreads,
 )
 from ovchat_server.serving.prompt_logprobs import (
     MAX_LOGPROBS_IN_PLACE,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.json_value import JsonObject
 
-CODECS = CodecWorkers(WorkerPool("read", 2), WORKERS)
+CODECS = CodecThreads(WorkerPool("read", 2), WORKERS)
 MAX_BYTES, MAX_TOKENS, FEW = MAX_BYTES_IN_PLACE, MAX_TOKENS_IN_PLACE, MAX_LOGPROBS_IN_PLACE
 INFO = CompletionInfo("cmpl-1", 1, "demo", "fp_1")
 LOGPROB = TokenLogprob("a", -1, b"a", 0)
@@ -146,7 +146,7 @@ async def test_a_large_body_is_read_in_a_thread(
         return threading.get_ident()
 
     body = httpbody_pb2.HttpBody(data=b'{"a": 1}'.ljust(size))
-    bodies = BodyReader(strict=True, limits=DEFAULT_LIMITS, workers=CODECS)
+    bodies = BodyReader(strict=True, limits=DEFAULT_LIMITS, threads=CODECS)
     thread = await bodies.read(reads, body)
     assert (thread != threading.get_ident()) is in_thread
 

@@ -90,7 +90,7 @@ class Constraint:
     field: FieldPath
 
     @property
-    def closed(self) -> bool:
+    def self_terminating(self) -> bool:
         """Whether there is no doubt where the answer ends."""
         return self.kind in {
             ConstraintKind.JSON_OBJECT,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
     from ovchat_server.rest.request_body import BodyReader
     from ovchat_server.serving.answer import Answer
-    from ovchat_server.serving.codec_workers import CodecWorkers
+    from ovchat_server.serving.codec_threads import CodecThreads
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -98,13 +98,13 @@ class GenerationApi(Generic[Generating]):
             answer = await self.answer(request)
             encoder = self.encoder(request)
             if request.stream is None:
-                parts = _whole(answer, encoder, bodies.workers)
+                parts = _whole(answer, encoder, bodies.threads)
             else:
                 # A comment commits the status, and who waited in the queue in vain gets a 429.
                 chunks = noting_silence(
                     answer.stream(request.stream), self.silence, lambda: answer.admitted
                 )
-                parts = _events(chunks, encoder, bodies.workers)
+                parts = _events(chunks, encoder, bodies.threads)
             named = False
             async with contextlib.aclosing(parts):
                 async for part in parts:
@@ -169,20 +169,20 @@ class GetApi:
         )
 
 
-async def _whole(answer: Answer, encoder: AnswerEncoder, workers: CodecWorkers) -> Bodies:
+async def _whole(answer: Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
     completion = await answer.whole()
-    for piece in await workers.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
+    for piece in await threads.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
         yield piece
 
 
 async def _events(
-    stream: AsyncGenerator[Chunk | None, None], encoder: AnswerEncoder, workers: CodecWorkers
+    stream: AsyncGenerator[Chunk | None, None], encoder: AnswerEncoder, threads: CodecThreads
 ) -> Bodies:
     began = False
     async with contextlib.aclosing(stream) as chunks:
         try:
             async for chunk in chunks:
-                if events := await workers.write(encoder.chunk, chunk) if chunk else PING:
+                if events := await threads.write(encoder.chunk, chunk) if chunk else PING:
                     began = True
                     yield event_stream(events)
         except Exception as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rest.codec import RequestReader
-    from ovchat_server.serving.codec_workers import CodecWorkers
+    from ovchat_server.serving.codec_threads import CodecThreads
 
 Request = TypeVar("Request")
 
@@ -32,12 +32,12 @@ class BodyReader:
     Attributes:
         strict: Unknown keys are refused instead of ignored.
         limits: How much a request may hold.
-        workers: Where requests are read and answers encoded.
+        threads: Where requests are read and answers encoded.
     """
 
     strict: bool
     limits: Limits
-    workers: CodecWorkers
+    threads: CodecThreads
 
     async def read(self, read: RequestReader[Request], body: httpbody_pb2.HttpBody) -> Request:
         """Return what `read` makes of the object in a body.
@@ -52,7 +52,7 @@ class BodyReader:
             fields = read_json_object(body, self.limits)
             return read(fields, strict=self.strict, limits=self.limits)
 
-        return await self.workers.read(request, len(body.data))
+        return await self.threads.read(request, len(body.data))
 
 
 def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMITS) -> JsonObject:

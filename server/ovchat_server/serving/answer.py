@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GeneratedTokens
     from ovchat_server.engine.contract.generation_engine import GenerationStream
     from ovchat_server.serving.deadline import Deadline
-    from ovchat_server.serving.plan import Plan
+    from ovchat_server.serving.plan import GenerationPlan
     from ovchat_server.serving.worker_pool import WorkerPool
 
 # The engine's finish reasons, which do not include tool calls, as the domain's.
@@ -37,7 +37,7 @@ FINISH_REASONS = {
 class Answer:
     """The answer to one request, to be read once: whole or as a stream."""
 
-    def __init__(self, plan: Plan, workers: WorkerPool, deadline: Deadline) -> None:
+    def __init__(self, plan: GenerationPlan, workers: WorkerPool, deadline: Deadline) -> None:
         """Answer as planned. The engine starts when the answer is read.
 
         Args:

@@ -31,7 +31,7 @@ ChatCompletions: TypeAlias = "Completions[ChatRequest]"
 ControlMarkup: TypeAlias = tuple[tuple[str, ...], frozenset[int]]
 
 
-class ChatEndpoint:
+class ChatStages:
     """Chats: a conversation is the prompt; answers may hold reasoning and calls."""
 
     id_prefix = "chatcmpl"
@@ -64,12 +64,14 @@ class ChatEndpoint:
     ) -> list[AssemblyOptions]:
         """Return how to find reasoning and calls in the choices; the same for all of them."""
         [prompt] = prompts
-        options = assembly_options(model, request.generation, constrained=answer_format.bound)
+        options = assembly_options(
+            model, request.generation, constrained=answer_format.constrains_whole_answer
+        )
         hidden, dropped = ((), frozenset()) if options.special_tokens else self._markup(model)
         choice = request.tool_choice
         offered = request.tools and choice.mode is not ToolMode.NONE
         # An answer that has to begin with its format is not looked through for reasoning.
-        unreasoned = answer_format.bound and answer_format.reasoning is None
+        unreasoned = answer_format.constrains_whole_answer and answer_format.reasoning is None
         dialects = (
             dataclasses.replace(model.dialects, reasoning=None) if unreasoned else (model.dialects)
         )
@@ -80,7 +82,9 @@ class ChatEndpoint:
             parser=partial(
                 dialects.parser,
                 ParserOptions(
-                    request.tools, trusted=answer_format.trusted, leading=answer_format.leading
+                    request.tools,
+                    calls_enforced=answer_format.calls_enforced,
+                    calls_only_first=answer_format.calls_only_first,
                 )
                 if offered
                 else None,
@@ -89,7 +93,7 @@ class ChatEndpoint:
             ),
             marks_reasoning=dialects.reasoning is not None,
             include_reasoning=request.include_reasoning,
-            single_call=not (choice.parallel or answer_format.trusted),
+            single_call=not (choice.parallel or answer_format.calls_enforced),
             call_tags=request.call_tags,
         )
         return [options] * request.generation.n

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.completion import ChunkChoice
     from ovchat_server.engine.contract.generation import GeneratedTokens
-    from ovchat_server.serving.plan import Plan
+    from ovchat_server.serving.plan import GenerationPlan
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
 
@@ -102,7 +102,7 @@ class ScoredFirstChunks(FirstChunks):
         ]
 
 
-def first_chunks(plan: Plan, workers: WorkerPool) -> FirstChunks:
+def first_chunks(plan: GenerationPlan, workers: WorkerPool) -> FirstChunks:
     """Return what sends the first chunks of a planned answer."""
     params = plan.params
     if not params.prompt_alternatives():

@@ -87,12 +87,12 @@ def generation_requests(
             # assembler sees them anyway.
             stop_tokens=() if grammar.text else ending.stop_token_ids,
             # A limit that was cut to the room that is left says nothing of the answer's length.
-            reserve=ending.max_tokens is not None and ending.max_tokens <= most,
+            reserve_max_tokens=ending.max_tokens is not None and ending.max_tokens <= most,
             logprobs=params.logprobs,
             top_logprobs=params.top_logprobs,
             prompt_logprobs=max(params.prompt_alternatives().values(), default=None),
             grammar=grammar.text,
-            closed=grammar.closed,
+            self_terminating=grammar.self_terminating,
             resumptions=grammar.resumptions,
         )
         for prompt, most in zip(prompts, max_tokens, strict=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ovchat_server.serving.chat import ChatCompletions
-    from ovchat_server.serving.codec_workers import CodecWorkers
+    from ovchat_server.serving.codec_threads import CodecThreads
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
     from ovchat_server.serving.tokenization import Tokenization
@@ -23,4 +23,4 @@ class Services:
     tokenization: Tokenization
     models: ModelRegistry
     versions: Versions
-    workers: CodecWorkers
+    threads: CodecThreads

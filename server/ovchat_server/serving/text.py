@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TextCompletions: TypeAlias = "Completions[TextRequest]"
 
 
-class TextEndpoint:
+class TextStages:
     """Text completions: several prompts, each with its choices, which may begin with it."""
 
     id_prefix = "cmpl"
@@ -46,7 +46,7 @@ class TextEndpoint:
         """Compile the grammar of the whole text."""
         constraint = request.generation.constraint
         grammar = await self._formats.of_text(model, constraint)
-        return AnswerFormat(grammar, bound=constraint is not None)
+        return AnswerFormat(grammar, constrains_whole_answer=constraint is not None)
 
     def assembly(
         self,
@@ -57,7 +57,9 @@ class TextEndpoint:
     ) -> list[AssemblyOptions]:
         """Return how to assemble the choices of each prompt, behind the text that they echo."""
         options = dataclasses.replace(
-            assembly_options(model, request.generation, constrained=answer_format.bound),
+            assembly_options(
+                model, request.generation, constrained=answer_format.constrains_whole_answer
+            ),
             own_alternative=True,
             token_ids=request.return_token_ids,
         )

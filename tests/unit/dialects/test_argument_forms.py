@@ -317,7 +317,7 @@ def test_names_may_hold_spaces(name: str) -> None:
 def test_a_key_that_comes_twice_is_an_object_only_where_a_grammar_let_it_through() -> None:
     tools = (Tool("f", None, {"properties": {"a": {"type": "object"}}}),)
     text = '<tool_call>f<arg_key>a</arg_key><arg_value>{"x": 1, "x": 2}</arg_value></tool_call>'
-    [(_, trusted)] = read(DIALECTS["glm"], [text], tools, trusted=True).calls
+    [(_, enforced)] = read(DIALECTS["glm"], [text], tools, enforced=True).calls
     [(_, untrusted)] = read(DIALECTS["glm"], [text], tools).calls
-    assert json.loads(trusted) == {"a": {"x": 2}}
+    assert json.loads(enforced) == {"a": {"x": 2}}
     assert json.loads(untrusted) == {"a": '{"x": 1, "x": 2}'}

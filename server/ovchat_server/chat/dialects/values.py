@@ -46,7 +46,7 @@ class Arguments:
         Raises:
             DamagedError: The text cannot be encoded.
         """
-        value = typed(text, types_of(self._schema, key), unique=not self._call.trusted)
+        value = typed(text, types_of(self._schema, key), unique=not self._call.enforced)
         self._call.write(f"{self._separator}{quoted(key)}: {value}")
         self._separator = ", "
 

@@ -95,14 +95,14 @@ class EngineMemory(msgspec.Struct, frozen=True):
         weights: The size of its weights' files, in bytes.
         kv_cache: The size of its KV cache, in bytes; 0 if it has none.
         kv_tokens: How many tokens fit into the KV cache, of all requests together.
-        longest: The maximum number of tokens of one request.
+        max_length: The maximum number of tokens of one request.
         context_length: The context length that the model was made for.
     """
 
     weights: int = 0
     kv_cache: int = 0
     kv_tokens: int = 0
-    longest: int = 0
+    max_length: int = 0
     context_length: int = 0
 
 

@@ -77,7 +77,7 @@ class GenerationWorker:
         )
         self._gate = GrammarGate(grammars, self._scheduler, context.wake)
         lengths = [
-            min(spec.context_length, self._pool.longest(width))
+            min(spec.context_length, self._pool.max_length(width))
             for width in range(1, MAX_BEAM_WIDTH + 1)
         ]
         self.ready = Ready(
@@ -88,7 +88,7 @@ class GenerationWorker:
                 weights=pipeline.weight_bytes,
                 kv_cache=pipeline.cache_bytes,
                 kv_tokens=pipeline.total_blocks * pipeline.block_size,
-                longest=lengths[0],
+                max_length=lengths[0],
                 context_length=spec.context_length,
             ),
         )
@@ -126,4 +126,4 @@ class GenerationWorker:
         if not generation.prompt or generation.max_tokens < 1 or generation.beams < 1:
             return False
         tokens = len(generation.prompt) + generation.max_tokens
-        return tokens <= self._pool.longest(generation.beams)
+        return tokens <= self._pool.max_length(generation.beams)

@@ -23,7 +23,7 @@ MAX_TOKENS_IN_PLACE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class CodecWorkers:
+class CodecThreads:
     """Runs the readers and writers of the doors, in threads where that takes long.
 
     Attributes:
