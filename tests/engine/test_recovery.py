@@ -352,7 +352,7 @@ async def test_who_waits_too_long_is_told() -> None:
             with watched.held():
                 # From now on: on a busy machine the first one may have waited longer.
                 watched.engine.supervisor.in_flight._queue._timeout = 0.3
-                with pytest.raises(OverloadedError, match=r"no place in 0\.3 s"):
+                with pytest.raises(OverloadedError, match=r"not admitted within 0\.3 s"):
                     await collect(watched.engine.generate([large("b")]))
         await watched.idle()
 

@@ -51,7 +51,7 @@ async def test_another_kind_is_served_beside_text_generation(
 
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     details = caught.value.details() or ""
-    assert "'echo', which is for echo, not for text-generation" in details
+    assert "'echo', a model for echo, not for text-generation" in details
 
 
 @pytest.mark.slow

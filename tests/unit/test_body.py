@@ -85,7 +85,7 @@ def test_what_is_no_json_object_is_refused(data: bytes) -> None:
 
 
 NUMBER = "must be a finite number that 64 bits can hold."
-SURROGATE = "holds a lone surrogate, which is half a character."
+SURROGATE = "contains a lone surrogate, which is half a character."
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_body_that_is_not_utf_8_is_told_so_and_nothing_else() -> None:
 
 def test_a_body_too_deep_to_be_read_is_told_how_deep_it_may_be() -> None:
     said = complaint(b'{"a":' * 100_000, max_json_depth=20)
-    assert said == "The body is nested too deep to be read; a parameter may have 20 levels."
+    assert said == "The body is nested too deeply; a parameter may have at most 20 levels."
 
 
 @given(st.binary(max_size=40))

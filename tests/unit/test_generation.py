@@ -226,7 +226,7 @@ async def test_a_dead_engine_takes_nothing_from_an_answer_that_is_whole() -> Non
     [
         (REFUSED, "refused the request"),
         (BROKEN, "failed because of the request"),
-        (MISATTRIBUTED, "could not tell the request's tokens from another's; ask again"),
+        (MISATTRIBUTED, "could not tell the request's tokens from those of another; send it again"),
     ],
 )
 async def test_a_failed_request_is_our_fault_and_logged_under_its_id(

@@ -108,7 +108,7 @@ def test_json_in_strings_keeps_the_order_of_its_keys(value: Any) -> None:
 def test_bad_json_in_a_string_names_the_field(path: str, build: Any, bad: str) -> None:
     (violation,) = refused_by_proto(**build(bad))
     assert (violation.field, violation.code) == (path, "invalid_json")
-    assert violation.message.startswith(f"{path} must hold JSON as text: ")
+    assert violation.message.startswith(f"{path} must be JSON in a string: ")
     assert len(violation.message) < 300
 
 
@@ -216,4 +216,4 @@ def test_a_field_that_breaks_a_rule_of_the_shared_rules_has_the_contracts_path()
         ]
     )
     assert violation.field == "messages[1].content[1]"
-    assert violation.message.startswith("messages[1].content[1] needs one of: text, ")
+    assert violation.message.startswith("messages[1].content[1] requires one of: text, ")

@@ -146,5 +146,5 @@ def test_a_stream_refuses_what_it_cannot_tell() -> None:
 def test_a_prompt_that_is_neither_says_what_it_could_be() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         text_request(proto(prompt=[completion_pb2.Prompt()]), stream=False)
-    assert caught.value.message == "prompt[0] needs one of: text, token_ids."
+    assert caught.value.message == "prompt[0] requires one of: text, token_ids."
     assert caught.value.code == "missing_required_parameter"

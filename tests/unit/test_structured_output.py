@@ -231,12 +231,12 @@ def test_the_older_structural_tags_mean_the_same_in_the_newer_form() -> None:
             "response_format.json_schema.schema",
             "must be an object",
         ),
-        ({"response_format": {"type": "structural_tag"}}, "response_format", "needs a format"),
+        ({"response_format": {"type": "structural_tag"}}, "response_format", "must have a format"),
         ({"structural_tag": {"type": "tag"}}, "structural_tag", "must be a structural tag"),
         (
             {"structural_tag": {**TAG, "triggers": []}},
             "structural_tag.triggers",
-            "give one of them",
+            "send only one of them",
         ),
         (
             {"response_format": {"type": "sequence", "elements": [{"pattern": "a"}]}},

@@ -144,7 +144,7 @@ def read_template_arguments(reader: Reader) -> JsonObject:
     arguments = dict(reader.json_object("chat_template_kwargs") or {})
     for name in arguments.keys() & RESERVED_TEMPLATE_ARGUMENTS:
         field = FieldPath.of("chat_template_kwargs", name)
-        reader.refuse(field, "is set by the server and cannot be given")
+        reader.refuse(field, "is set by the server and cannot be overridden")
     effort = reader.choice("reasoning_effort", REASONING_EFFORTS)
     if effort is not None:
         # As vLLM: models that know no effort at least know on and off.

@@ -72,7 +72,7 @@ def too_many_parts(total: int, limits: Limits) -> str | None:
     most = limits.max_total_parts
     if total <= most:
         return None
-    return f"must hold at most {most} content parts and calls in all, got {total}"
+    return f"must contain at most {most} content parts and calls in all, got {total}"
 
 
 def text_deeper(text: str, depth: int) -> bool:

@@ -64,7 +64,7 @@ def read_bad_words(reader: Reader) -> tuple[str, ...]:
             reader.refuse(field, f"must be a string, not {kind(value)}", "invalid_type")
         elif not value.strip():
             # White space in front is cut off (vLLM), and nothing would be left.
-            reader.refuse(field, "must hold more than white space")
+            reader.refuse(field, "must contain more than white space")
         elif len(value) > MAX_BAD_WORD_CHARACTERS:
             complaint = f"must have at most {MAX_BAD_WORD_CHARACTERS} characters, got {len(value)}"
             reader.refuse(field, complaint)

@@ -108,7 +108,7 @@ class Reader:
         """Say whether a field holds at most `maximum` values; a violation where it holds more."""
         if maximum is None or len(values) <= maximum:
             return True
-        self.refuse(name, f"must hold at most {maximum} {unit}, got {len(values)}")
+        self.refuse(name, f"must contain at most {maximum} {unit}, got {len(values)}")
         return False
 
     def integer(self, name: str, minimum: int, maximum: int) -> int | None:

@@ -54,7 +54,7 @@ def read_structural_tag(tag: Reader) -> JsonObject | None:
     if tag.present("format"):
         for name in ("structures", "triggers"):
             if tag.present(name):
-                tag.refuse(name, "is of the older form, without format: give one of them")
+                tag.refuse(name, "is of the older form, without format: send only one of them")
         form = tag.object("format", FORMATS)
         return read_format(form) if form else None
     structures, triggers = tag.objects("structures", STRUCTURE_KEYS), tag.array("triggers")
@@ -69,7 +69,7 @@ def read_structural_tag(tag: Reader) -> JsonObject | None:
             for item in structures
         ]
         return {"type": "triggered_tags", "triggers": triggers, "tags": tags}
-    tag.refuse(FieldPath(), "needs a format, an object, or structures and triggers, arrays")
+    tag.refuse(FieldPath(), "must have a format (an object), or structures and triggers (arrays)")
     return None
 
 

@@ -228,7 +228,7 @@ def _choice(reader: Reader, name: str) -> Iterator[Constraint]:
     if values is None:
         return
     if not 1 <= len(values) <= MAX_CHOICES:
-        reader.refuse(name, f"must hold 1 to {MAX_CHOICES} strings, got {len(values)}")
+        reader.refuse(name, f"must contain 1 to {MAX_CHOICES} strings, got {len(values)}")
         return
     for index, value in enumerate(values):
         if not isinstance(value, str):

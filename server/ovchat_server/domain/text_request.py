@@ -55,7 +55,9 @@ def read_text_request(
         min_max_tokens=0 if echo else 1,
     )
     if len(prompts) * generation.n > MAX_TEXT_CHOICES:
-        reader.refuse("n", f"must be less: all prompts together make at most {MAX_TEXT_CHOICES}")
+        reader.refuse(
+            "n", f"must be smaller: all prompts together may have at most {MAX_TEXT_CHOICES}"
+        )
     request = TextRequest(
         model=reader.string("model") or "",
         prompts=tuple(prompts.values()),

@@ -124,7 +124,7 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
         reader.refuse("text", "must be a string or an array of strings", "invalid_type")
         return ()
     if not value:
-        reader.refuse("text", "must hold at least one string")
+        reader.refuse("text", "must contain at least one string")
     if not reader.limit("text", value, reader.limits.max_texts, "strings"):
         return ()
     for index, item in enumerate(value):
@@ -135,7 +135,7 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
 
 def _read_chat(reader: Reader, model: str) -> ChatRequest:
     """Read what a chat request with these fields would ask of the model."""
-    complaint = "belongs to text or prompt, not to messages"
+    complaint = "applies to text or prompt, not to messages"
     if reader.present("max_length"):
         reader.refuse("max_length", complaint, UNSUPPORTED)
     if reader.boolean("pad_to_max_length"):

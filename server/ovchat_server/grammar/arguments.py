@@ -123,6 +123,6 @@ def parameters_grammar(schema: JsonValue) -> str:
     with placed(""):
         for shape in writer.reader.shapes(schema):
             if not isinstance(shape, Object) or not writer.objects.properties(shape):
-                raise SchemaError("has a qwen_xml_parameter that is no object of known properties")
+                raise SchemaError("has a qwen_xml_parameter that is no object with properties")
             root.alternatives += writer.objects.members(shape, "", named, value)
     return writer.finished()

@@ -106,7 +106,7 @@ class ObjectWriter:
         """Return the alternatives of an object of any properties with the same schemas."""
         options: list[Alternative] = [] if shape.fewest else [(keys.closing,)]
         if shape.fewest > 1:
-            raise SchemaError("uses minProperties where a property may stand twice")
+            raise SchemaError("uses minProperties where a property may occur twice")
         if shape.most == 0:
             return options
         names, values = shape.names, shape.rest

@@ -79,7 +79,7 @@ class Rules:
             TooLargeError: There are too many.
         """
         if len(self.rules) >= MAX_RULES:
-            raise TooLargeError("is too large when it is written out")
+            raise TooLargeError("is too large when written as a grammar")
         self.rules.append(Rule(len(self.rules), alternatives))
         return self.rules[-1]
 

@@ -192,7 +192,7 @@ def placed(place: str) -> Iterator[None]:
         if isinstance(error, PatternError):
             complaint = f"uses a pattern that {error}"
         elif isinstance(error, RecursionError):
-            complaint = "refers to too many schemas in each other's places"
+            complaint = "nests references too deeply"
         where = shortened(place or "the top")
         kind = TooLargeError if isinstance(error, TooLargeError) else SchemaError
         raise kind(f"{complaint} at {where}, which cannot be enforced") from error

@@ -77,9 +77,9 @@ class ValueWriter:
         """
         written = self.rules.written()
         if not written and self._unwritable:
-            raise SchemaError(f"asks for {self._unwritable}, so that it cannot be enforced")
+            raise SchemaError(f"asks for {self._unwritable}, so it cannot be enforced")
         if not written:
-            raise SchemaError("is a schema that no value follows, so that it cannot be enforced")
+            raise SchemaError("is a schema that no value satisfies, so it cannot be enforced")
         needed = self._notation.rules if {"string", "key"} & {*written.split()} else ()
         return "\n".join([written, *needed, *more, *ends(written)])
 
@@ -204,7 +204,7 @@ class ValueWriter:
         values: list[JsonValue] = []
         for kind in self.reader.shapes(shape.rest):
             if shape.first or not isinstance(kind, Values):
-                raise SchemaError("uses uniqueItems of values that are not listed")
+                raise SchemaError("uses uniqueItems without an enum of the items")
             for value in kind.values:
                 if not any(equal(value, known) for known in values):
                     values.append(value)

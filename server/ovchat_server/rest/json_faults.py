@@ -76,7 +76,7 @@ def _faults(value: JsonValue) -> Iterator[tuple[FieldPath, str]]:
             case float() if not math.isfinite(item):
                 yield path, "must be a finite number that 64 bits can hold"
             case str() if SURROGATE.search(item):
-                yield path, "holds a lone surrogate, which is half a character"
+                yield path, "contains a lone surrogate, which is half a character"
             case dict():
                 if any(map(SURROGATE.search, item)):
                     yield path, "has a key with a lone surrogate, which is half a character"

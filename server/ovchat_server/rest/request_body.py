@@ -84,8 +84,8 @@ def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMIT
         raise MalformedBodyError("The body is not valid JSON: it is not UTF-8.") from error
     except RecursionError as error:
         raise MalformedBodyError(
-            "The body is nested too deep to be read; "
-            f"a parameter may have {limits.max_json_depth} levels."
+            "The body is nested too deeply; "
+            f"a parameter may have at most {limits.max_json_depth} levels."
         ) from error
     if not isinstance(value, dict):
         raise MalformedBodyError("The body must be a JSON object.")

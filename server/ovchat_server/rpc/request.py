@@ -165,7 +165,7 @@ def _parsed(text: str, path: FieldPath) -> JsonValue:
     try:
         value: JsonValue = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        complaint = f"must hold JSON as text: {error}."
+        complaint = f"must be JSON in a string: {error}."
         raise InvalidRequestError.about(path, complaint, "invalid_json") from error
     return value
 
@@ -180,7 +180,7 @@ def _which(message: Message, oneof: str, path: FieldPath) -> str:
     if kind is None:
         names = ", ".join(field.name for field in message.DESCRIPTOR.oneofs_by_name[oneof].fields)
         raise InvalidRequestError.about(
-            path, f"needs one of: {names}.", "missing_required_parameter"
+            path, f"requires one of: {names}.", "missing_required_parameter"
         )
     return str(kind)
 

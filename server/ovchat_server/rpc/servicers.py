@@ -138,7 +138,7 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
     ) -> model_service_pb2.GetModelResponse:
         """Send one model."""
         if not request.id:
-            complaint = "is required: the id of a model, as ListModels has it."
+            complaint = "is required: the id of a model, as listed by ListModels."
             raise InvalidRequestError.about("id", complaint, "missing_required_parameter")
         status = self._models.get(request.id, "id").status
         return model_service_pb2.GetModelResponse(model=response.model(status))

@@ -33,7 +33,7 @@ async def banned_sequences(
     # What the model has no token for, it never generates.
     known = tuple(tokens for tokens in sequences if max(tokens) < size)
     if (count := sum(map(len, known))) > MAX_BANNED_TOKENS:
-        complaint = f"make {count} tokens; at most {MAX_BANNED_TOKENS} are looked for."
+        complaint = f"have {count} tokens in all; at most {MAX_BANNED_TOKENS} are supported."
         raise InvalidRequestError.about("bad_words", complaint)
     return known
 

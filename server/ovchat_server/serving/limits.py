@@ -67,7 +67,7 @@ def check_limits(
     for prompt in prompts:
         if not prompt.tokens:
             # The engine takes none, and ends all it runs when it is given one.
-            raise InvalidRequestError.about(prompt.field, "makes an empty prompt.")
+            raise InvalidRequestError.about(prompt.field, "results in an empty prompt.")
         _check_tokens(size, prompt.field, prompt.tokens)
         window.check_prompt(prompt.field, len(prompt.tokens))
     return [window.max_tokens(len(prompt.tokens), strict=strict) for prompt in prompts]
@@ -95,8 +95,8 @@ def check_prompt_logprobs(
         text = ErrorText.of(
             first,
             *(ErrorText.of(" and ", other) for other in others),
-            f" asked for {count} log probabilities of prompts, all choices together, of which at "
-            f"most {maximum} are told: ask for fewer alternatives or choices, or of fewer tokens.",
+            f" asked for {count} log probabilities of prompts in all, of which at most {maximum} "
+            "are returned: ask for fewer alternatives or choices, or for shorter prompts.",
         )
         raise InvalidRequestError.of([Violation(first, text)])
 
@@ -113,7 +113,7 @@ def _check_tokens(vocabulary_size: int, field: FieldPath, tokens: Sequence[int])
 def _check_biased_tokens(vocabulary_size: int, params: GenerationParams) -> None:
     biases = params.sampling.logit_bias
     if unknown := [str(token) for token, _ in biases if token >= vocabulary_size]:
-        complaint = f"is no token: the model's vocabulary has {vocabulary_size} tokens."
+        complaint = f"is not a token id: the model's vocabulary has {vocabulary_size} tokens."
         raise InvalidRequestError.of(
             [Violation.of(FieldPath.of("logit_bias", token), complaint) for token in unknown]
         )
@@ -124,8 +124,8 @@ def _check_needs_no_logits(params: GenerationParams) -> None:
     changes = map(FieldPath.of, params.sampling.logit_changes())
     if asked := dict.fromkeys((*changes, *alternatives, *params.prompt_alternatives())):
         complaint = (
-            "is not supported by this model here: the plugin of the device that it runs on has "
-            "no operation to see the logits."
+            "is not supported on this model's device: its OpenVINO plugin gives "
+            "no access to the logits."
         )
         raise InvalidRequestError.of(
             [Violation.of(field, complaint, "unsupported_parameter") for field in asked]

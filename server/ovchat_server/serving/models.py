@@ -138,8 +138,8 @@ class ModelRegistry:
         model = self._models.get(identifier)
         if model is None:
             message = (
-                f"The model {shortened(identifier)!r} does not exist here. "
-                f"Served are: {', '.join(self._models)}."
+                f"The model {shortened(identifier)!r} does not exist. "
+                f"Available models: {', '.join(self._models)}."
             )
             code = ModelNotFoundError.code
             violation = Violation(FieldPath.of(field), ErrorText.of(message), code)
@@ -160,7 +160,7 @@ class ModelRegistry:
         model = self.get(identifier) if identifier else self._only(kind)
         if isinstance(model, kind):
             return model
-        complaint = f"names {identifier!r}, which is for {model.type}, not for {kind.type}."
+        complaint = f"names {identifier!r}, a model for {model.type}, not for {kind.type}."
         raise InvalidRequestError.about("model", complaint)
 
     def _only(self, kind: type[ModelT]) -> ModelT:
@@ -168,7 +168,7 @@ class ModelRegistry:
         if len(models) == 1:
             return models[0]
         served = ", ".join(model.id for model in models) or "none"
-        complaint = f"is required unless one model is served. Served are: {served}."
+        complaint = f"is required unless a single model is served. Available models: {served}."
         raise InvalidRequestError.about("model", complaint, "missing_required_parameter")
 
     def statuses(self) -> tuple[ModelStatus, ...]:

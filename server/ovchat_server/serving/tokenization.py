@@ -117,11 +117,11 @@ def _padding(tokenizer: Tokenizer, asked: TextsInput, length: int) -> list[int]:
         InvalidRequestError: The model has no padding token, or they are too many together.
     """
     if tokenizer.pad_token is None:
-        complaint = "cannot be served: this model has no padding token."
+        complaint = "is not supported by this model: it has no padding token."
     elif length * len(asked.texts) > MAX_PADDED_TOKENS:
         complaint = (
-            f"asks for {len(asked.texts)} times {length} tokens; "
-            f"at most {MAX_PADDED_TOKENS} are answered together."
+            f"would return {len(asked.texts)} times {length} tokens; "
+            f"at most {MAX_PADDED_TOKENS} are returned together."
         )
     else:
         return [tokenizer.pad_token] * length

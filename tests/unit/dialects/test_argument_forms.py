@@ -241,7 +241,7 @@ def test_what_a_family_cannot_say_is_named(
 ) -> None:
     needed = {"type": "object", "properties": properties, "required": [*properties]}
     arguments = DIALECTS[name].format.arguments
-    assert unenforced(needed, arguments) == f"asks for {what}, so that it cannot be enforced"
+    assert unenforced(needed, arguments) == f"asks for {what}, so it cannot be enforced"
     assert not unenforced({**needed, "required": []}, arguments)
 
 

@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 _FAILURES: Mapping[str, str] = {
     REFUSED: "The model's engine refused the request",
     BROKEN: "The model's engine failed because of the request",
-    MISATTRIBUTED: "The model's engine could not tell the request's tokens from another's; "
-    "ask again",
+    MISATTRIBUTED: "The model's engine could not tell the request's tokens from those of another; "
+    "send it again",
 }
 
 
@@ -130,7 +130,7 @@ class EngineGenerationStream:
             # Here and not where the output arrived: the log has the id of the request that reads.
             extra = {"failure": failure, "reason": piece.reason}
             logger.error("%s: %s", failure, piece.reason, extra=extra)
-            raise InternalError(f"{failure}. The server's log says why, under the request id.")
+            raise InternalError(f"{failure}. See the server's log for this request id.")
         finish = TokenFinish(piece.finish) if piece.finish else None
         if finish:
             self._open.remove(index)

@@ -134,7 +134,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
                 await self._fail(failure.reason, files)
                 continue
             delay = self._backoff.delay
-            self._log(logging.ERROR, f"{failure.reason}; it is started again in {delay:g} s")
+            self._log(logging.ERROR, f"{failure.reason}; restarting in {delay:g} s")
             self._change(ModelState.UNAVAILABLE, failure.reason)
             if too_often:
                 self.in_flight.fail(self._unavailable)
@@ -227,7 +227,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
     def _unavailable(self) -> UnavailableError:
         if self._closing:
             return UnavailableError("The server is stopping. Try again shortly.", retry_after=1)
-        complaint = f"The model {self._spec.name!r} does not answer: {self._reason}."
+        complaint = f"The model {self._spec.name!r} is not available: {self._reason}."
         if self._state is ModelState.FAILED:
             return UnavailableError(complaint)
         return UnavailableError(f"{complaint} Try again shortly.", retry_after=1)

@@ -87,7 +87,7 @@ class GenerationEngine(Protocol):
         """Refuse early what `generate` would refuse: nobody reads its prompt in vain.
 
         Raises:
-            OverloadedError: Too many wait already.
+            OverloadedError: Too many are waiting already.
         """
         ...
 
@@ -97,7 +97,7 @@ class GenerationEngine(Protocol):
         """Start generating the sequences of `requests`, when it is their turn.
 
         Raises:
-            OverloadedError: Too many wait already.
+            OverloadedError: Too many are waiting already.
             UnavailableError: There is no engine now.
         """
         ...

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_LANGUAGES = 6_000
 # Of what choices and intersections are made of.
 MAX_EFFORT = 80_000
-TOO_LARGE = "is too large to be brought together with what stands beside it"
+TOO_LARGE = "is too large to be combined with the other constraints on the same string"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,12 +163,12 @@ class Languages:
         """Repeat what looks ahead over what follows the last time."""
         if most is None:
             if not width(part)[0]:
-                raise PatternError("looks ahead in what it repeats")
+                raise PatternError("has a lookahead inside a repetition")
             most = fewest
             follow = self._make("loop", part, follow, empty=follow.empty)
             self.of(part)
         if most > MAX_LANGUAGES:
-            raise PatternError("looks ahead in what it repeats")
+            raise PatternError("has a lookahead inside a repetition")
         for index in range(most):
             more = self.of(part, follow)
             follow = more if index >= most - fewest else self.union([more, follow])

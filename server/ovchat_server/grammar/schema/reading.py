@@ -82,7 +82,7 @@ class SchemaReader:
         """
         self._read += 1
         if self._read > MAX_READ:
-            raise TooLargeError("is too large when it is written out")
+            raise TooLargeError("is too large when written as a grammar")
         if isinstance(schema, bool):
             return EVERY if schema else []
         if not isinstance(schema, dict):
@@ -110,7 +110,7 @@ class SchemaReader:
         """Yield the shapes of each keyword that is not one of a type."""
         if (reference := _text(schema, "$ref")) is not None:
             if reference in inside:
-                raise SchemaError("uses a $ref that leads back to itself")
+                raise SchemaError("uses a circular $ref")
             yield self.shapes(self._references.target(reference), inside | {reference})
         if "not" in schema:
             excluded = self.shapes(schema["not"], inside)
@@ -144,7 +144,7 @@ class SchemaReader:
                 and disjoint(options[one], closed[other], self.shapes)
                 for one, other in pairs
             ):
-                raise SchemaError("uses oneOf of schemas that are not told apart")
+                raise SchemaError("uses oneOf of schemas that may overlap")
             options = closed
         return [shape for option in options for shape in option]
 
@@ -216,7 +216,7 @@ def _array(schema: JsonObject) -> Array:
     keys = ("prefixItems", "items")
     if isinstance(schema.get("items"), list):
         if "prefixItems" in schema:
-            raise SchemaError("uses items for the first items, beside prefixItems")
+            raise SchemaError("uses an array as items beside prefixItems")
         # As until 2019-09.
         keys = ("items", "additionalItems")
     return Array(
@@ -247,32 +247,32 @@ def _object(schema: JsonObject) -> Object:
 def _text(schema: JsonObject, key: str) -> str | None:
     value = schema.get(key)
     if not isinstance(value, str | None):
-        raise SchemaError(f"uses a {key} that is no text")
+        raise SchemaError(f"uses a {key} that is not a string")
     return value
 
 
 def _named(schema: JsonObject, key: str) -> JsonObject:
     value = schema.get(key, {})
     if not isinstance(value, dict):
-        raise SchemaError(f"has {key} that are no object")
+        raise SchemaError(f"has {key} that are not an object")
     return value
 
 
 def _list(schema: JsonObject, key: str) -> list[JsonValue]:
     value = schema.get(key, [])
     if not isinstance(value, list):
-        raise SchemaError(f"uses {key} with a value that is no array")
+        raise SchemaError(f"uses {key} with a value that is not an array")
     return value
 
 
 def _count(schema: JsonObject, key: str) -> int | None:
     number = _fraction(schema, key)
     if number is not None and (number < 0 or number.denominator != 1):
-        raise SchemaError(f"has a {key} that is no count")
+        raise SchemaError(f"has a {key} that is not a non-negative integer")
     if number is None or number <= MAX_COUNT:
         return None if number is None else int(number)
     if key.startswith("min"):
-        raise SchemaError(f"has a {key} that nothing reaches")
+        raise SchemaError(f"has a {key} that is too large")
     # Nor that, so that it is no bound.
     return None
 
@@ -293,7 +293,7 @@ def _fraction(schema: JsonObject, key: str) -> Fraction | None:
     if key not in schema:
         return None
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise SchemaError(f"uses {key} with a value that is no number")
+        raise SchemaError(f"uses {key} with a value that is not a number")
     # Beyond that nothing is written.
     if abs(number) > LARGEST:
         number = LARGEST if number > 0 else -LARGEST

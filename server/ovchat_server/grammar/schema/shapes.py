@@ -179,7 +179,7 @@ def conforms(value: JsonValue, shape: Shape) -> bool:
             if not isinstance(value, list if isinstance(shape, Array) else dict):
                 return False
             if shape not in (Array(), Object()):
-                raise SchemaError("uses constants beside keywords of an array or object")
+                raise SchemaError("uses const or enum beside keywords of an array or object")
     return True
 
 
@@ -201,7 +201,7 @@ def _is_string(value: str, shape: String) -> bool:
         return False
     surely = [*map(found_in, shape.patterns), *map(of_format, shape.formats)]
     if not all(matches(node, value) for node in surely):
-        raise SchemaError("uses constants beside a pattern or format that they may not have")
+        raise SchemaError("uses const or enum with a pattern or format that may not match")
     return True
 
 

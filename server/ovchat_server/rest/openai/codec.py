@@ -124,6 +124,6 @@ def _value(text: str, path: FieldPath) -> JsonValue:
     try:
         value: JsonValue = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        complaint = f"must hold an object, or JSON as text: {error}."
+        complaint = f"must be an object, or JSON in a string: {error}."
         raise InvalidRequestError.about(path, complaint, "invalid_json") from error
     return value
