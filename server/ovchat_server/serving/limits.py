@@ -1,4 +1,4 @@
-"""The limits of a model, each checked once for a request and before anything expensive."""
+"""The limits of a model, checked once for each request and before anything expensive."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """What the operator allows every request.
+    """The operator's rules for every request.
 
     Attributes:
-        limits: How much it may ask for.
-        timeout: The seconds in which it has to be answered; None: any.
-        strict: A longer answer than the context has room for is refused instead of cut.
+        limits: How much a request may ask for.
+        timeout: The time limit in seconds; None for none.
+        strict: Whether to refuse a `max_tokens` beyond the context, instead of cutting it.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -44,18 +44,18 @@ def check_limits(
     """Check that a model can do what is asked for, and has room for it.
 
     Args:
-        model: Who is to answer.
-        params: What to generate.
-        prompts: From what.
-        strict: Refuse a longer answer than the context has room for; see ContextWindow.max_tokens.
+        model: The model that answers.
+        params: The generation parameters.
+        prompts: The rendered prompts.
+        strict: See ContextWindow.max_tokens.
 
     Returns:
-        The most tokens to generate for each prompt.
+        The maximum number of tokens to generate for each prompt.
 
     Raises:
         ContextLengthExceededError: Prompt and answer do not fit.
-        InvalidRequestError: A prompt is empty, a token is none of the model's, or its device
-            cannot do what is asked for.
+        InvalidRequestError: A prompt is empty, a token is not in the vocabulary, or the device
+            does not support a parameter.
     """
     size = model.files.vocabulary_size
     _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
@@ -66,7 +66,7 @@ def check_limits(
     window = ContextWindow(model, params)
     for prompt in prompts:
         if not prompt.tokens:
-            # The engine takes none, and ends all it runs when it is given one.
+            # An empty prompt would make the engine fail all its requests.
             raise InvalidRequestError.about(prompt.field, "results in an empty prompt.")
         _check_tokens(size, prompt.field, prompt.tokens)
         window.check_prompt(prompt.field, len(prompt.tokens))
@@ -76,16 +76,16 @@ def check_limits(
 def check_prompt_logprobs(
     params: GenerationParams, prompts: Sequence[RenderedPrompt], maximum: int, copies: int
 ) -> None:
-    """Check how many log probabilities of prompts an answer would hold.
+    """Check how many log probabilities of prompts an answer would contain.
 
     Args:
-        params: Say which are asked for.
-        prompts: Whose tokens' log probabilities they are.
-        maximum: The most that an answer may hold.
-        copies: How many times the answer holds those of each prompt.
+        params: The generation parameters, which ask for them.
+        prompts: The rendered prompts.
+        maximum: The maximum for an answer.
+        copies: How often the answer repeats those of each prompt.
 
     Raises:
-        InvalidRequestError: They are more.
+        InvalidRequestError: There would be more.
     """
     asked = params.prompt_alternatives()
     each = sum(1 + alternatives for alternatives in asked.values())
@@ -102,7 +102,7 @@ def check_prompt_logprobs(
 
 
 def _check_tokens(vocabulary_size: int, field: FieldPath, tokens: Sequence[int]) -> None:
-    """Refuse tokens that the model does not have: the engine would read past its tables."""
+    """Refuse tokens outside the vocabulary: the engine would read past the end of its tables."""
     if not tokens or max(tokens) < vocabulary_size:
         return
     index = next(index for index, token in enumerate(tokens) if token >= vocabulary_size)

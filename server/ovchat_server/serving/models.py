@@ -27,7 +27,7 @@ class Model(Protocol):
     """What models of all kinds have.
 
     Attributes:
-        type: What models of its kind do, for callers: see api.models.ModelStatus.
+        type: What models of its kind do, for callers: see domain.models.ModelStatus.
     """
 
     type: ClassVar[str]
