@@ -38,5 +38,5 @@ PROBES: Final = {
 
 
 def exempt(method: str, rule: Exempt) -> bool:
-    """Say whether an RPC is a probe that `rule` does not hold for."""
+    """Return whether an RPC is a probe that is exempt from `rule`."""
     return any(method.startswith(name) and rule in rules for name, rules in PROBES.items())
