@@ -94,7 +94,7 @@ def read_stream_options(reader: Reader) -> StreamOptions | None:
     if options is None:
         return StreamOptions() if stream else None
     if not stream:
-        reader.refuse("stream_options", "requires stream to be true; leave it out")
+        reader.refuse("stream_options", "is only allowed if stream is true")
     include_usage = options.boolean("include_usage") or False
     continuous = options.boolean("continuous_usage_stats") or False
     # As vLLM: it says how often, not whether.

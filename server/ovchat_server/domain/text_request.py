@@ -56,7 +56,7 @@ def read_text_request(
     )
     if len(prompts) * generation.n > MAX_TEXT_CHOICES:
         reader.refuse(
-            "n", f"must be smaller: all prompts together may have at most {MAX_TEXT_CHOICES}"
+            "n", f"must be smaller: a request may have at most {MAX_TEXT_CHOICES} choices"
         )
     request = TextRequest(
         model=reader.string("model") or "",

@@ -148,7 +148,7 @@ def _named_once(readers: list[tuple[Reader, Reader]], path: FieldPath) -> tuple[
         if tool is None:
             continue
         if tool.name in tools:
-            reader.refuse(path, f"is {shortened(repr(tool.name))} more than once")
+            reader.refuse(path, f"must be unique, got {shortened(repr(tool.name))} twice")
         tools[tool.name] = tool
     return tuple(tools.values())
 

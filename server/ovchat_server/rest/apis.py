@@ -64,7 +64,7 @@ class Api(Protocol):
 
     @property
     def errors(self) -> ErrorEncoder:
-        """What its errors look like."""
+        """Encodes its errors."""
         ...
 
     def handler(self, bodies: BodyReader) -> Handler:
@@ -77,10 +77,10 @@ class GenerationApi(Generic[Generating]):
     """Generates an answer, sent whole or as a stream of events.
 
     Attributes:
-        answer: Starts to answer a request.
+        answer: Answers a request.
         encoder: Makes the encoder of an answer.
         errors: Encodes errors before the answer has begun.
-        silence: Seconds after which a stream on which nothing came has a comment, once the engine
+        silence: Seconds without a chunk after which a stream gets a comment, once the engine
             works on it.
     """
 
@@ -100,7 +100,7 @@ class GenerationApi(Generic[Generating]):
             if request.stream is None:
                 parts = _whole(answer, encoder, bodies.threads)
             else:
-                # A comment commits the status, and who waited in the queue in vain gets a 429.
+                # Not in the queue: a comment commits the status, which may yet be 429.
                 chunks = noting_silence(
                     answer.stream(request.stream), self.silence, lambda: answer.admitted
                 )
@@ -108,7 +108,7 @@ class GenerationApi(Generic[Generating]):
             named = False
             async with contextlib.aclosing(parts):
                 async for part in parts:
-                    # Not before there is an answer: an error's status needs untouched headers.
+                    # Only now that there is an answer: the status of an error needs unsent headers.
                     if not named:
                         await send_hints(request.ignored, answer.unenforced, context)
                         named = True
@@ -188,7 +188,7 @@ async def _events(
         except Exception as error:
             if not began:
                 raise
-            # SDKs take a stream that just ends for a whole answer: a broken one must say so.
+            # To SDKs a stream that just ends is complete: a broken one must end with an error.
             current_record().error = reported = _reported(error)
             yield event_stream(encoder.failure(reported))
             return
@@ -198,7 +198,7 @@ async def _events(
 def _posted(
     serve: Callable[[httpbody_pb2.HttpBody, Context], AsyncIterator[httpbody_pb2.HttpBody]],
 ) -> Handler:
-    # A stream even where the answer is whole: one RPC serves both, and Envoy refuses messages of
+    # A stream even if the answer is whole: one RPC serves both, and Envoy refuses messages of
     # 8 MiB and more.
     return grpc.unary_stream_rpc_method_handler(
         serve,

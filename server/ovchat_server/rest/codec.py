@@ -65,8 +65,8 @@ class RestError:
     """An error before anything of an answer was sent.
 
     Attributes:
-        body: What the HTTP body holds.
-        http_status: Where it is not what Envoy makes of the gRPC status.
+        body: The HTTP body.
+        http_status: The HTTP status, unless Envoy's for the gRPC status is right.
     """
 
     body: JsonObject

@@ -1,4 +1,4 @@
-"""Requests from the HTTP bodies that they come in."""
+"""Reads requests from HTTP bodies."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class BodyReader:
-    """Reads requests by the rules of this server.
+    """Reads requests by this server's rules.
 
     Attributes:
-        strict: Unknown keys are refused instead of ignored.
-        limits: How much a request may hold.
-        threads: Where requests are read and answers encoded.
+        strict: Whether unknown keys are refused instead of ignored.
+        limits: How much a request may contain.
+        threads: The threads in which requests are read and answers encoded.
     """
 
     strict: bool
@@ -40,7 +40,7 @@ class BodyReader:
     threads: CodecThreads
 
     async def read(self, read: RequestReader[Request], body: httpbody_pb2.HttpBody) -> Request:
-        """Return what `read` makes of the object in a body.
+        """Return the request that `read` makes from the JSON object in a body.
 
         Raises:
             UnsupportedMediaTypeError: The body says that it is no JSON.
@@ -56,7 +56,7 @@ class BodyReader:
 
 
 def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMITS) -> JsonObject:
-    """Return the object that a request's body holds.
+    """Return the JSON object in a request's body.
 
     It may be deeper than `limits` allow: they are checked where fields are read. What cannot even
     be parsed is far beyond them.
@@ -70,7 +70,7 @@ def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMIT
         raise UnsupportedMediaTypeError(
             f"The body must be {JSON}, but its content-type is {shortened(body.content_type)!r}."
         )
-    # Some editors and clients of Windows write the mark, which is no JSON.
+    # Some editors and clients on Windows write a byte order mark, which is not JSON.
     data = body.data.removeprefix(codecs.BOM_UTF8)
     if not data.strip():
         raise MalformedBodyError("The body is empty; it must be a JSON object.")

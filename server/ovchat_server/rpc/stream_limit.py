@@ -1,4 +1,4 @@
-"""Connections whose calls are as many as they may be: clients' libraries let further ones wait."""
+"""Tells of connections at their limit of concurrent calls, where clients let further ones wait."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 class StreamLimit:
-    """Counts the calls of each connection, and tells of one that has all it may."""
+    """Counts the calls of each connection, and logs the connections that reach the limit."""
 
     def __init__(self, most: int) -> None:
-        """Count to `most`, which gRPC keeps itself: it tells nobody."""
+        """Log at `most` calls: gRPC enforces the limit itself, but does not log it."""
         self._most = most
         self._calls: Counter[str] = Counter()
         self._log = PacedLog(logger, self._text)

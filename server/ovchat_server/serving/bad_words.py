@@ -30,7 +30,7 @@ async def banned_sequences(
         return ()
     sequences = await workers.run(partial(_tokenize, model.files.tokenizer, bad_words))
     size = model.files.vocabulary_size
-    # What the model has no token for, it never generates.
+    # The model never generates tokens outside its vocabulary.
     known = tuple(tokens for tokens in sequences if max(tokens) < size)
     if (count := sum(map(len, known))) > MAX_BANNED_TOKENS:
         complaint = f"have {count} tokens in all; at most {MAX_BANNED_TOKENS} are supported."

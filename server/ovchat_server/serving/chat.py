@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
 ChatCompletions: TypeAlias = "Completions[ChatRequest]"
-# Which of a dialect's markup are control tokens, and the other control tokens. Parsers have to see
-# the first, which callers are not to see; nobody sees the others.
+# The control tokens that are markup of the dialect, and the other control tokens. Parsers must see
+# the first, which callers must not see; the others are dropped.
 ControlMarkup: TypeAlias = tuple[tuple[str, ...], frozenset[int]]
 
 
@@ -40,7 +40,7 @@ class ChatStages:
     def __init__(self, formats: AnswerFormats) -> None:
         """Answer in `formats`, and know nothing of any model yet."""
         self._formats = formats
-        # The same for all requests to a model, which has a tokenizer of its own.
+        # By tokenizer: it is the same for all requests to a model.
         self._control_markup: WeakKeyDictionary[Tokenizer, ControlMarkup] = WeakKeyDictionary()
 
     def render(self, model: TextModel, request: ChatRequest) -> list[RenderedPrompt]:
@@ -70,7 +70,7 @@ class ChatStages:
         hidden, dropped = ((), frozenset()) if options.special_tokens else self._markup(model)
         choice = request.tool_choice
         offered = request.tools and choice.mode is not ToolMode.NONE
-        # An answer that has to begin with its format is not looked through for reasoning.
+        # An answer that must begin with its format is not parsed for reasoning.
         unreasoned = answer_format.constrains_whole_answer and answer_format.reasoning is None
         dialects = (
             dataclasses.replace(model.dialects, reasoning=None) if unreasoned else (model.dialects)
@@ -105,7 +105,7 @@ class ChatStages:
     ) -> Iterator[ChunkChoice]:
         """Yield the role of each choice, and the message that it continues where asked for."""
         last = request.messages[-1]
-        # As vLLM: where the answer is another's turn, it has no beginning to echo.
+        # As in vLLM, an answer that is a turn of its own has no beginning to echo.
         continues = request.prompt_ending is not PromptEnding.ASSISTANT_TURN
         echo = request.echo and (continues or last.role is Role.ASSISTANT)
         logprobs = () if request.generation.logprobs else None

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Model(Protocol):
-    """What models of all kinds have.
+    """A model of any kind.
 
     Attributes:
-        type: What models of its kind do, for callers: see domain.models.ModelStatus.
+        type: The type of models of its kind, for callers: see domain.models.ModelStatus.
     """
 
     type: ClassVar[str]
@@ -51,10 +51,10 @@ class TextModel:
     """A model that generates text.
 
     Attributes:
-        fingerprint: OpenAI's system_fingerprint: changes when something changes that may
+        fingerprint: OpenAI's system_fingerprint, which changes when something changes that may
             change answers.
         dialects: How it writes calls and reasoning.
-        constrains_calls: Calls that it makes of its own accord are held to the tools' schemas.
+        constrains_calls: Whether calls that it chooses to make must follow the tools' schemas.
     """
 
     type: ClassVar[str] = MODEL_TYPE
@@ -116,7 +116,7 @@ class ModelRegistry:
         self._on_change()
 
     def remove(self, identifier: str) -> None:
-        """Find a model no more; requests under way keep it, and its engine goes on.
+        """Stop serving a model; requests in flight keep it, and its engine keeps running.
 
         Raises:
             ModelNotFoundError: There is none of that id.
@@ -130,7 +130,7 @@ class ModelRegistry:
 
         Args:
             identifier: The id.
-            field: The field of the request that has it.
+            field: The field of the request that names it.
 
         Raises:
             ModelNotFoundError: There is none.
@@ -147,7 +147,7 @@ class ModelRegistry:
         return model
 
     def get_as(self, kind: type[ModelT], identifier: str) -> ModelT:
-        """Return the model of an id, which has to be of a kind.
+        """Return the model of an id, checking its kind.
 
         Args:
             kind: The kind that the request is for.
@@ -176,5 +176,5 @@ class ModelRegistry:
         return tuple(model.status for model in self._models.values())
 
     def unready(self) -> str:
-        """Return which models do not answer, and why; "" where all do."""
+        """Return which models are not ready, and why; "" if all are."""
         return "; ".join(filter(None, (status.unavailable_reason for status in self.statuses())))

@@ -1,4 +1,4 @@
-"""What is served, for every door the same."""
+"""The services, which all doors share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The services, and where doors read requests and encode answers."""
+    """The services, and the threads in which doors read requests and encode answers."""
 
     chat: ChatCompletions
     texts: TextCompletions
