@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.limits import Limits
+from ovchat_server.domain.limits import Limits
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.option_types import Switch
 from ovchat_server.options import CONFIG, MODEL, SETTINGS

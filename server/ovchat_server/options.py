@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 from msgspec import Meta
 
-from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.config_file import ConfigFile, SettingError, read_text
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.option_types import (
     ExistingFile,
     Folder,

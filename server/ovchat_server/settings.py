@@ -12,7 +12,7 @@ from ovchat_server.conversion.weight_form import WeightForm  # noqa: TC001  as a
 from ovchat_server.engine.contract.generation_spec import GenerationOptions
 
 if TYPE_CHECKING:
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.limits import Limits
 
 ModelName = Annotated[
     str,

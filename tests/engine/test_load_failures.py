@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.connection import EngineConnection
 from tests.conftest import ROOT

@@ -6,8 +6,8 @@ import re
 import tomllib
 
 from docs import configuration_page
-from ovchat_server.api.limits import Limits
 from ovchat_server.config_file import LIMITS, MODELS
+from ovchat_server.domain.limits import Limits
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.options import SERVER, SETTINGS
 from ovchat_server.settings import ModelSettings

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from ovchat_server.api.limits import Limits
 from ovchat_server.cli import main
 from ovchat_server.commands import ServerCommand
+from ovchat_server.domain.limits import Limits
 from ovchat_server.option_types import Switch
 from ovchat_server.options import SETTINGS, arguments_of, settings_from
 from ovchat_server.settings import ModelSettings

@@ -12,11 +12,11 @@ import pytest
 from openai.types import completion_create_params
 from openai.types.chat import completion_create_params as chat_create_params
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.generation import SamplingParams
-from ovchat_server.api.text_request import read_text_request
-from ovchat_server.api.tokenization_request import read_detokenize_request, read_tokenize_request
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.generation import SamplingParams
+from ovchat_server.domain.text_request import read_text_request
+from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.serving.generation import resolve_sampling
 from ovchat_server.serving.model_files import GenerationDefaults
 from tests.conftest import ROOT

@@ -48,7 +48,7 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
             ValueError: Options contradict each other.
         """
         if self.kv_blocks is not None and self.kv_cache_gb is not None:
-            raise ValueError("kv_blocks and kv_cache_gb say the same thing: give one")
+            raise ValueError("kv_blocks and kv_cache_gb both set the KV cache's size: set one")
 
 
 class GenerationSpec(EngineSpec, frozen=True, kw_only=True):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.known_keys import ANY_KEYS
-from ovchat_server.api.reader import kind
+from ovchat_server.domain.errors import shortened
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.known_keys import ANY_KEYS
+from ovchat_server.domain.reader import kind
 
 if TYPE_CHECKING:
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.reader import Reader
 
 MAX_TOKEN_ID = 2**32 - 1
 MAX_PENALTY = 2
@@ -64,7 +64,7 @@ def read_bad_words(reader: Reader) -> tuple[str, ...]:
             reader.refuse(field, f"must be a string, not {kind(value)}", "invalid_type")
         elif not value.strip():
             # White space in front is cut off (vLLM), and nothing would be left.
-            reader.refuse(field, "must hold more than white space")
+            reader.refuse(field, "must contain more than white space")
         elif len(value) > MAX_BAD_WORD_CHARACTERS:
             complaint = f"must have at most {MAX_BAD_WORD_CHARACTERS} characters, got {len(value)}"
             reader.refuse(field, complaint)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
-from ovchat_server.api.field_path import FieldPath
+from ovchat_server.domain.errors import shortened
+from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ovchat_server.api.json_value import JsonValue
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.json_value import JsonValue
+    from ovchat_server.domain.reader import Reader
 
 
 @dataclass(frozen=True, slots=True)

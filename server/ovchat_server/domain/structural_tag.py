@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.field_path import FieldPath
+from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.reader import Reader
 
 # Those after `format` are vLLM's older structural tags.
 TAG_KEYS = frozenset({"type", "format", "structures", "triggers"})
@@ -54,7 +54,7 @@ def read_structural_tag(tag: Reader) -> JsonObject | None:
     if tag.present("format"):
         for name in ("structures", "triggers"):
             if tag.present(name):
-                tag.refuse(name, "is of the older form, without format: give one of them")
+                tag.refuse(name, "is of the older form, without format: send only one of them")
         form = tag.object("format", FORMATS)
         return read_format(form) if form else None
     structures, triggers = tag.objects("structures", STRUCTURE_KEYS), tag.array("triggers")
@@ -69,7 +69,7 @@ def read_structural_tag(tag: Reader) -> JsonObject | None:
             for item in structures
         ]
         return {"type": "triggered_tags", "triggers": triggers, "tags": tags}
-    tag.refuse(FieldPath(), "needs a format, an object, or structures and triggers, arrays")
+    tag.refuse(FieldPath(), "must have a format (an object), or structures and triggers (arrays)")
     return None
 
 

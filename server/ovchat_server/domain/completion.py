@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import Message, Role
+    from ovchat_server.domain.chat import Message, Role
 
 
 class FinishReason(StrEnum):

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 # With deeper values, code that recurses may fail: chat templates, encoders.
 DEEPEST = 256
@@ -75,7 +75,7 @@ def too_many_parts(total: int, limits: Limits) -> str | None:
     most = limits.max_total_parts
     if total <= most:
         return None
-    return f"must hold at most {most} content parts and calls in all, got {total}"
+    return f"must contain at most {most} content parts and calls in all, got {total}"
 
 
 def text_deeper(text: str, depth: int) -> bool:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation_request import (
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation_request import (
     MAX_UINT32,
     WITH_BEAMS,
     read_generation,
     read_stream_options,
     read_top_logprobs,
 )
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.parameters import TEXT
-from ovchat_server.api.reader import Reader
-from ovchat_server.api.text import TextRequest
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.parameters import TEXT
+from ovchat_server.domain.reader import Reader
+from ovchat_server.domain.text import TextRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.api.json_value import JsonValue
-    from ovchat_server.api.limits import Limits
-    from ovchat_server.api.text import TextPrompt
+    from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.domain.json_value import JsonValue
+    from ovchat_server.domain.limits import Limits
+    from ovchat_server.domain.text import TextPrompt
 
 # OpenAI's and vLLM's.
 DEFAULT_MAX_TOKENS = 16
@@ -55,7 +55,9 @@ def read_text_request(
         min_max_tokens=0 if echo else 1,
     )
     if len(prompts) * generation.n > MAX_TEXT_CHOICES:
-        reader.refuse("n", f"must be less: all prompts together make at most {MAX_TEXT_CHOICES}")
+        reader.refuse(
+            "n", f"must be smaller: a request may have at most {MAX_TEXT_CHOICES} choices"
+        )
     request = TextRequest(
         model=reader.string("model") or "",
         prompts=tuple(prompts.values()),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.generation import (
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.generation import (
     BeamSearch,
     Ending,
     GenerationParams,
@@ -15,18 +15,18 @@ from ovchat_server.api.generation import (
     Truncation,
     TruncationSide,
 )
-from ovchat_server.api.logits_request import (
+from ovchat_server.domain.logits_request import (
     read_allowed_tokens,
     read_bad_words,
     read_logit_bias,
     read_penalty,
 )
-from ovchat_server.api.structured_output import read_constraint
+from ovchat_server.domain.structured_output import read_constraint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.reader import Reader
 
 MAX_UINT32 = 2**32 - 1
 MIN_INT32, MAX_INT32 = -(2**31), 2**31 - 1
@@ -94,7 +94,7 @@ def read_stream_options(reader: Reader) -> StreamOptions | None:
     if options is None:
         return StreamOptions() if stream else None
     if not stream:
-        reader.refuse("stream_options", "needs a stream; leave it out")
+        reader.refuse("stream_options", "is only allowed if stream is true")
     include_usage = options.boolean("include_usage") or False
     continuous = options.boolean("continuous_usage_stats") or False
     # As vLLM: it says how often, not whether.

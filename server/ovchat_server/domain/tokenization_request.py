@@ -8,32 +8,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import ChatRequest
-from ovchat_server.api.chat_request import (
+from ovchat_server.domain.chat import ChatRequest
+from ovchat_server.domain.chat_request import (
     read_documents,
     read_prompt_ending,
     read_template_arguments,
 )
-from ovchat_server.api.errors import Violation
-from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.generation_request import MAX_UINT32
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.messages import read_messages
-from ovchat_server.api.parameters import DETOKENIZE, TOKENIZE
-from ovchat_server.api.reader import Reader
-from ovchat_server.api.tokenization import (
+from ovchat_server.domain.errors import Violation
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.generation_request import MAX_UINT32
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.messages import read_messages
+from ovchat_server.domain.parameters import DETOKENIZE, TOKENIZE
+from ovchat_server.domain.reader import Reader
+from ovchat_server.domain.tokenization import (
     DetokenizeRequest,
     PaddingSide,
     TextsInput,
     TokenizeRequest,
 )
-from ovchat_server.api.tools import read_tool_choice, read_tools
+from ovchat_server.domain.tools import read_tool_choice, read_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ovchat_server.api.json_value import JsonValue
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.json_value import JsonValue
+    from ovchat_server.domain.limits import Limits
 
 # Reading more would keep others waiting.
 MAX_TOKENS = 1 << 20
@@ -124,7 +124,7 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
         reader.refuse("text", "must be a string or an array of strings", "invalid_type")
         return ()
     if not value:
-        reader.refuse("text", "must hold at least one string")
+        reader.refuse("text", "must contain at least one string")
     if not reader.limit("text", value, reader.limits.max_texts, "strings"):
         return ()
     for index, item in enumerate(value):
@@ -135,7 +135,7 @@ def _read_strings(reader: Reader) -> tuple[str, ...]:
 
 def _read_chat(reader: Reader, model: str) -> ChatRequest:
     """Read what a chat request with these fields would ask of the model."""
-    complaint = "belongs to text or prompt, not to messages"
+    complaint = "applies to text or prompt, not to messages"
     if reader.present("max_length"):
         reader.refuse("max_length", complaint, UNSUPPORTED)
     if reader.boolean("pad_to_max_length"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.json_value import JsonObject
 
 # The keys of an object, or those of each `type` that it may be of.
 Keys: TypeAlias = Collection[str] | Mapping[str, Collection[str]] | None

@@ -5,27 +5,27 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import CallTags, ChatRequest, PromptEnding, ToolMode
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation_request import (
+from ovchat_server.domain.chat import CallTags, ChatRequest, PromptEnding, ToolMode
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation_request import (
     read_generation,
     read_stream_options,
     read_top_logprobs,
     refuse_with_constraint,
 )
-from ovchat_server.api.known_keys import ANY_KEYS
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.messages import read_messages
-from ovchat_server.api.parameters import CHAT
-from ovchat_server.api.reader import Reader
-from ovchat_server.api.tools import read_tool_choice, read_tools, refuse_large_schemas
+from ovchat_server.domain.known_keys import ANY_KEYS
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.messages import read_messages
+from ovchat_server.domain.parameters import CHAT
+from ovchat_server.domain.reader import Reader
+from ovchat_server.domain.tools import read_tool_choice, read_tools, refuse_large_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.limits import Limits
 
 # Those without tags are OpenAI's format by other names.
 AGENT_FORMATS: Mapping[str, CallTags | None] = {
@@ -144,7 +144,7 @@ def read_template_arguments(reader: Reader) -> JsonObject:
     arguments = dict(reader.json_object("chat_template_kwargs") or {})
     for name in arguments.keys() & RESERVED_TEMPLATE_ARGUMENTS:
         field = FieldPath.of("chat_template_kwargs", name)
-        reader.refuse(field, "is set by the server and cannot be given")
+        reader.refuse(field, "is set by the server and cannot be overridden")
     effort = reader.choice("reasoning_effort", REASONING_EFFORTS)
     if effort is not None:
         # As vLLM: models that know no effort at least know on and off.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import GenerationParams
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import GenerationParams
 
 if TYPE_CHECKING:
-    from ovchat_server.api.generation import StreamOptions
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.generation import StreamOptions
+    from ovchat_server.domain.json_value import JsonObject
 
 
 class Role(StrEnum):

@@ -76,8 +76,8 @@ class ModelStatus:
     sampling_control: bool = True
 
     @property
-    def trouble(self) -> str:
-        """That it does not answer, and why; "" if it does."""
+    def unavailable_reason(self) -> str:
+        """Why the model does not answer; "" if it does."""
         if self.state is ModelState.READY:
             return ""
         return f"{self.id}: {self.state_reason or self.state}"

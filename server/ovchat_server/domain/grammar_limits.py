@@ -1,6 +1,6 @@
 """Limits on constraints that are checked before any process sees them.
 
-What stays within them may still be too much to compile; that the sandbox finds out.
+What stays within them may still be too much to compile; that the grammar process finds out.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ovchat_server.api.field_path import Field
-    from ovchat_server.api.json_value import JsonValue
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.field_path import Field
+    from ovchat_server.domain.json_value import JsonValue
+    from ovchat_server.domain.reader import Reader
 
 # Of a regular expression or grammar, and of all keys and strings of a schema together.
 MAX_CHARACTERS = 64 * 1024

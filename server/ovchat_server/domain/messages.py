@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import Message, Role, ToolCall
-from ovchat_server.api.limits import text_deeper, too_many_parts
-from ovchat_server.api.reader import kind
+from ovchat_server.domain.chat import Message, Role, ToolCall
+from ovchat_server.domain.limits import text_deeper, too_many_parts
+from ovchat_server.domain.reader import kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ovchat_server.api.json_value import JsonValue
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.json_value import JsonValue
+    from ovchat_server.domain.reader import Reader
 
 # OpenAI's older role of a function's result.
 FUNCTION = "function"
@@ -54,7 +54,7 @@ def read_messages(request: Reader) -> tuple[Message, ...]:
     if not request.require("messages", elsewhere if request.present("prompt") else ""):
         return ()
     if request.fields["messages"] == []:
-        request.refuse("messages", "must hold at least one message")
+        request.refuse("messages", "must contain at least one message")
     if complaint := too_many_parts(_parts(request.fields["messages"]), request.limits):
         request.refuse("messages", complaint)
         return ()
@@ -100,7 +100,7 @@ def _read_message(reader: Reader, call_id: str, called: Mapping[str, str]) -> Me
         # Left out, null or without parts: no text, as OVMS takes it.
         content = reader.string("refusal") if role is Role.ASSISTANT else ""
         if role is not Role.ASSISTANT and reader.present("refusal"):
-            reader.refuse("refusal", f"belongs to an assistant's message, not to a {role} one")
+            reader.refuse("refusal", f"is allowed in an assistant message, not in a {role} message")
     name, tool_call_id = reader.string("name"), reader.string("tool_call_id")
     if given == FUNCTION:
         reader.require("name")
@@ -154,10 +154,10 @@ def _read_tool_calls(reader: Reader, role: Role, call_id: str) -> tuple[ToolCall
     older = reader.object("function_call", CALLED_FUNCTION_KEYS)
     if (calls or older) and role is not Role.ASSISTANT:
         name = "tool_calls" if calls else "function_call"
-        reader.refuse(name, f"belongs to an assistant's message, not to a {role} one")
+        reader.refuse(name, f"is allowed in an assistant message, not in a {role} message")
         return ()
     if calls and older:
-        reader.refuse("function_call", "is the older form of tool_calls: give one of them")
+        reader.refuse("function_call", "is the older form of tool_calls: send only one of them")
     read = [_read_tool_call(item) for item in calls]
     if older:
         read.append(_read_function(older, call_id))

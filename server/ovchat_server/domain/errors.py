@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from ovchat_server.api.field_path import ErrorText, FieldPath, field_path
+from ovchat_server.domain.field_path import ErrorText, FieldPath, field_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.field_path import Complaint, Field, Spelling
+    from ovchat_server.domain.field_path import Complaint, Field, Spelling
 
-# More help nobody, their text comes from the caller, and all of it must fit into the 8 KiB
-# of trailing metadata that gRPC callers take, twice and with every non-ASCII byte escaped.
+# Bounded because all violations must fit into the 8 KiB of trailers that gRPC clients accept, twice
+# and with every non-ASCII byte escaped.
 MAX_REPORTED_VIOLATIONS = 10
 MAX_REPORTED_CHARACTERS = 600
 MAX_ECHOED_CHARACTERS = 50

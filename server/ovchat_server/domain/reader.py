@@ -12,18 +12,18 @@ import math
 import struct
 from typing import TYPE_CHECKING, TypeVar
 
-from ovchat_server.api.errors import InvalidRequestError, Violation, shortened
-from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.known_keys import unknown_keys
-from ovchat_server.api.limits import DEFAULT_LIMITS, deeper
+from ovchat_server.domain.errors import InvalidRequestError, Violation, shortened
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.known_keys import unknown_keys
+from ovchat_server.domain.limits import DEFAULT_LIMITS, deeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sized
 
-    from ovchat_server.api.field_path import Complaint, Field
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.known_keys import Keys
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.field_path import Complaint, Field
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.known_keys import Keys
+    from ovchat_server.domain.limits import Limits
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Reader:
         """Say whether a field holds at most `maximum` values; a violation where it holds more."""
         if maximum is None or len(values) <= maximum:
             return True
-        self.refuse(name, f"must hold at most {maximum} {unit}, got {len(values)}")
+        self.refuse(name, f"must contain at most {maximum} {unit}, got {len(values)}")
         return False
 
     def integer(self, name: str, minimum: int, maximum: int) -> int | None:

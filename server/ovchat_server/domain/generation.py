@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.field_path import FieldPath
+from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
-    from ovchat_server.api.structured_output import Constraint
+    from ovchat_server.domain.structured_output import Constraint
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reading requests and writing answers, for the doors: large ones in threads."""
+"""Runs the doors' decoding of requests and encoding of answers, in threads if they are large."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from typing import TYPE_CHECKING, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.completion import Chunk, Completion
+    from ovchat_server.domain.completion import Chunk, Completion
     from ovchat_server.serving.worker_pool import WorkerPool
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer", "Completion", "Chunk")
 Encoded = TypeVar("Encoded")
 
-# What so many bytes hold may take 60 ms to read, where most of it is a schema.
+# Reading so many bytes may take 60 ms, if most of them are a schema.
 MAX_BYTES_IN_PLACE: Final = 1 << 11
-# Writing so many takes a few milliseconds where each has alternatives.
+# Writing so many tokens takes a few milliseconds, if each has alternatives.
 MAX_TOKENS_IN_PLACE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class CodecWorkers:
-    """Runs the readers and writers of the doors, in threads where that takes long.
+class CodecThreads:
+    """Runs readers of requests and writers of answers, in threads if that takes long.
 
     Attributes:
-        readers: For requests, which may take seconds.
-        writers: For answers.
+        readers: The threads for reading requests, which may take seconds.
+        writers: The threads for writing answers.
     """
 
     readers: WorkerPool
     writers: WorkerPool
 
     async def read(self, read: Callable[[], Request], size: int) -> Request:
-        """Return what `read` makes of a message or body of `size` bytes; raise what it raises."""
+        """Return the result of `read`, which reads a message or body of `size` bytes."""
         return await self.readers.run(read, in_place=size <= MAX_BYTES_IN_PLACE)
 
     async def write(self, write: Callable[[Answer], Encoded], answer: Answer) -> Encoded:
-        """Return what `write` makes of an answer, or of a part of it."""
+        """Return an answer, or a chunk of it, as `write` encodes it."""
         in_place = _logprobs(answer) <= MAX_TOKENS_IN_PLACE
         return await self.writers.run(partial(write, answer), in_place=in_place)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.chat import ChatRequest
+    from ovchat_server.domain.chat import ChatRequest
 
 
 class PaddingSide(StrEnum):

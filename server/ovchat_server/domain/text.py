@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from ovchat_server.api.generation import GenerationParams
+from ovchat_server.domain.generation import GenerationParams
 
 if TYPE_CHECKING:
-    from ovchat_server.api.field_path import FieldPath
-    from ovchat_server.api.generation import StreamOptions
+    from ovchat_server.domain.field_path import FieldPath
+    from ovchat_server.domain.generation import StreamOptions
 
 # Text, or tokens of the model's vocabulary.
 TextPrompt: TypeAlias = str | tuple[int, ...]

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
-from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.grammar_limits import (
+from ovchat_server.domain.errors import shortened
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.grammar_limits import (
     MAX_CHOICES,
     MISREAD,
     MISREAD_COMPLAINT,
     read_pattern,
     refuse_beyond_limits,
 )
-from ovchat_server.api.structural_tag import (
+from ovchat_server.domain.structural_tag import (
     NATIVE_FORMATS,
     TAG_KEYS,
     patterns,
@@ -32,8 +32,8 @@ from ovchat_server.api.structural_tag import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.reader import Reader
 
 SCHEMA_KEYS = frozenset({"name", "description", "strict", "schema"})
 RESPONSE_FORMATS = {
@@ -90,7 +90,7 @@ class Constraint:
     field: FieldPath
 
     @property
-    def closed(self) -> bool:
+    def self_terminating(self) -> bool:
         """Whether there is no doubt where the answer ends."""
         return self.kind in {
             ConstraintKind.JSON_OBJECT,
@@ -228,7 +228,7 @@ def _choice(reader: Reader, name: str) -> Iterator[Constraint]:
     if values is None:
         return
     if not 1 <= len(values) <= MAX_CHOICES:
-        reader.refuse(name, f"must hold 1 to {MAX_CHOICES} strings, got {len(values)}")
+        reader.refuse(name, f"must contain 1 to {MAX_CHOICES} strings, got {len(values)}")
         return
     for index, value in enumerate(values):
         if not isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Checks whether grammars compile, in a process that may die of it.
+"""Checks in a process of its own whether grammars compile.
 
-A grammar that does not compile makes the engine's step throw for all requests in it; a malicious
-one can hold the step for minutes, or kill the process.
+In the engine, a grammar that does not compile would fail a step for the whole batch, and a
+malicious one could block the step for minutes or crash the process.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ovchat_server.api.errors import UnavailableError
+from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.engine.client.spawn import start_child
 from ovchat_server.engine.contract.frames import FrameReader, encode
-from ovchat_server.engine.contract.grammar_messages import Checked, Compile, SandboxSpec
+from ovchat_server.engine.contract.grammar_messages import Checked, Compile, GrammarProcessSpec
 
 if TYPE_CHECKING:
     import socket
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 READ_SIZE = 1 << 16
 CACHED_VERDICTS = 4096
-# Grammars that are checked, or wait for others to be.
+# How many grammars may be checked or wait for their check.
 MAX_WAITING = 64
-# Seconds for which a grammar counts as too slow: the machine may have been busy.
+# Seconds for which "too slow" is remembered: the machine may have been busy.
 SLOW_FOR = 60.0
-# Seconds. Loading the library and the tokenizer takes one, on a busy machine some.
+# Seconds. Loading the library and the tokenizer takes one, or several on a busy machine.
 START_TIMEOUT = 60.0
 DIED = "compiling it crashes the compiler"
 
@@ -48,7 +48,7 @@ class _DiedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """Why a grammar does not compile, "" if it does; and the time until which that holds."""
+    """Why a grammar does not compile, "" if it does, and how long to remember that."""
 
     reason: str
     until: float = math.inf
@@ -56,15 +56,15 @@ class _Verdict:
 
 @dataclass(slots=True)
 class _Check:
-    """A grammar that is checked, or waits for its turn."""
+    """A grammar that is being checked, or waits for its turn."""
 
     task: asyncio.Task[str] = field(init=False)
     waiters: int = 0
     begun: bool = False
 
 
-class GrammarSandbox:
-    """Checks grammars for one model, and caches verdicts; "too slow" only for a while."""
+class GrammarProcess:
+    """Checks the grammars of one model and caches the verdicts, "too slow" only for a while."""
 
     def __init__(self, spec: GenerationSpec, clock: Callable[[], float] = time.monotonic) -> None:
         """Check grammars for the model of `spec`; `start` starts the process."""
@@ -82,7 +82,7 @@ class GrammarSandbox:
             self._starting.add_done_callback(_retrieve)
 
     async def close(self) -> None:
-        """End the process; those who wait for it get an UnavailableError."""
+        """End the process; pending checks raise UnavailableError."""
         checks = [check.task for check in self._checks.values()]
         for check in checks:
             check.cancel()
@@ -93,7 +93,7 @@ class GrammarSandbox:
     async def check(self, grammar: str) -> str:
         """Return why a grammar does not compile, as a clause for the caller; "" if it does.
 
-        May be cancelled; others who wait for the same grammar are not affected.
+        It may be cancelled without affecting others who wait for the same grammar.
 
         Raises:
             UnavailableError: Too many grammars wait, or the process cannot be started.
@@ -105,7 +105,7 @@ class GrammarSandbox:
             return verdict.reason
         if key not in self._checks:
             if len(self._checks) >= MAX_WAITING:
-                message = "Too many new grammars wait to be compiled. Try again shortly."
+                message = "Too many new grammars are waiting to be compiled. Try again shortly."
                 raise UnavailableError(message, retry_after=1)
             self._checks[key] = check = _Check()
             check.task = asyncio.create_task(self._check(check, key, grammar))
@@ -113,12 +113,12 @@ class GrammarSandbox:
         check = self._checks[key]
         check.waiters += 1
         try:
-            # Cancelling a caller must not cancel the check: others may wait for it.
+            # Cancelling one caller must not cancel the check: others may wait for it.
             await asyncio.wait([check.task])
         finally:
             check.waiters -= 1
             if not (check.waiters or check.begun):
-                # Nobody waits for it any more.
+                # Nobody waits for this check any more.
                 check.task.cancel()
                 self._forget(key, check)
         if check.task.cancelled():
@@ -131,7 +131,7 @@ class GrammarSandbox:
                 check.begun = True
                 verdict = await self._ask(grammar)
                 if verdict.reason == DIED:
-                    # The process may have died of something else: once is no proof.
+                    # Try once more: the process may have died of something else.
                     verdict = await self._ask(grammar)
         finally:
             self._forget(key, check)
@@ -159,11 +159,11 @@ class GrammarSandbox:
             name = self._spec.name
             logger.warning("%s: its grammar process died", name, extra={"model": name})
         finally:
-            # Also when cancelled: nobody would read the verdict that is on its way.
+            # On cancellation, too: nobody would read the verdict that is on its way.
             if checked.last:
                 await self._end()
         if checked.last:
-            # The next one need not wait for it.
+            # Start the next process now, so that the next grammar need not wait for it.
             self.start()
         return _Verdict(checked.reason, until)
 
@@ -177,7 +177,7 @@ class GrammarSandbox:
             message = "%s: its grammar process cannot be started"
             logger.exception(message, name, extra={"model": name})
             self._starting = None
-            message = "Constraints on the answer cannot be checked now. Try again shortly."
+            message = "The answer's grammar cannot be checked at the moment. Try again shortly."
             raise UnavailableError(message, retry_after=1) from error
 
     async def _end(self) -> None:
@@ -216,15 +216,15 @@ class _Process:
         self = cls(
             *await start_child(
                 "ovchat_server.engine.genai.grammar_process",
-                # Each thread's arena would reserve as much address space as the process may use.
+                # More arenas would reserve more address space than the process may use.
                 environment={"MALLOC_ARENA_MAX": "2"},
-                # The compiler prints warnings that concern nobody.
+                # Discard the warnings that the compiler prints.
                 output=asyncio.subprocess.DEVNULL,
             )
         )
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                await self._send(encode(SandboxSpec(spec.name, spec.path)))
+                await self._send(encode(GrammarProcessSpec(spec.name, spec.path)))
                 await self._receive()
         except BaseException:
             await self.close()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
-from ovchat_server.api.errors import shortened
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.grammar_limits import refuse_beyond_limits
+from ovchat_server.domain.chat import Tool, ToolChoice, ToolMode
+from ovchat_server.domain.errors import shortened
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.grammar_limits import refuse_beyond_limits
 
 if TYPE_CHECKING:
-    from ovchat_server.api.known_keys import Keys
-    from ovchat_server.api.reader import Reader
+    from ovchat_server.domain.known_keys import Keys
+    from ovchat_server.domain.reader import Reader
 
 TOOL_KEYS = frozenset({"type", "function", "defer_loading", "cache_control"})
 FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
@@ -33,7 +33,7 @@ def read_tools(request: Reader) -> tuple[Tool, ...]:
     if _given(request, "functions"):
         # OpenAI's older form: without the kind of tool around it.
         if _given(request, "tools"):
-            request.refuse("functions", "is the older form of tools: give one of them")
+            request.refuse("functions", "is the older form of tools: send only one of them")
         functions = [(reader, reader) for reader in _listed(request, "functions", FUNCTION_KEYS)]
         return _named_once(functions, FieldPath.of("name"))
     wrapped = []
@@ -58,7 +58,7 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
     name = "function_call" if older else "tool_choice"
     field = FieldPath.of(name)
     if older and request.present("tool_choice"):
-        request.refuse(field, "is the older form of tool_choice: give one of them")
+        request.refuse(field, "is the older form of tool_choice: send only one of them")
     choice = request.fields.get(name)
     if choice is None:
         mode = ToolMode.AUTO if tools else ToolMode.NONE
@@ -114,7 +114,7 @@ def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[Fi
     mode = allowed.choice("mode", [ToolMode.AUTO, ToolMode.REQUIRED])
     allowed.require("tools")
     if allowed.fields.get("tools") == []:
-        allowed.refuse("tools", "must hold at least one tool")
+        allowed.refuse("tools", "must contain at least one tool")
     names = []
     items = allowed.objects("tools", CHOICES["function"], choice.limits.max_tools)
     for index, item in enumerate(items):
@@ -148,7 +148,7 @@ def _named_once(readers: list[tuple[Reader, Reader]], path: FieldPath) -> tuple[
         if tool is None:
             continue
         if tool.name in tools:
-            reader.refuse(path, f"is {shortened(repr(tool.name))} for a second time")
+            reader.refuse(path, f"must be unique, got {shortened(repr(tool.name))} twice")
         tools[tool.name] = tool
     return tuple(tools.values())
 
