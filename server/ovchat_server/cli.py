@@ -120,13 +120,13 @@ def convert(
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    r"""Print the completion script of a shell.
+    """Print the completion script of a shell.
 
     \b
     bash, in ~/.bashrc:  eval "$(ovchat completion bash)"
     zsh, in ~/.zshrc:    eval "$(ovchat completion zsh)"
     fish, in ~/.config/fish/config.fish:  ovchat completion fish | source
-    """
+    """  # noqa: D301  click's mark for lines that it must not join is a backspace
     from click.shell_completion import get_completion_class  # noqa: PLC0415
 
     if kind := get_completion_class(shell):

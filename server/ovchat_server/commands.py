@@ -46,7 +46,7 @@ class Command(click.Command):
     def _unknown(self, ctx: click.Context, flag: str) -> str:
         key = flag.lstrip("-").replace("-", "_")
         for setting in SETTINGS:
-            if setting.name == key:
+            if setting.name == key and self.name not in setting.commands:
                 return f"{flag} is an option of `ovchat {setting.commands[0]}`"
         if home := belongs(key, FILE_ONLY):
             return f"{flag}: {home} of --config"

@@ -41,7 +41,7 @@ EXPECTED = {
         "MODEL_STATE_READY",
     ],
     "docs/start.md": ["Rome"],
-    "docs/structured-output.md": ["name='Anna' age=31", r"\"age\": 31}", '"content":"yes"'],
+    "docs/structured-output.md": ["name='Anna' age=31", r"\"age\": 31}", '"content":"Rome"'],
     "docs/tools.md": [r'"arguments":"{\"city\": \"Paris\"}"'],
 }
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]

@@ -94,6 +94,7 @@ FLAGS = [
     flags("Option '--rest-port' requires an argument.", "--rest-port"),
     flags("Option '--strict-parameters' does not take a value.", "--strict-parameters=1"),
     flags("--restport is no option of `ovchat up`; did you mean --rest-port?", "--restport", "1"),
+    flags("--rest_port is no option of `ovchat up`; did you mean --rest-port?", "--rest_port", "1"),
     flags(f"--kv-blocks: kv_blocks {BELONGS} of --config", *DEMO, "--kv-blocks", "64"),
     flags(f"--device: device {BELONGS} of --config", *DEMO, "--device=GPU", command="serve"),
     flags(
