@@ -49,8 +49,8 @@ are in the file alone.
 `--model` adds a model, or replaces the file's of the same name with all of its options.
 `OVCHAT_MODEL` may hold several models, separated by spaces. Paths in the file are relative to the
 file. A wrong value ends the start with a message that names the option, and the line of the file. A
-variable that looks like a misspelt option is warned of. The flag `--grpc-port` takes precedence over a `grpc_socket`
-from the environment or the file.
+variable that looks like a misspelt option is warned of. The flag
+`--grpc-port` takes precedence over a `grpc_socket` from the environment or the file.
 
 ## The server: `[server]`
 
