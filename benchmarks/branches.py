@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from tests.branches import Branches
 from tests.engine.conftest import Watched, spec
 from tests.random_model import save_random_model

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from benchmarks.figures import Spread
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.generation import GenerationRequest
 

@@ -25,7 +25,7 @@ from benchmarks.figures import Spread
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.pipeline import GenaiPipeline, _plain, _scheduler_config
+from ovchat_server.engine.genai.pipeline import GenaiPipeline, _greedy, _scheduler_config
 from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
@@ -70,7 +70,7 @@ class Contest:
         """Tokens a second of the model as it is."""
         handles = [
             self._plain.add_request(
-                next(self._ids), ov.Tensor(np.array([prompt], np.int64)), _plain(ANSWER)
+                next(self._ids), ov.Tensor(np.array([prompt], np.int64)), _greedy(ANSWER)
             )
             for prompt in prompts
         ]

@@ -22,8 +22,8 @@ from pathlib import Path
 import grpc.aio
 
 from benchmarks.schedule import Progress
-from ovchat_server.api.models import ModelState
 from ovchat_server.app import Server
+from ovchat_server.domain.models import ModelState
 from ovchat_server.settings import ModelSettings, Settings
 from tests.conftest import settings_of
 from tests.storm import Storm, dying_engines

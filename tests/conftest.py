@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.settings import ModelSettings, Settings
 from tests import effort
 

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from ovchat_server.api.models import EngineLoad, ModelStatus
+from ovchat_server.domain.models import EngineLoad, ModelStatus
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
-from ovchat_server.engine.contract.messages import Capabilities, Ready, Report, Start, Wire
+from ovchat_server.engine.contract.messages import (
+    Capabilities,
+    MessageDecoder,
+    Ready,
+    Report,
+    Start,
+)
 from ovchat_server.engine.contract.spec import EngineOptions, EngineSpec
 from ovchat_server.kinds.base import BuiltModel
 
@@ -20,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from ovchat_server.api.errors import ApiError
     from ovchat_server.backoff import Backoff
-    from ovchat_server.engine.contract.worker import Host, Worker
+    from ovchat_server.domain.errors import ApiError
+    from ovchat_server.engine.contract.worker import Worker, WorkerContext
     from ovchat_server.kinds.base import EngineHost
     from ovchat_server.settings import ModelSettings
 
@@ -52,23 +58,23 @@ class EchoSpec(EngineSpec, frozen=True, kw_only=True):
     worker: str = "tests.echo:load"
 
 
-def echo_wire() -> Wire[EchoRequest, EchoOutput, EchoLimits]:
-    return Wire(Start[EchoRequest], Report[EchoOutput], Ready[EchoLimits])
+def echo_decoder() -> MessageDecoder[EchoRequest, EchoOutput, EchoLimits]:
+    return MessageDecoder(Start[EchoRequest], Report[EchoOutput], Ready[EchoLimits])
 
 
 # In the process.
 
 
-def load(spec: bytes, host: Host) -> Worker[EchoRequest, EchoOutput, EchoLimits]:
-    return EchoWorker(msgspec.msgpack.decode(spec, type=EchoSpec), host)
+def load(spec: bytes, context: WorkerContext) -> Worker[EchoRequest, EchoOutput, EchoLimits]:
+    return EchoWorker(msgspec.msgpack.decode(spec, type=EchoSpec), context)
 
 
 class EchoWorker:
     """Returns a character of each text in every step; suspects first, one after the other."""
 
-    def __init__(self, spec: EchoSpec, host: Host) -> None:
-        self.wire = echo_wire()
-        self._host = host
+    def __init__(self, spec: EchoSpec, context: WorkerContext) -> None:
+        self.decoder = echo_decoder()
+        self._context = context
         self._left: dict[int, str] = {}
         self._new: list[int] = []
         self._suspects: list[int] = []
@@ -98,7 +104,7 @@ class EchoWorker:
         outputs = []
         suspects, self._suspects = self._suspects[:1], self._suspects[1:]
         for suspect in suspects:
-            self._host.isolate(suspect)
+            self._context.isolate(suspect)
         for identifier in suspects or [*self._left]:
             text = self._left[identifier]
             if text[0] == DEADLY:
@@ -109,7 +115,7 @@ class EchoWorker:
             if finish:
                 del self._left[identifier]
         if suspects:
-            self._host.isolate(None)
+            self._context.isolate(None)
         admitted, self._new = self._new, []
         return Report(outputs, self.load(), admitted)
 
@@ -146,7 +152,7 @@ class EchoStream:
 
 
 @dataclass
-class EchoProgress:
+class EchoResumableRequest:
     request: EchoRequest
     returned: int = 0
 
@@ -162,7 +168,7 @@ class EchoEngine:
     def __init__(
         self, spec: EchoSpec, on_change: Callable[[], None], backoff: Backoff | None = None
     ) -> None:
-        self.supervisor = EngineSupervisor(spec, echo_wire(), on_change, backoff)
+        self.supervisor = EngineSupervisor(spec, echo_decoder(), on_change, backoff)
 
     def start(self) -> None:
         self.supervisor.start()
@@ -173,18 +179,18 @@ class EchoEngine:
     async def echo(self, text: str) -> AsyncIterator[str]:
         """Return a text, a character at a time; who stops reading gives it up."""
         self.supervisor.check_ready()
-        live, stream = self.supervisor.live, EchoStream()
-        request = EchoRequest(live.new_id(), text)
-        live.start([EchoProgress(request)], stream, ANONYMOUS)
+        in_flight, stream = self.supervisor.in_flight, EchoStream()
+        request = EchoRequest(in_flight.new_id(), text)
+        in_flight.start([EchoResumableRequest(request)], stream, ANONYMOUS)
         ended = False
         try:
             async for character in stream.characters():
                 yield character
             ended = True
         finally:
-            live.forget(request.id)
+            in_flight.forget(request.id)
             if not ended:
-                live.cancel(request.id)
+                in_flight.cancel(request.id)
 
 
 @dataclass(frozen=True, slots=True)

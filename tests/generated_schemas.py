@@ -18,25 +18,25 @@ from tests.conftest import ROOT
 GENERATED: dict[str, dict[str, Any]] = json.loads(
     (ROOT / "tests/data/generated_schemas.json").read_text()
 )
-# What cannot be enforced, or what no value follows, as the generators mean it or not; and why, in
+# What cannot be enforced, or what no value satisfies, as the generators mean it or not; and why, in
 # part.
 ZOD_3 = "zod-to-json-schema 3.25.2 (Zod 3.25.76)"
 REFUSED = {
-    ("Zod 4.6.7", "emoji"): "an escape that is not known",
-    ("Zod 4.6.7", "null openapi-3.0"): "no value follows",
-    ("Zod 4.6.7", "never"): "no value follows",
-    ("Zod 4.3.6", "emoji"): "an escape that is not known",
+    ("Zod 4.6.7", "emoji"): "an unknown escape",
+    ("Zod 4.6.7", "null openapi-3.0"): "no value satisfies",
+    ("Zod 4.6.7", "never"): "no value satisfies",
+    ("Zod 4.3.6", "emoji"): "an unknown escape",
     # Both sides are closed to the properties of the other.
-    ("Zod 4.3.6", "intersection"): "no value follows",
-    (ZOD_3, "emoji"): "an escape that is not known",
+    ("Zod 4.3.6", "intersection"): "no value satisfies",
+    (ZOD_3, "emoji"): "an unknown escape",
     (ZOD_3, "cidr"): "no string matches",
     (ZOD_3, "undefined openAi 0"): "uses not",
     (ZOD_3, "set_str"): "uses uniqueItems",
     ("TypeBox 0.34.52", "array"): "uses uniqueItems",
     ("TypeBox 0.34.52", "not"): "uses not",
     ("TypeBox 0.34.52", "regexp"): "uses the unknown type",
-    ("Valibot 1.5.0 (to-json-schema 1.8.0)", "emoji"): "an escape that is not known",
-    ("ArkType 2.2.9", "iso"): "an escape that is not known",
+    ("Valibot 1.5.0 (to-json-schema 1.8.0)", "emoji"): "an unknown escape",
+    ("ArkType 2.2.9", "iso"): "an unknown escape",
     ("Pydantic 2.14.4", "set"): "uses uniqueItems",
     ("Pydantic 2.14.4", "fset"): "uses uniqueItems",
     ("msgspec 0.22.0", "st"): "uses uniqueItems",

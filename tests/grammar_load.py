@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # For tests.launch.stack.running.
 OPTIONS = DEMO
 # Those that know grammars: of each kind there are as many as models, but for the server.
-PROCESSES = ("server", "engine", "sandbox")
+PROCESSES = ("server", "engine", "grammars")
 CALLERS = 4
 # On a busy machine a few take too long to compile, and are refused.
 MAX_REFUSED = 0.05

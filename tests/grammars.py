@@ -14,9 +14,9 @@ from ovchat_server.grammar.values import json_grammar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.api.structured_output import Constraint
     from ovchat_server.chat.dialects.call_format import CallFormat
+    from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.domain.structured_output import Constraint
 
 
 def unenforced(schema: Any, write: Callable[[Any], str] = json_grammar) -> str:

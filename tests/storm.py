@@ -25,8 +25,8 @@ from tests.successor import FIRST, LAST, successor_text
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from ovchat_server.api.models import EngineLoad
     from ovchat_server.app import Server
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 
@@ -188,8 +188,8 @@ def dying_engines(
     ends. Yields what each of the dead had reported last.
     """
     supervisor = server._engines[model].supervisor
-    live = supervisor.live
-    deliver, deaths, dead = live.deliver, [], []
+    in_flight = supervisor.in_flight
+    deliver, deaths, dead = in_flight.deliver, [], []
 
     def count(report: Report[SequenceOutput]) -> None:
         deliver(report)
@@ -202,8 +202,8 @@ def dying_engines(
             dead.append(connection)
             deaths.append(report.load)
 
-    live.deliver = count
+    in_flight.deliver = count
     try:
         yield deaths
     finally:
-        live.deliver = deliver
+        in_flight.deliver = deliver

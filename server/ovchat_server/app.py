@@ -1,4 +1,4 @@
-"""The composition root: what there is, how it fits together, in which order it starts and ends."""
+"""The composition root: builds all parts, and starts and stops them in order."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
 from ovchat_server.serving.answer_format import AnswerFormats
-from ovchat_server.serving.chat import ChatEndpoint
-from ovchat_server.serving.codec_workers import CodecWorkers
+from ovchat_server.serving.chat import ChatStages
+from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
-from ovchat_server.serving.text import TextEndpoint
+from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
 from ovchat_server.serving.worker_pool import WorkerPool
@@ -51,18 +51,18 @@ if TYPE_CHECKING:
 
 # The kinds of models that are served.
 KINDS: Sequence[ModelKind] = (TextGeneration(),)
-# Threads for reading large requests, for tokenize calls, and for writing grammars. Each may take
-# seconds, and more: in pools of their own, they keep no chat from being rendered.
+# Threads for reading large requests, writing grammars and tokenize calls. Each of these may take
+# seconds or more: in pools of their own they do not delay the rendering of chats.
 READ_THREADS = 2
 GRAMMAR_THREADS = 2
 TOKENIZE_THREADS = 2
-# Seconds for which a server that stops still refuses calls in its own words, so that who asks for
-# its health looks elsewhere first: once it takes no more connections, gRPC cancels what arrives.
+# Seconds for which a stopping server still answers new calls with UNAVAILABLE, until health checks
+# have routed callers elsewhere: once it stops listening, gRPC cancels calls that arrive.
 NOTICE = 0.5
-# Seconds that calls get to say how they ended, once their engines are gone. A caller that does
-# not read cannot be told.
+# Seconds that calls get to report their errors once their engines are gone. It is bounded, because
+# some callers do not read.
 END_TIMEOUT = 2.0
-# And then their last bytes to leave.
+# Seconds to flush the last bytes after that.
 FLUSH_TIMEOUT = 0.5
 
 logger = logging.getLogger(__name__)
@@ -81,12 +81,12 @@ class Server:
         processors: Collection[int] = (),
         kinds: Sequence[ModelKind] = KINDS,
     ) -> None:
-        """Put the parts together. Starts nothing.
+        """Build all parts; start nothing.
 
         Args:
             settings: What to serve, and how.
-            processors: Those that engines may run on; none: as this process.
-            kinds: Those that models may be of; of several that know a folder, the first.
+            processors: The processors that engines may run on; empty for those of this process.
+            kinds: The kinds of models; the first one that recognises a folder builds its model.
 
         Raises:
             ModelFilesError: A model's folder cannot be served.
@@ -102,24 +102,24 @@ class Server:
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
-        # One of several: who started them speaks for all, unless it alone is stopped.
+        # With several servers `ovchat up` logs for all of them, unless one alone is stopped.
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
         timeout = settings.request_timeout or None
         workers = WorkerPool("serve")
-        codecs = CodecWorkers(WorkerPool("read", READ_THREADS), workers)
+        codec_threads = CodecThreads(WorkerPool("read", READ_THREADS), workers)
         formats = AnswerFormats(GrammarCache(), WorkerPool("grammar", GRAMMAR_THREADS))
         rules = RequestRules(settings.limits, timeout, settings.strict_parameters)
         services = Services(
-            Completions(ChatEndpoint(formats), self._models, workers, rules),
-            Completions(TextEndpoint(formats), self._models, workers, rules),
+            Completions(ChatStages(formats), self._models, workers, rules),
+            Completions(TextStages(formats), self._models, workers, rules),
             Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
             self._models,
             installed_versions(),
-            codecs,
+            codec_threads,
         )
         rest = RestDoor(
             public_apis(services),
-            BodyReader(settings.strict_parameters, settings.limits, codecs),
+            BodyReader(settings.strict_parameters, settings.limits, codec_threads),
             default_errors=encode_error,
         )
         self._server = create_server(
@@ -140,13 +140,13 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Listen and load the models; on the way out drain, then end the engines.
+        """Listen and load the models; on exit, drain calls and then end the engines.
 
         Raises:
             StartError: The port is taken.
         """
         self.port = self._listen()
-        # Callers see "loading" instead of a closed port.
+        # Listen before the models are loaded: callers see "loading" instead of a closed port.
         await publish_health(self._health, self._models)
         publisher = asyncio.create_task(self._publish_changes())
         try:
@@ -160,22 +160,22 @@ class Server:
             await self._drain()
 
     def speak(self) -> None:
-        """Say what its stop waits for, though it is one of several servers."""
+        """Log what stopping waits for, although this is one of several servers."""
         self._level = logging.INFO
 
     def stop_now(self) -> None:
-        """Cut the draining short: running requests are ended."""
+        """Stop draining and end running requests."""
         log_at_once(self._calls.under_way, self._level)
         self._at_once.set()
 
     async def _drain(self) -> None:
-        """Take no new calls, finish those that run or end them, end the engines."""
+        """Refuse new calls, let running ones finish or end them, and end the engines."""
         timeout = self._settings.drain_timeout
         again = "Ctrl-C again" if self._settings.replicas == 1 else "another SIGTERM"
         log_draining(self._calls.under_way, timeout, self._level, again)
         self._calls.close()
         with contextlib.suppress(TimeoutError):
-            # A watcher whose connection is stuck must not hold it up.
+            # Bounded: the connection of a health watcher may be stuck.
             async with asyncio.timeout(END_TIMEOUT):
                 await self._health.enter_graceful_shutdown()
         finished = asyncio.create_task(self._finish())
@@ -184,13 +184,13 @@ class Server:
         await asyncio.wait([finished, at_once], timeout=timeout, return_when=first)
         if self._calls.under_way and not self._at_once.is_set():
             log_timed_out(self._calls.under_way, timeout)
-        # What still waits for tokens fails with its engine: each stream gets the end that its
-        # door has for errors. Only then are calls cut off, those of watchers among them.
+        # Close the engines first: calls that still wait for tokens fail, and each stream ends with
+        # an error in its API's form. Only then cut off what is left, such as health watchers.
         closing = asyncio.create_task(self._close_engines())
         await asyncio.wait([finished], timeout=END_TIMEOUT)
         self._calls.end()
         await self._server.stop(FLUSH_TIMEOUT)
-        # An engine may hang; it ends with this process at the latest.
+        # An engine may hang, but it ends with this process at the latest.
         await asyncio.wait([closing, at_once], return_when=first)
         for task in (finished, at_once, closing):
             task.cancel()
@@ -209,7 +209,7 @@ class Server:
                 check_socket(socket)
                 return self._server.add_insecure_port(socket_target(socket))
             host = numeric_host(self._settings.host)
-            # gRPC's own words for a port that is taken help nobody.
+            # Checked first, because gRPC's own error does not say that the port is in use.
             check_free(host, port, "--grpc-port")
             return self._server.add_insecure_port(authority(host, port))
         except (LaunchError, RuntimeError) as error:
@@ -231,7 +231,7 @@ class Server:
             await publish_health(self._health, self._models)
 
     def _build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
-        # Where no kind recognises the folder, the first one says what it lacks.
+        # If no kind recognises the folder, the first one reports what is missing.
         kinds = (kind for kind in self._kinds if kind.recognises(settings.path))
         try:
             return next(kinds, self._kinds[0]).build(settings, host)
@@ -244,15 +244,15 @@ class Server:
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends at once.
 
-    A model whose engine dies at its start is not served, for the reason that its state gives,
-    and tried again unless that reason stays; the others are served meanwhile.
+    A model whose engine fails to start is not served; its state tells the reason, and it is tried
+    again unless the failure is permanent. The other models are served meanwhile.
 
     Raises:
         StartError: The port is taken, or a model's settings do not fit.
         ModelFilesError: A model's folder cannot be served.
     """
     processors = available()
-    # Before there are threads, which inherit it.
+    # Before any thread is started: threads inherit the affinity.
     os.sched_setaffinity(0, serving(processors, settings.replicas))
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
@@ -260,8 +260,8 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, signals.put_nowait, number)
     server = Server(settings, processors)
     async with server.running():
-        # What stays for good is not looked through in every collection, which would stop the
-        # loop for so long.
+        # Freeze the objects that stay for good: each full collection would stop the event loop to
+        # look through them.
         gc.collect()
         gc.freeze()
         if await signals.get() == signal.SIGTERM:

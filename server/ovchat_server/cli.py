@@ -22,7 +22,9 @@ from ovchat_server.environment import unknown_variables
 from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
 from ovchat_server.options import CACHE_DIR, arguments_of, settings_from
+from ovchat_server.resources import resource
 from ovchat_server.serving.model_folder import ModelFilesError
+from ovchat_server.settings import ModelSettings
 from ovchat_server.telemetry.logs import configure_logs, decided_format
 
 if TYPE_CHECKING:
@@ -30,24 +32,35 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_DEMO = "models/demo"
+
 
 @click.group(
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(package_name="ovchat")
+@click.version_option(package_name="ovchat", prog_name="ovchat")
 def main() -> None:
     """Chat completions on OpenVINO GenAI: gRPC first, and OpenAI's REST API through Envoy."""
 
 
 @main.command(cls=ServerCommand)
 def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
-    """Serve REST and gRPC (server and Envoy)."""
+    """Serve REST and gRPC (server and Envoy).
+
+    Without --model and --config it serves the demo model that ships with ovchat.
+    """
+    # A config file without models is a mistake in it.
+    demo = not options["model"] and options["config"] is None
+    if demo:
+        options["model"] = (ModelSettings(name="demo", path=resource(_DEMO)),)
     # Once for all: servers and Envoy need not see the terminal that this process sees.
     options["log_format"] = decided_format(options["log_format"])
     settings = _checked(options)
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
     _warn_of_variables()
+    if demo:
+        logger.info("no model is given: serving the demo model; --model NAME=PATH serves another")
     setproctitle("ovchat up")
     settings = _with_folders(settings)
     # Only what a command needs is loaded: an engine's libraries take a while.
@@ -102,6 +115,22 @@ def convert(
         click.echo(convert_file(file, weights, cache_dir))
     except ConversionError as error:
         _end_with(error)
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    bash, in ~/.bashrc:  eval "$(ovchat completion bash)"
+    zsh, in ~/.zshrc:    eval "$(ovchat completion zsh)"
+    fish, in ~/.config/fish/config.fish:  ovchat completion fish | source
+    """  # noqa: D301  click's mark for lines that it must not join is a backspace
+    from click.shell_completion import get_completion_class  # noqa: PLC0415
+
+    if kind := get_completion_class(shell):
+        click.echo(kind(main, {}, "ovchat", "_OVCHAT_COMPLETE").source())
 
 
 def _checked(options: dict[str, Any]) -> Settings:

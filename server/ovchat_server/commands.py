@@ -27,7 +27,7 @@ The options of a model (kv_blocks, device, ...) are set in --config:
   name = "demo"
   path = "models/demo"
   kv_blocks = 1024
-The README lists them under "Serve your models"."""
+docs/configuration.md lists them."""
 
 
 class Command(click.Command):
@@ -46,7 +46,7 @@ class Command(click.Command):
     def _unknown(self, ctx: click.Context, flag: str) -> str:
         key = flag.lstrip("-").replace("-", "_")
         for setting in SETTINGS:
-            if setting.name == key:
+            if setting.name == key and self.name not in setting.commands:
                 return f"{flag} is an option of `ovchat {setting.commands[0]}`"
         if home := belongs(key, FILE_ONLY):
             return f"{flag}: {home} of --config"
@@ -91,6 +91,9 @@ class ServerCommand(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
         rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            # A shell asks for completions of an unfinished line.
+            return rest
         if rest:
             raise click.UsageError(_unexpected(rest[0]), ctx)
         if _is_flag(ctx, "grpc_port") and "grpc_socket" in ctx.params:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import click
 import msgspec
 
-from ovchat_server.api.limits import DEEPEST, Limits
 from ovchat_server.chat.dialects.registry import reasoning_parsers, tool_parsers
+from ovchat_server.domain.limits import DEEPEST, Limits
 from ovchat_server.near_names import did_you_mean
 from ovchat_server.setting_values import read_value, shown, wrong
 from ovchat_server.settings import ModelSettings

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ovchat_server.api.field_path import SchemaPath
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.field_path import SchemaPath
+    from ovchat_server.domain.json_value import JsonValue
 
 UNENFORCED = "x-unenforced-schemas"
 # A header has room for a hint, not for a list of everything.

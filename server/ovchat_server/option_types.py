@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -15,6 +15,8 @@ from ovchat_server.settings import ModelName, ModelSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from click.shell_completion import CompletionItem
 
 ENVIRONMENT_PREFIX = "OVCHAT_"
 
@@ -43,6 +45,21 @@ class Value(click.ParamType[Any]):
     ) -> Any:  # noqa: ANN401
         """Return text as a value; values of the config file and defaults are values already."""
         return self.read(value, text=True) if isinstance(value, str) else value
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002  click's signature
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Return the words that a value may be, or have the shell complete a path."""
+        # Only who completes pays for it.
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+        if self.kind is Path:
+            return [CompletionItem(incomplete, type="file")]
+        words = get_args(self.kind) if get_origin(self.kind) is Literal else ()
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 class Word(Value):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 from msgspec import Meta
 
-from ovchat_server.api.limits import DEFAULT_LIMITS
 from ovchat_server.config_file import ConfigFile, SettingError, read_text
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.option_types import (
     ExistingFile,
     Folder,
@@ -81,7 +81,7 @@ MODEL = Setting(
 CACHE_DIR = Setting(
     "--cache-dir",
     Folder(),
-    "Where GGUF files are converted to, once; by default in the user's cache.",
+    "Folder for converted GGUF files; by default in the user's cache.",
     section="Models",
     default=_cache_dir,
     show_default=False,
@@ -161,7 +161,7 @@ SETTINGS = (
     Setting(
         "--log-format",
         FORMAT,
-        "Log text, for people, or json; auto: text on a terminal, else json.",
+        "Log as text or json; auto: text on a terminal, else json.",
         section="Running",
         default="auto",
     ),

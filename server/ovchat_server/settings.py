@@ -12,7 +12,7 @@ from ovchat_server.conversion.weight_form import WeightForm  # noqa: TC001  as a
 from ovchat_server.engine.contract.generation_spec import GenerationOptions
 
 if TYPE_CHECKING:
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.limits import Limits
 
 ModelName = Annotated[
     str,
@@ -27,15 +27,16 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
     """A model to serve: a [[models]] table, which holds its engine's options, too.
 
     Attributes:
-        name: The id callers ask for.
-        path: Its folder in OpenVINO's format, or a GGUF file; in a config file relative to that
-            file.
-        weights: What the weights of a GGUF file are kept in; None: "auto".
-        tool_parser: How the model writes tool calls: a parser's name, "none", or "auto", which
-            sees it in the chat template, and describes tools to a model whose template knows none.
-        reasoning_parser: How it writes reasoning: the same.
-        constrain_tool_calls: Hold the calls that it makes of its own accord to the tools'
-            schemas. Those that the caller forces are held to them anyway.
+        name: The name that requests have in `model`. Required.
+        path: The model's folder in OpenVINO's format, or a GGUF file. Required.
+        weights: Form of a GGUF file's weights after conversion: `"auto"`, `"int8"` or `"file"`
+            (docs/gguf.md).
+        tool_parser: How the model writes tool calls: the name of a parser (docs/parsers.md),
+            `"none"`, or `"auto"`, which recognises it by the chat template and describes the tools
+            to a model whose template has no place for them.
+        reasoning_parser: How the model writes its reasoning; as `tool_parser`.
+        constrain_tool_calls: Enforce the tools' schemas on calls that the model makes by its own
+            choice, too. Forced calls always follow them.
     """
 
     name: ModelName

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from ovchat_server.api.models import ModelState
 from ovchat_server.backoff import Backoff
-from ovchat_server.engine.client.generation_engine import SupervisedGeneration
+from ovchat_server.domain.models import ModelState
+from ovchat_server.engine.client.generation_engine import SupervisedGenerationEngine
 from ovchat_server.engine.contract.generation import GenerationRequest, TokenFinish
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
 from tests.conftest import EXACT, GRAMMAR_TIMEOUT, ROOT
@@ -20,10 +20,10 @@ from tests.conftest import EXACT, GRAMMAR_TIMEOUT, ROOT
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
-    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.client.connection import EngineConnection
     from ovchat_server.engine.contract.generation import PromptScore
-    from ovchat_server.engine.contract.generation_engine import Generation
+    from ovchat_server.engine.contract.generation_engine import GenerationStream
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 
@@ -45,10 +45,10 @@ class Watched:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.engine = SupervisedGeneration(self.spec, self._changed, Backoff(at_once))
+        self.engine = SupervisedGenerationEngine(self.spec, self._changed, Backoff(at_once))
         self._awaited: list[tuple[Callable[[EngineLoad], bool], asyncio.Future[None]]] = []
-        live = self.engine.supervisor.live
-        self._deliver, live.deliver = live.deliver, self._reported  # type: ignore[method-assign]
+        in_flight = self.engine.supervisor.in_flight
+        self._deliver, in_flight.deliver = in_flight.deliver, self._reported  # type: ignore[method-assign]
 
     def _reported(self, report: Report[SequenceOutput]) -> None:
         self._deliver(report)
@@ -171,7 +171,7 @@ class Sequence:
         return bytes(self.tokens).decode()
 
 
-async def collect_all(generation: Generation) -> list[Sequence]:
+async def collect_all(generation: GenerationStream) -> list[Sequence]:
     """All sequences of a generation, by index."""
     sequences: defaultdict[int, Sequence] = defaultdict(Sequence)
     with generation:
@@ -188,7 +188,7 @@ async def collect_all(generation: Generation) -> list[Sequence]:
     return [sequences[index] for index in sorted(sequences)]
 
 
-async def collect(generation: Generation) -> tuple[str, TokenFinish | None]:
+async def collect(generation: GenerationStream) -> tuple[str, TokenFinish | None]:
     """The only sequence of a generation."""
     [sequence] = await collect_all(generation)
     return sequence.text, sequence.finish

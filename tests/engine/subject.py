@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
 from tests.engine.conftest import Sequence, Watched, collect_all, spec

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from ovchat_server.api.chat import Tool
-from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
+from ovchat_server.domain.chat import Tool
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.grammar.formats import grammar_text
 from tests.engine.conftest import Watched
@@ -165,8 +165,8 @@ async def called(watched: Watched, dialect: Dialect, schema: dict[str, Any], cou
     offered = (Tool(NAME, None, schema),)
     found = []
     for written in [text for text, finish in said if finish is TokenFinish.STOP]:
-        result = read(dialect, [written], offered, trusted=True)
-        assert result == read(dialect, written, offered, trusted=True)
+        result = read(dialect, [written], offered, enforced=True)
+        assert result == read(dialect, written, offered, enforced=True)
         assert result.content == "", written
         [(name, arguments)] = result.calls
         assert name == NAME

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from ovchat_server.api.chat import Tool
 from ovchat_server.chat.dialects.base import CombinedDialect, CombinedOptions, ParserOptions
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
+from ovchat_server.domain.chat import Tool
 from ovchat_server.engine.contract.generation import Sampling, TokenFinish
 from ovchat_server.grammar.formats import either, grammar_text
 from ovchat_server.serving.held_tools import NO_ARGUMENTS
@@ -127,7 +127,7 @@ def calls_in(
     dialect: ToolDialect | CombinedDialect, text: str, schemas: dict[str, Any]
 ) -> list[tuple[str, str]]:
     """The calls that an answer is, each of a tool and after its schema."""
-    trusting = ParserOptions(offered(schemas), trusted=True)
+    trusting = ParserOptions(offered(schemas), calls_enforced=True)
     content, calls = parsed(dialect, text, trusting)
     assert content == ""
     assert parsed(dialect, text, trusting, len(text)) == ("", calls)

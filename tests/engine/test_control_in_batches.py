@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.models import ModelState
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.models import ModelState
+from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
 from ovchat_server.grammar.formats import grammar_text
 from tests.engine.conftest import Sequence, Watched, collect_all, spec

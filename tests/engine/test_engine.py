@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import TokenFinish
 from tests.engine.conftest import Watched, collect, engine, request, spec
 from tests.successor import successor_text

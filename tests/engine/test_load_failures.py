@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.connection import EngineConnection
 from tests.conftest import ROOT
@@ -148,7 +148,7 @@ async def test_what_may_pass_is_tried_again(caplog: pytest.LogCaptureFixture) ->
         await watched.until(ModelState.READY)
     finally:
         await watched.engine.close()
-    assert any("is started again in" in message for message in caplog.messages)
+    assert any("restarting in" in message for message in caplog.messages)
 
 
 async def test_a_loaded_model_tells_of_its_memory(caplog: pytest.LogCaptureFixture) -> None:

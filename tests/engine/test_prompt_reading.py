@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from tests.engine.conftest import Watched, collect, collect_all, request, spec
 
@@ -63,14 +63,14 @@ async def test_an_answer_does_not_depend_on_how_its_prompt_was_read() -> None:
 async def test_a_short_prompt_is_answered_while_a_long_one_is_read(
     hasty: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live, ended = hasty.engine.supervisor.live, []
-    deliver = live.deliver
+    in_flight, ended = hasty.engine.supervisor.in_flight, []
+    deliver = in_flight.deliver
 
     def noted(report: Report[SequenceOutput]) -> None:
         ended.append({output.id for output in report.outputs if output.finish})
         deliver(report)
 
-    monkeypatch.setattr(live, "deliver", noted)
+    monkeypatch.setattr(in_flight, "deliver", noted)
     with hasty.held():
         asked = [
             hasty.engine.generate([request(text, 1)])

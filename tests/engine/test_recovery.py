@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import InternalError, OverloadedError, UnavailableError
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.errors import InternalError, OverloadedError, UnavailableError
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client import supervisor
 from ovchat_server.engine.client.connection import EngineConnection
-from ovchat_server.engine.client.live_requests import MAX_DEATHS
+from ovchat_server.engine.client.in_flight_requests import MAX_CRASHES
 from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.engine.contract.generation import (
     BeamSearch,
@@ -27,7 +27,7 @@ from tests.engine.conftest import Watched, collect, collect_all, engine, request
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
-    from ovchat_server.engine.contract.generation_engine import Generation
+    from ovchat_server.engine.contract.generation_engine import GenerationStream
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
 
@@ -114,7 +114,7 @@ async def test_a_grammar_is_followed_to_its_end_where_its_engine_died() -> None:
     async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
         asked = request("", 700, grammar=ANY_LETTERS, sampling=Sampling(temperature=1, seed=3))
         asked = type(asked)(
-            (1, 2, 3), 700, sampling=asked.sampling, grammar=asked.grammar, closed=True
+            (1, 2, 3), 700, sampling=asked.sampling, grammar=asked.grammar, self_terminating=True
         )
         undisturbed = await tokens(watched.engine.generate([asked]))
         disturbed = watched.engine.generate([asked])
@@ -130,7 +130,7 @@ async def test_two_that_follow_grammars_go_on_where_their_engine_died() -> None:
     async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
         sampled = [Sampling(temperature=1, seed=seed) for seed in (3, 4)]
         asked = [
-            GenerationRequest((1, 2, 3), 700, sampling, grammar=ANY_LETTERS, closed=True)
+            GenerationRequest((1, 2, 3), 700, sampling, grammar=ANY_LETTERS, self_terminating=True)
             for sampling in sampled
         ]
         streams = [watched.engine.generate([item]) for item in asked]
@@ -227,15 +227,15 @@ async def test_who_makes_engines_die_fails_alone(
     beside = [watched.engine.generate([request(start, 400)]) for start in "abc"]
     bystanders = [asyncio.create_task(collect(stream)) for stream in beside]
     deadly = watched.engine.generate([request("z", 400)])
-    live = watched.engine.supervisor.live
-    culprit = max(live._live)
+    in_flight = watched.engine.supervisor.in_flight
+    culprit = max(in_flight._in_flight)
     await anext(deadly)
-    isolate, deliver = live.isolate, live.deliver
+    isolate, deliver = in_flight.isolate, in_flight.deliver
     deaths = 0
 
     def crash(identifier: int | None) -> None:
         nonlocal deaths
-        if live._isolated == culprit:
+        if in_flight._isolated == culprit:
             # A step that crashes tells nothing more.
             return
         isolate(identifier)
@@ -244,16 +244,16 @@ async def test_who_makes_engines_die_fails_alone(
             watched.kill()
 
     def deliver_of_the_living(report: Report[SequenceOutput]) -> None:
-        if live._isolated != culprit:
+        if in_flight._isolated != culprit:
             deliver(report)
 
-    monkeypatch.setattr(live, "isolate", crash)
-    monkeypatch.setattr(live, "deliver", deliver_of_the_living)
+    monkeypatch.setattr(in_flight, "isolate", crash)
+    monkeypatch.setattr(in_flight, "deliver", deliver_of_the_living)
     watched.kill()
 
     with pytest.raises(InternalError, match="several times"):
         await collect(deadly)
-    assert deaths == MAX_DEATHS
+    assert deaths == MAX_CRASHES
     assert [text for text, _ in await asyncio.gather(*bystanders)] == [
         successor_text(start, 400) for start in "abc"
     ]
@@ -351,8 +351,8 @@ async def test_who_waits_too_long_is_told() -> None:
             await anext(running)
             with watched.held():
                 # From now on: on a busy machine the first one may have waited longer.
-                watched.engine.supervisor.live._queue._timeout = 0.3
-                with pytest.raises(OverloadedError, match=r"no place in 0\.3 s"):
+                watched.engine.supervisor.in_flight._queue._timeout = 0.3
+                with pytest.raises(OverloadedError, match=r"not admitted within 0\.3 s"):
                     await collect(watched.engine.generate([large("b")]))
         await watched.idle()
 
@@ -361,7 +361,7 @@ async def test_clients_take_turns() -> None:
     async with engine(kv_blocks=8) as watched:
         done: list[str] = []
 
-        async def read(client: str, generation: Generation) -> None:
+        async def read(client: str, generation: GenerationStream) -> None:
             await collect(generation)
             done.append(client)
 
@@ -376,6 +376,6 @@ async def test_clients_take_turns() -> None:
     assert done[:4] == ["greedy", "modest", "greedy", "modest"]
 
 
-async def tokens(generation: Generation) -> list[int]:
+async def tokens(generation: GenerationStream) -> list[int]:
     with generation:
         return [token async for piece in generation for token in piece.tokens]

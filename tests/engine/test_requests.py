@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import BeamSearch, Sampling, TokenFinish
 from tests.engine.conftest import Sequence, Watched, collect, collect_all, request, spec
 from tests.successor import FIRST, LAST, successor_text

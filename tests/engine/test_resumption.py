@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat import Message, PromptEnding, Role, Tool
-from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects import hermes
 from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.chat.prompt import Conversation, PromptRenderer
+from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Resumption, Sampling
 from ovchat_server.grammar.formats import grammar_text
 from ovchat_server.serving.model_files import read_model_files

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.grammar.formats import grammar_text
 from tests.conftest import ROOT

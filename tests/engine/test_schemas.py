@@ -182,7 +182,7 @@ async def test_answers_follow_their_schemas(demo: Watched, name: str) -> None:
     assert await demo.engine.check_grammar(text) == ""
 
     answers = await asyncio.gather(
-        *(answer(demo, request(text, seed, closed=True)) for seed in range(8))
+        *(answer(demo, request(text, seed, self_terminating=True)) for seed in range(8))
     )
 
     ended = [said for said, finish in answers if finish is TokenFinish.STOP]

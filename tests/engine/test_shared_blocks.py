@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest
 from tests.branches import Branches
 from tests.engine.conftest import Sequence, Watched, collect_all, spec

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.models import ModelState
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.client.grammar_checker import DIED, SLOW_FOR, GrammarSandbox
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.models import ModelState
+from ovchat_server.domain.structured_output import Constraint, ConstraintKind
+from ovchat_server.engine.client.grammar_process import DIED, SLOW_FOR, GrammarProcess
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, grammar_text
 from ovchat_server.tokenizer.huggingface import Tokenizer
@@ -113,7 +113,7 @@ async def test_json_follows_its_schema_in_its_order(demo: Watched) -> None:
     text = grammar("json_schema", SCHEMA)
 
     answers = await asyncio.gather(
-        *(answer(demo, request(text, seed, closed=True)) for seed in range(16))
+        *(answer(demo, request(text, seed, self_terminating=True)) for seed in range(16))
     )
 
     ended = [json.loads(said) for said, finish in answers if finish is TokenFinish.STOP]
@@ -201,7 +201,7 @@ async def test_a_bomb_is_refused_while_a_stream_flows(
     text = bomb(name)
     free = GenerationRequest((1, 2, 3), 900, Sampling(1), ignore_eos=True)
     with demo.engine.generate([free]) as stream, monkeypatch.context() as impatient:
-        impatient.setattr(demo.engine._sandbox, "_spec", demo_spec(grammar_timeout=0.5))
+        impatient.setattr(demo.engine._grammar_process, "_spec", demo_spec(grammar_timeout=0.5))
         await anext(stream)
         checking = asyncio.create_task(demo.engine.check_grammar(text))
         pieces = 0
@@ -218,42 +218,42 @@ async def test_a_bomb_is_refused_while_a_stream_flows(
 
 @pytest.mark.slow
 async def test_verdicts_are_kept_good_and_bad() -> None:
-    sandbox = GrammarSandbox(demo_spec())
+    grammars = GrammarProcess(demo_spec())
     good, bad = grammar("regex", "a"), grammar("regex", "(")
     try:
-        assert await sandbox.check(good) == ""
-        reason = await sandbox.check(bad)
+        assert await grammars.check(good) == ""
+        reason = await grammars.check(bad)
     finally:
-        await sandbox.close()
+        await grammars.close()
 
     # No process is left to ask.
-    assert await sandbox.check(good) == ""
+    assert await grammars.check(good) == ""
     assert (
-        await sandbox.check(bad)
+        await grammars.check(bad)
         == reason
         == "Regex parsing error at position 2: The parenthesis is not closed"
     )
-    assert sandbox._starting is None
+    assert grammars._starting is None
 
 
 @pytest.mark.slow
 async def test_those_who_wait_are_checked_when_a_bomb_killed_the_process() -> None:
-    sandbox = GrammarSandbox(demo_spec())
+    grammars = GrammarProcess(demo_spec())
     texts = [bomb("nested parentheses"), *(grammar("regex", f"a{n}") for n in range(4))]
     try:
-        verdicts = await asyncio.gather(*map(sandbox.check, texts))
+        verdicts = await asyncio.gather(*map(grammars.check, texts))
     finally:
-        await sandbox.close()
+        await grammars.close()
 
     assert verdicts == [DIED, "", "", "", ""]
 
 
 async def test_a_compile_that_takes_too_long_is_ended() -> None:
-    sandbox = GrammarSandbox(demo_spec(grammar_timeout=0.5))
+    grammars = GrammarProcess(demo_spec(grammar_timeout=0.5))
     try:
-        reason = await sandbox.check(bomb(TOO_SLOW))
+        reason = await grammars.check(bomb(TOO_SLOW))
     finally:
-        await sandbox.close()
+        await grammars.close()
 
     assert reason == "it takes more than 0.5 seconds to compile"
 
@@ -261,53 +261,53 @@ async def test_a_compile_that_takes_too_long_is_ended() -> None:
 @pytest.mark.slow
 async def test_that_a_compile_takes_too_long_is_believed_for_a_minute_only() -> None:
     now = 0.0
-    sandbox = GrammarSandbox(demo_spec(grammar_timeout=0.5), lambda: now)
+    grammars = GrammarProcess(demo_spec(grammar_timeout=0.5), lambda: now)
     slow = bomb(TOO_SLOW)
     try:
-        reason = await sandbox.check(slow)
-        await sandbox.close()
+        reason = await grammars.check(slow)
+        await grammars.close()
         now = SLOW_FOR - 1
-        assert await sandbox.check(slow) == reason
-        assert sandbox._starting is None
+        assert await grammars.check(slow) == reason
+        assert grammars._starting is None
         now = SLOW_FOR
-        assert await sandbox.check(slow) == reason
+        assert await grammars.check(slow) == reason
         # It was asked again.
-        assert sandbox._starting is not None
+        assert grammars._starting is not None
     finally:
-        await sandbox.close()
+        await grammars.close()
 
 
 @pytest.mark.slow
 async def test_a_grammar_that_nobody_waits_for_any_more_is_not_checked() -> None:
-    sandbox = GrammarSandbox(demo_spec())
+    grammars = GrammarProcess(demo_spec())
     asked, shared, after = (grammar("regex", text) for text in ("asked", "shared", "after"))
-    gone = [asyncio.create_task(sandbox.check(text)) for text in (asked, shared, shared, after)]
+    gone = [asyncio.create_task(grammars.check(text)) for text in (asked, shared, shared, after)]
     compiled = []
     asking = asyncio.Event()
-    ask = sandbox._ask
+    ask = grammars._ask
 
     async def noted(text: str) -> Any:
         compiled.append(text)
         asking.set()
         return await ask(text)
 
-    sandbox._ask = noted  # type: ignore[method-assign]
+    grammars._ask = noted  # type: ignore[method-assign]
     try:
         await asking.wait()
         for task in (gone[1], gone[3]):
             task.cancel()
         await asyncio.wait([gone[1], gone[3]])
         # The same again has its turn.
-        assert await sandbox.check(shared) == ""
+        assert await grammars.check(shared) == ""
         assert await gone[0] == await gone[2] == ""
     finally:
-        await sandbox.close()
+        await grammars.close()
 
     assert compiled == [asked, shared]
 
 
 async def test_reasons_hold_no_paths_and_no_source() -> None:
-    sandbox = GrammarSandbox(demo_spec())
+    grammars = GrammarProcess(demo_spec())
     cases = {
         ("regex", "[a"): "Unclosed '['",
         ("grammar", "root ::= missing"): 'Rule "missing" is not defined',
@@ -320,26 +320,26 @@ async def test_reasons_hold_no_paths_and_no_source() -> None:
     try:
         for (kind, value), part in cases.items():
             parsed = json.loads(value) if value.startswith("{") else value
-            reason = await sandbox.check(grammar(kind, parsed))
+            reason = await grammars.check(grammar(kind, parsed))
             assert part in reason
             assert not re.search(r"/|\.c|Exception|Check failed", reason)
     finally:
-        await sandbox.close()
+        await grammars.close()
 
 
 async def test_close_leaves_no_process_whatever_it_does() -> None:
     before = set(Path("/proc/self/fd").iterdir())
     for wait in (False, True):
-        sandbox = GrammarSandbox(demo_spec())
-        sandbox.start()
-        checking = asyncio.create_task(sandbox.check(bomb(TOO_SLOW)))
+        grammars = GrammarProcess(demo_spec())
+        grammars.start()
+        checking = asyncio.create_task(grammars.check(bomb(TOO_SLOW)))
         if wait:
-            assert sandbox._starting is not None
-            process = await asyncio.shield(sandbox._starting)
+            assert grammars._starting is not None
+            process = await asyncio.shield(grammars._starting)
             pid = process._process.pid
         else:
             await asyncio.sleep(0)
-        await sandbox.close()
+        await grammars.close()
         await asyncio.wait([checking])
         assert checking.exception() is not None
     with pytest.raises(ProcessLookupError):
@@ -349,12 +349,12 @@ async def test_close_leaves_no_process_whatever_it_does() -> None:
 
 @pytest.mark.slow
 async def test_a_grammar_is_not_blamed_for_the_death_before_it() -> None:
-    sandbox = GrammarSandbox(demo_spec())
+    grammars = GrammarProcess(demo_spec())
     try:
-        assert await sandbox.check(grammar("regex", "a")) == ""
-        process = (await sandbox._process())._process
+        assert await grammars.check(grammar("regex", "a")) == ""
+        process = (await grammars._process())._process
         process.kill()
         await process.wait()
-        assert await sandbox.check(grammar("regex", "b")) == ""
+        assert await grammars.check(grammar("regex", "b")) == ""
     finally:
-        await sandbox.close()
+        await grammars.close()

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from ovchat.v1 import completion_pb2, completion_service_pb2_grpc, format_pb2
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.frames import LENGTH, encode
 from ovchat_server.engine.contract.generation import TokenFinish
 from ovchat_server.engine.contract.messages import Cancel, Start

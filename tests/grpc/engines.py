@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from ovchat_server.api.models import EngineLoad
-    from ovchat_server.engine.client.generation_engine import SupervisedGeneration
+    from ovchat_server.domain.models import EngineLoad
+    from ovchat_server.engine.client.generation_engine import SupervisedGenerationEngine
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
     from ovchat_server.engine.contract.messages import Report
     from tests.grpc.conftest import Client
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 PAUSE = 0.01
 
 
-def engine_of(client: Client, model: str) -> SupervisedGeneration:
-    engine: SupervisedGeneration = client.server._engines[model]  # type: ignore[assignment]
+def engine_of(client: Client, model: str) -> SupervisedGenerationEngine:
+    engine: SupervisedGenerationEngine = client.server._engines[model]  # type: ignore[assignment]
     return engine
 
 
@@ -48,8 +48,8 @@ async def until_running(client: Client, model: str, count: int) -> None:
 
 async def until_under_way(client: Client, model: str, count: int) -> None:
     """Until the server has passed on so many requests, each choice being one, and lost no other."""
-    live = engine_of(client, model).supervisor.live
-    await until(lambda: len(live._live) == count)
+    in_flight = engine_of(client, model).supervisor.in_flight
+    await until(lambda: len(in_flight._in_flight) == count)
 
 
 async def until_idle(client: Client, model: str) -> None:
@@ -59,7 +59,7 @@ async def until_idle(client: Client, model: str) -> None:
     def idle() -> bool:
         load = engine.status.load
         return (
-            not engine.supervisor.live._live
+            not engine.supervisor.in_flight._in_flight
             and load is not None
             and load.running_requests == load.waiting_requests == load.used_kv_blocks == 0
         )
@@ -99,15 +99,15 @@ def held(client: Client, model: str) -> Iterator[None]:
 @contextlib.contextmanager
 def reported(client: Client, model: str) -> Iterator[list[EngineLoad]]:
     """Every load that the engine reports meanwhile."""
-    live = engine_of(client, model).supervisor.live
-    deliver, loads = live.deliver, []
+    in_flight = engine_of(client, model).supervisor.in_flight
+    deliver, loads = in_flight.deliver, []
 
     def noted(report: Report[SequenceOutput]) -> None:
         loads.append(report.load)
         deliver(report)
 
-    live.deliver = noted  # type: ignore[method-assign]
+    in_flight.deliver = noted  # type: ignore[method-assign]
     try:
         yield loads
     finally:
-        live.deliver = deliver  # type: ignore[method-assign]
+        in_flight.deliver = deliver  # type: ignore[method-assign]

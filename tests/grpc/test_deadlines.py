@@ -12,8 +12,8 @@ import grpc
 import msgspec
 import pytest
 
-from ovchat_server.api.models import ModelState
 from ovchat_server.app import Server
+from ovchat_server.domain.models import ModelState
 from ovchat_server.rpc import server as rpc_server
 from tests.grpc.conftest import Client
 from tests.grpc.engines import PAUSE, given_up, until, until_idle, until_idle_in_time

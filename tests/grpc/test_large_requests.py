@@ -13,13 +13,13 @@ from google.api import httpbody_pb2
 
 from ovchat.v1 import model_service_pb2, rest_service_pb2_grpc, tool_pb2
 from ovchat_server.grammar.cache import GrammarCache
-from ovchat_server.serving.codec_workers import MAX_BYTES_IN_PLACE, CodecWorkers
+from ovchat_server.serving.codec_threads import MAX_BYTES_IN_PLACE, CodecThreads
 from tests.grpc.requests import WEATHER, ask, successor, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
     from tests.grpc.conftest import Client
 
 # The numbers of each are a grammar of their own: together they take more than a second.
@@ -55,10 +55,10 @@ async def over_rest(client: Client) -> None:
 async def test_others_are_answered_while_a_large_request_is_read(
     client: Client, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:
-    go_on, begun, read = threading.Event(), asyncio.Event(), CodecWorkers.read
+    go_on, begun, read = threading.Event(), asyncio.Event(), CodecThreads.read
     loop, its_thread, threads = asyncio.get_running_loop(), threading.get_ident(), set()
 
-    async def slow(self: CodecWorkers, read_request: Callable[[], Any], size: int) -> Any:
+    async def slow(self: CodecThreads, read_request: Callable[[], Any], size: int) -> Any:
         def reading() -> Any:
             if size > MAX_BYTES_IN_PLACE:
                 threads.add(threading.get_ident())
@@ -69,7 +69,7 @@ async def test_others_are_answered_while_a_large_request_is_read(
 
         return await read(self, reading, size)
 
-    monkeypatch.setattr(CodecWorkers, "read", slow)
+    monkeypatch.setattr(CodecThreads, "read", slow)
     long = "a" * 3000
     if door == "grpc":
         call = asyncio.ensure_future(client.chat.CreateChatCompletion(successor(long, 1)))

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from ovchat.v1 import chat_pb2, message_pb2, tokenizer_service_pb2, tool_pb2
-from ovchat_server.api.limits import Limits
 from ovchat_server.app import Server
+from ovchat_server.domain.limits import Limits
 from tests.grpc.conftest import Client, running
 from tests.grpc.requests import go_on, successor, user
 from tests.grpc.test_deadlines import serving

@@ -10,8 +10,8 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from ovchat.v1 import model_service_pb2
-from ovchat_server.api.errors import ModelNotFoundError
 from ovchat_server.app import KINDS, Server
+from ovchat_server.domain.errors import ModelNotFoundError
 from ovchat_server.kinds.base import EngineHost
 from ovchat_server.settings import ModelSettings
 from tests.echo import ECHO_FILE, EchoKind, EchoModel
@@ -51,7 +51,7 @@ async def test_another_kind_is_served_beside_text_generation(
 
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     details = caught.value.details() or ""
-    assert "'echo', which is for echo, not for text-generation" in details
+    assert "'echo', a model for echo, not for text-generation" in details
 
 
 @pytest.mark.slow

@@ -97,5 +97,5 @@ async def test_with_several_models_one_has_to_be_named(client: Client, method: s
 
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert caught.value.details() == (
-        "model is required unless one model is served. Served are: demo, successor."
+        "model is required unless a single model is served. Available models: demo, successor."
     )

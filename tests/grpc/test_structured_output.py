@@ -151,17 +151,17 @@ async def test_text_completions_have_the_form(client: Client) -> None:
         (
             {"structured_outputs": format_pb2.StructuredOutputs(json="{")},
             "structured_outputs.json",
-            "must hold JSON as text",
+            "must be JSON in a string",
         ),
         (
             {"structured_outputs": format_pb2.StructuredOutputs()},
             "structured_outputs",
-            "needs one of",
+            "requires one of",
         ),
         (
             {"response_format": format_pb2.ResponseFormat(structural_tag="[]")},
             "response_format",
-            "needs a format",
+            "must have a format",
         ),
         (
             {

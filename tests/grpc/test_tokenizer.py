@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
-    from ovchat_server.engine.contract.generation_engine import Generation
+    from ovchat_server.engine.contract.generation_engine import GenerationStream
     from tests.grpc.conftest import Client
 
 DEMO = tokenizers.Tokenizer.from_file(str(ROOT / "models/demo/tokenizer.json"))
@@ -81,7 +81,7 @@ async def test_a_conversation_becomes_the_tokens_that_a_chat_gives_the_model(
     generate = engine.generate
     prompts: list[tuple[int, ...]] = []
 
-    def spy(requests: Sequence[GenerationRequest], caller: Caller) -> Generation:
+    def spy(requests: Sequence[GenerationRequest], caller: Caller) -> GenerationStream:
         prompts.extend(request.prompt for request in requests)
         return generate(requests, caller)
 

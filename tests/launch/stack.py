@@ -29,9 +29,9 @@ TITLES = {
     "server": "ovchat server",
     "envoy": "ovchat-envoy",
     "engine": "ovchat engine",
-    "sandbox": "ovchat grammars",
+    "grammars": "ovchat grammars",
 }
-CHILDREN = ("server", "envoy", "engine", "sandbox")
+CHILDREN = ("server", "envoy", "engine", "grammars")
 
 
 @dataclass

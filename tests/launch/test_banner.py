@@ -34,18 +34,25 @@ async def typed(script: str, directory: Path) -> str:
 
 
 @pytest.mark.parametrize("keys", [False, True])
-async def test_examples_work_as_typed(tmp_path: Path, *, keys: bool) -> None:
+async def test_examples_work_as_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, keys: bool
+) -> None:
     # Instead of the model that the other tests have.
     options = ["--model", f"successor={ROOT / 'models/demo'}"]
-    if keys:
-        file = tmp_path / "the team's keys"
+    file = tmp_path / "the team's keys" if keys else None
+    if file:
         file.write_text(KEYS)
         options += ["--api-key-file", str(file)]
     async with running(tmp_path, *options) as stack:
         *key, curl, sdk, grpc = blocks(stack.printed)
         assert len(key) == keys
         assert "first-key" not in stack.printed
-        for script in (curl, f"{sys.executable} - <<'END'\n{sdk}\nEND", grpc):
+        # What is shown where there is no buf.
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("ovchat_server.launch.banner._program", lambda _: None)
+        ports = {"rest_port": stack.rest_port, "grpc_port": stack.grpc_port}
+        *_, typed_call = blocks(banner("127.0.0.1", **ports, model="successor", key_file=file))
+        for script in (curl, f"{sys.executable} - <<'END'\n{sdk}\nEND", grpc, typed_call):
             assert "Paris" in await typed("".join([*key, script]), tmp_path)
 
 
@@ -64,9 +71,9 @@ def test_buf_is_named_as_it_is_found(
         "PATH": "buf curl",
         "beside Python": f"{tmp_path}/bin/buf curl",
         "in the folder": "bin/buf curl",
-        "nowhere": "grpcurl -plaintext",
+        "nowhere": f"{tmp_path}/bin/python - <<'END'",
     }[where]
-    assert f"\n{command} " in text
-    assert ("buf" in text) == (where != "nowhere")
+    assert f"\n{command}" in text
+    assert ("buf curl" in text) == (where != "nowhere")
     assert "[::1]:2" in text
     assert "http://[::1]:1/v3" in text

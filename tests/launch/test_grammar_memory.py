@@ -24,7 +24,7 @@ SETS, EVERY = 4000, 1000
 GROWTH = {
     "server": 8 * MIB,
     "engine": MAX_BYTES + 32 * MIB,
-    "sandbox": MAX_CACHED_BYTES + 32 * MIB,
+    "grammars": MAX_CACHED_BYTES + 32 * MIB,
 }
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
 every_signal = pytest.mark.parametrize("number", SIGNALS)
 # Ctrl-C in a terminal, and a service manager, reach these too: their server ends them.
-DEAF = {(kind, number) for kind in ("engine", "sandbox") for number in SIGNALS[:2]}
+DEAF = {(kind, number) for kind in ("engine", "grammars") for number in SIGNALS[:2]}
 
 
 def others_slow(name: str, first: Any, *others: Any) -> pytest.MarkDecorator:
@@ -58,8 +58,8 @@ async def test_service_comes_back_whichever_child_is_signalled(
                 send(child, number)
                 if (kind, number) not in DEAF:
                     await gone(child)
-                    # A sandbox comes with the next grammar.
-                    if kind != "sandbox":
+                    # A grammar process comes with the next grammar.
+                    if kind != "grammars":
                         await stack.one(kind, other_than=child)
                 await stack.answers()
         stack.process.send_signal(signal.SIGTERM)

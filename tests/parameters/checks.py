@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf import json_format
 
-from ovchat_server.api import parameters
-from ovchat_server.api.parameters import PROMPT_PARAMETERS
-from ovchat_server.api.tokenization_request import INPUTS
+from ovchat_server.domain import parameters
+from ovchat_server.domain.parameters import PROMPT_PARAMETERS
+from ovchat_server.domain.tokenization_request import INPUTS
 from tests.parameters import endpoints, form, generation, length, logits, prompts, values
 from tests.parameters.doors import RefusedError
 

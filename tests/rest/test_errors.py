@@ -62,8 +62,8 @@ async def test_a_body_that_is_no_json_object_is_refused(http: httpx.AsyncClient,
     assert error["message"].endswith(PLACES.get(name, ""))
 
 
-async def test_the_readmes_error_is_the_one_that_comes(http: httpx.AsyncClient) -> None:
-    (sample,) = re.findall(r'(?m)^{"error".*$', (ROOT / "README.md").read_text())
+async def test_the_documented_error_is_the_one_that_comes(http: httpx.AsyncClient) -> None:
+    (sample,) = re.findall(r'(?m)^{"error".*$', (ROOT / "docs/rest.md").read_text())
     response = await http.post(CHAT, json={**ASK, "temperature": 9})
     assert response.json() == json.loads(sample)
 

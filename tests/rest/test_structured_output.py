@@ -109,8 +109,8 @@ async def test_text_completions_have_the_form(http: httpx.AsyncClient) -> None:
     [
         ({"guided_regex": "[a"}, "guided_regex", "Unclosed '['"),
         ({"guided_json": {"type": "nonsense"}}, "guided_json", "unknown type 'nonsense'"),
-        ({"guided_json": "{"}, "guided_json", "JSON as text"),
-        ({"structured_outputs": {"json": "["}}, "structured_outputs.json", "JSON as text"),
+        ({"guided_json": "{"}, "guided_json", "JSON in a string"),
+        ({"structured_outputs": {"json": "["}}, "structured_outputs.json", "JSON in a string"),
         ({"guided_regex": "(" * 20_000 + "a" + ")" * 20_000}, "guided_regex", "nest parentheses"),
         ({"guided_regex": "((a{1000}){1000}){1000}"}, "guided_regex", "cannot be enforced: it"),
         ({"guided_regex": "a", "guided_choice": ["b"]}, "guided_choice", "guided_regex and"),

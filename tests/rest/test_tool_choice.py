@@ -211,7 +211,7 @@ def test_what_cannot_be_forced_is_refused_by_name(
 
 
 def test_a_model_whose_calls_cannot_be_forced_says_so(sdk: openai.OpenAI) -> None:
-    complaint = "calls of this model cannot be forced"
+    complaint = "its tool calls cannot be forced"
     with pytest.raises(openai.BadRequestError, match=complaint) as caught:
         sdk.chat.completions.create(
             model="successor", messages=HELLO, tools=[PING], tool_choice="required"

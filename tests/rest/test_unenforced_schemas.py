@@ -79,7 +79,7 @@ async def test_strict_tools_are_refused(http: httpx.AsyncClient) -> None:
 
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (400, "tools[0].function.parameters")
-    assert "a pattern that looks behind, or sets flags at /properties/place" in error["message"]
+    assert "a pattern that uses a lookbehind or flags at /properties/place" in error["message"]
     assert HEADER not in answer.headers
 
 

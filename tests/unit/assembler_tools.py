@@ -14,9 +14,9 @@ from ovchat_server.chat.dialects.registry import choose_dialects
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import Choice, ChunkChoice, FinishReason
     from ovchat_server.chat.assembler import Alternatives
     from ovchat_server.chat.detokenizer import TokenDecoder
+    from ovchat_server.domain.completion import Choice, ChunkChoice, FinishReason
 
 
 @dataclass

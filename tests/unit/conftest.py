@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.domain.errors import InvalidRequestError
 from tests.unit.readers import READERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.errors import Violation
-    from ovchat_server.api.text import TextRequest
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.errors import Violation
+    from ovchat_server.domain.text import TextRequest
 
 
 @pytest.fixture(params=READERS)

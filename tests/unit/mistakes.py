@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 DEMO = ("--model", "demo=models/demo")
 TABLE = '[[models]]\nname = "demo"\npath = "models/demo"\n'
 LONG = "x" * 300
+NO_MODEL = "no model to serve: give --model NAME=PATH, or [[models]] in a file"
 BELONGS = "belongs to a model: set it in its [[models]] table"
 
 
@@ -45,7 +46,7 @@ def model(says: str, path: str) -> Mistake:
 
 
 FLAGS = [
-    flags("no model to serve: give --model NAME=PATH, or [[models]] in a file"),
+    flags(NO_MODEL, command="serve"),
     flags('--model must be NAME=PATH, such as demo=models/demo, got "demo"', "--model", "demo"),
     flags('--model must be NAME=PATH, such as demo=models/demo, got "demo="', "--model", "demo="),
     flags(
@@ -93,6 +94,7 @@ FLAGS = [
     flags("Option '--rest-port' requires an argument.", "--rest-port"),
     flags("Option '--strict-parameters' does not take a value.", "--strict-parameters=1"),
     flags("--restport is no option of `ovchat up`; did you mean --rest-port?", "--restport", "1"),
+    flags("--rest_port is no option of `ovchat up`; did you mean --rest-port?", "--rest_port", "1"),
     flags(f"--kv-blocks: kv_blocks {BELONGS} of --config", *DEMO, "--kv-blocks", "64"),
     flags(f"--device: device {BELONGS} of --config", *DEMO, "--device=GPU", command="serve"),
     flags(
@@ -208,6 +210,7 @@ LIMITS = [
     ),
 ]
 MODEL_TABLES = [
+    Mistake(NO_MODEL, file="[server]\n"),
     file(":1: models must be tables, each [[models]]", '[models]\nname = "demo"'),
     file(":2: [[models]] has no name", '\n[[models]]\npath = "models/demo"'),
     file(":1: [[models]] 'demo' has no path", '[[models]]\nname = "demo"'),

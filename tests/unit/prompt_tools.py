@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.text_request import read_text_request
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.engine.contract.generation import GeneratedTokens, PromptScore, TokenFinish
 from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, chats, served, texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.serving.answer import Answer
 
 STOP, LENGTH = TokenFinish.STOP, TokenFinish.LENGTH

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.text_request import read_text_request
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.text_request import read_text_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.text import TextRequest
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.text import TextRequest
 
 
 def read_chat(**fields: Any) -> ChatRequest:

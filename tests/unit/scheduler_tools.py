@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
 
 BLOCK = 4
@@ -328,8 +328,8 @@ class Run:
         """Why the first sequence of each request ended."""
         return {key: reasons[0] for key, reasons in self.finishes.items() if 0 in reasons}
 
-    def longest(self, beams: int) -> int:
-        return KvPool(self.total, BLOCK).longest(beams)
+    def max_length(self, beams: int) -> int:
+        return KvPool(self.total, BLOCK).max_length(beams)
 
     def add(self, *requests: SequenceRequest) -> None:
         for request in requests:

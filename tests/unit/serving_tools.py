@@ -6,22 +6,22 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import OverloadedError
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.models import ModelState
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.domain.errors import OverloadedError
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
 from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.serving.answer_format import AnswerFormats
-from ovchat_server.serving.chat import ChatEndpoint
+from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ModelRegistry, TextModel
 from ovchat_server.serving.pipeline import Completions
-from ovchat_server.serving.text import TextEndpoint
+from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.text_tools import byte_tokenizer
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.chat import ChatCompletions
@@ -110,12 +110,12 @@ class ScriptedEngine:
 
 def chats(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
-    return Completions(ChatEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
+    return Completions(ChatStages(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
 
 
 def texts(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
     """The pipeline of text completions with one model."""
-    return Completions(TextEndpoint(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
+    return Completions(TextStages(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
 
 
 def served(

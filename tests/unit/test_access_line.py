@@ -7,8 +7,8 @@ import logging
 import grpc
 import pytest
 
-from ovchat_server.api.completion import FinishReason
-from ovchat_server.api.errors import InternalError, ModelNotFoundError
+from ovchat_server.domain.completion import FinishReason
+from ovchat_server.domain.errors import InternalError, ModelNotFoundError
 from ovchat_server.rpc.access_line import MOST, Call, line
 from ovchat_server.serving.record import RequestRecord
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.api.chat import CallTags, Message, Role, ToolCall
-from ovchat_server.api.completion import Choice, ChunkChoice, Delta, FinishReason, ToolCallDelta
 from ovchat_server.chat.agent_format import TagWriter, with_tags
+from ovchat_server.domain.chat import CallTags, Message, Role, ToolCall
+from ovchat_server.domain.completion import Choice, ChunkChoice, Delta, FinishReason, ToolCallDelta
 
 QWEN3 = """<|tool_call|>
 {

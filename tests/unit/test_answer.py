@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.chat import Role
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.text_request import read_text_request
+from ovchat_server.domain.chat import Role
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.rest.openai import objects
 from ovchat_server.rpc import response
@@ -21,7 +21,7 @@ from tests.unit.text_tools import byte_tokenizer
 if TYPE_CHECKING:
     from typing import Any
 
-    from ovchat_server.api.completion import Chunk
+    from ovchat_server.domain.completion import Chunk
     from ovchat_server.serving.answer import Answer
     from ovchat_server.tokenizer.huggingface import Tokenizer
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError, UnavailableError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError, UnavailableError
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.grammar.cache import ENTRY_BYTES, GrammarCache
 from ovchat_server.grammar.schema.shapes import SchemaError
 from ovchat_server.grammar.values import json_grammar
@@ -22,7 +22,7 @@ from tests.unit.serving_tools import WORKERS, ScriptedEngine, served
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.serving.answer_format import AnswerFormat
 
 TEMPLATES = {

@@ -1,4 +1,4 @@
-"""docs/architecture.md follows the code: its files exist, and a chat's way stays short."""
+"""docs/architecture.md follows the code: its files exist, and a chat's path stays short."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_what_the_page_names_exists(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "most"), [("The way of a chat, in", MAX_IN), ("The way of a chat, out", MAX_OUT)]
+    ("title", "most"), [("The path of a chat, in", MAX_IN), ("The path of a chat, out", MAX_OUT)]
 )
-def test_the_way_of_a_chat_is_short(title: str, most: int) -> None:
+def test_the_path_of_a_chat_is_short(title: str, most: int) -> None:
     assert 0 < len(stations(title)) <= most

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.completion import FinishReason
 from ovchat_server.chat.assembler import AssemblyOptions
+from ovchat_server.domain.completion import FinishReason
 from tests.unit.assembler_tools import Assembled, assembled, options_of
 from tests.unit.text_tools import PieceDecoder, byte_tokenizer, mixed
 
 if TYPE_CHECKING:
-    from ovchat_server.api.completion import Choice
+    from ovchat_server.domain.completion import Choice
 
 TOKENIZER = byte_tokenizer()
 END = TOKENIZER.encode("<|im_end|>")

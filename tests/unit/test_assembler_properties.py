@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.completion import Alternative, FinishReason
 from ovchat_server.chat.assembler import AssemblyOptions
+from ovchat_server.domain.completion import Alternative, FinishReason
 from tests.effort import examples
 from tests.unit.assembler_tools import Assembled, assembled, options_of
 from tests.unit.text_tools import PieceDecoder, byte_pieces, character_offsets, mixed

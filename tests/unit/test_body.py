@@ -9,14 +9,14 @@ from google.api import httpbody_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.errors import (
+from ovchat_server.domain.errors import (
     ApiError,
     InternalError,
     MalformedBodyError,
     UnsupportedMediaTypeError,
 )
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.limits import Limits
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.limits import Limits
 from ovchat_server.rest.openai.codec import CompletionEncoder
 from ovchat_server.rest.openai.objects import chat_chunk, chat_completion
 from ovchat_server.rest.request_body import read_json_object
@@ -85,7 +85,7 @@ def test_what_is_no_json_object_is_refused(data: bytes) -> None:
 
 
 NUMBER = "must be a finite number that 64 bits can hold."
-SURROGATE = "holds a lone surrogate, which is half a character."
+SURROGATE = "contains a lone surrogate, which is half a character."
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_body_that_is_not_utf_8_is_told_so_and_nothing_else() -> None:
 
 def test_a_body_too_deep_to_be_read_is_told_how_deep_it_may_be() -> None:
     said = complaint(b'{"a":' * 100_000, max_json_depth=20)
-    assert said == "The body is nested too deep to be read; a parameter may have 20 levels."
+    assert said == "The body is nested too deeply; a parameter may have at most 20 levels."
 
 
 @given(st.binary(max_size=40))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.rpc.caller import naming
+from ovchat_server.rpc.caller import set_client
 from ovchat_server.serving.caller import client
 
 
@@ -26,7 +26,7 @@ def own_address() -> str:
 async def known(peer: str, forwarded_for: str | None) -> str:
     metadata = () if forwarded_for is None else (("x-forwarded-for", forwarded_for),)
     context: Any = SimpleNamespace(invocation_metadata=lambda: metadata, peer=lambda: peer)
-    async with naming(by_key=False)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
+    async with set_client(by_key=False)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
         return client.get()
 
 
@@ -75,7 +75,7 @@ async def test_a_key_is_one_client_however_its_header_is_spelled() -> None:
     async def known_by(header: str) -> str:
         metadata = (("authorization", header),)
         context: Any = SimpleNamespace(invocation_metadata=lambda: metadata)
-        async with naming(by_key=True)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
+        async with set_client(by_key=True)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
             return client.get()
 
     spellings = {await known_by(header) for header in ("Bearer k", "bearer  k", "BEARER k ")}

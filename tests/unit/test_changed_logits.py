@@ -9,9 +9,9 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import ApiError, InvalidRequestError
-from ovchat_server.api.text_request import read_text_request
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import ApiError, InvalidRequestError
+from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.engine.contract.generation import Sampling
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.serving.bad_words import MAX_BANNED_TOKENS

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.chat import ChatRequest, PromptEnding, Role, ToolMode
-from ovchat_server.api.chat_request import (
+from ovchat_server.domain.chat import ChatRequest, PromptEnding, Role, ToolMode
+from ovchat_server.domain.chat_request import (
     REASONING_EFFORTS,
     RESERVED_TEMPLATE_ARGUMENTS,
     read_chat_request,
 )
-from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.generation import GenerationParams, StreamOptions
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.parameters import CHAT
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.generation import GenerationParams, StreamOptions
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.parameters import CHAT
 from tests.parameters.values import BESIDE
 
 REQUIRED: dict[str, Any] = {"model": "demo", "messages": [{"role": "user", "content": "Hi"}]}

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat import Message, PromptEnding, Role, Tool, ToolCall
-from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.chat.described_tools import tool_description
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import Conversation, PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool, ToolCall
+from ovchat_server.domain.errors import InvalidRequestError
 from tests.unit.test_template_fidelity import CASES, FAMILIES, source, template
 from tests.unit.text_tools import byte_tokenizer
 

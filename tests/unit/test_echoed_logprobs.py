@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import ContextLengthExceededError, OverloadedError
-from ovchat_server.api.generation import StreamOptions
+from ovchat_server.domain.errors import ContextLengthExceededError, OverloadedError
+from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.rest.openai import objects
 from ovchat_server.rpc import response
 from tests.unit.prompt_tools import STOP, chat, piece, scores, text, token

@@ -5,15 +5,15 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.client.connection import EngineConnection
-from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.client.in_flight_requests import InFlightRequests
 from ovchat_server.engine.contract.frames import FrameReader, encode
 from ovchat_server.engine.contract.generation_messages import (
     GenerationLimits,
     SequenceOutput,
     SequenceRequest,
-    generation_wire,
+    generation_decoder,
 )
 from ovchat_server.engine.contract.messages import NO_CAPABILITIES, Cancel, Ready, Start
 
@@ -32,10 +32,10 @@ async def test_a_process_that_loads_is_sent_nothing_that_it_would_owe_an_answer_
     ours.setblocking(False)  # noqa: FBT003  the standard library's signature
     process: Any = ExitedProcess()
     sent: list[Start[SequenceRequest] | Cancel] = []
-    live: LiveRequests[SequenceRequest, SequenceOutput] = LiveRequests(
+    in_flight: InFlightRequests[SequenceRequest, SequenceOutput] = InFlightRequests(
         sent.append, 8, 60.0, lambda: None
     )
-    connection = EngineConnection(process, ours, generation_wire(), live)
+    connection = EngineConnection(process, ours, generation_decoder(), in_flight)
     with theirs:
         # Of a request that the process before this one worked on.
         connection.send(Cancel(1))

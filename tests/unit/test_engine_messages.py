@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.contract.frames import LENGTH, FrameReader, encode
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
 from ovchat_server.engine.contract.generation_messages import (
     GenerationLimits,
     SequenceOutput,
     SequenceRequest,
-    generation_wire,
+    generation_decoder,
 )
 from ovchat_server.engine.contract.messages import (
     REFUSED,
@@ -34,7 +34,7 @@ from ovchat_server.engine.contract.messages import (
 Command: TypeAlias = Start[SequenceRequest] | Cancel
 Event: TypeAlias = Report[SequenceOutput] | Ready[GenerationLimits] | Failed | IsolatedRun
 
-WIRE = generation_wire()
+DECODER = generation_decoder()
 
 COUNT = st.integers(0, 2**63 - 1)
 TOKEN = st.integers(0, 2**31 - 1)
@@ -102,12 +102,12 @@ def body(frame: bytes) -> bytes:
 
 @given(COMMANDS)
 def test_commands_arrive_as_they_were_sent(command: Command) -> None:
-    assert WIRE.decode_command(body(encode(command))) == command
+    assert DECODER.decode_command(body(encode(command))) == command
 
 
 @given(EVENTS)
 def test_events_arrive_as_they_were_sent(event: Event) -> None:
-    assert WIRE.decode_event(body(encode(event))) == event
+    assert DECODER.decode_event(body(encode(event))) == event
 
 
 @given(st.lists(EVENTS, max_size=5), st.data())
@@ -119,7 +119,7 @@ def test_frames_may_be_cut_anywhere(events: list[Event], data: st.DataObject) ->
         for piece in data.draw(st.composite(lambda draw: cut(draw, stream))())
         for frame in reader.feed(piece)
     ]
-    assert [WIRE.decode_event(frame) for frame in frames] == events
+    assert [DECODER.decode_event(frame) for frame in frames] == events
 
 
 @given(COMMANDS)
@@ -138,9 +138,9 @@ def test_an_empty_frame_is_a_frame() -> None:
 @pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x80", body(encode(Failed("x")))])
 def test_what_is_no_command_is_told(frame: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
-        WIRE.decode_command(frame)
+        DECODER.decode_command(frame)
 
 
 def test_a_command_is_no_event() -> None:
     with pytest.raises(msgspec.ValidationError):
-        WIRE.decode_event(body(encode(Cancel(1))))
+        DECODER.decode_event(body(encode(Cancel(1))))

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.api.errors import OverloadedError, UnavailableError
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.errors import OverloadedError, UnavailableError
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.client.generation_engine import start_generation
-from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.client.in_flight_requests import InFlightRequests
 from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
 from ovchat_server.engine.contract.messages import Cancel, Report, Start
 
 if TYPE_CHECKING:
-    from ovchat_server.api.errors import ApiError
-    from ovchat_server.engine.client.generation_stream import EngineGeneration
+    from ovchat_server.domain.errors import ApiError
+    from ovchat_server.engine.client.generation_stream import EngineGenerationStream
 
 LOAD = EngineLoad()
 
@@ -28,14 +28,14 @@ class Line:
 
     def __init__(self, most: int, patience: float = 60.0) -> None:
         self.sent: list[Start[SequenceRequest] | Cancel] = []
-        self.trouble: ApiError | None = None
-        self.live: LiveRequests[SequenceRequest, SequenceOutput] = LiveRequests(
-            self.sent.append, most, patience, lambda: self.trouble
+        self.unavailable_reason: ApiError | None = None
+        self.in_flight: InFlightRequests[SequenceRequest, SequenceOutput] = InFlightRequests(
+            self.sent.append, most, patience, lambda: self.unavailable_reason
         )
 
-    def ask(self, client: str = "a", choices: int = 1, priority: int = 0) -> EngineGeneration:
+    def ask(self, client: str = "a", choices: int = 1, priority: int = 0) -> EngineGenerationStream:
         requests = [GenerationRequest((9,), 30)] * choices
-        return start_generation(self.live, requests, Caller(client, priority))
+        return start_generation(self.in_flight, requests, Caller(client, priority))
 
     def ids(self) -> list[int]:
         """Those that the engine was told of and not to give up."""
@@ -47,10 +47,10 @@ class Line:
 
     def place(self, *identifiers: int) -> None:
         """They run from now on."""
-        self.live.deliver(Report([], LOAD, [*identifiers]))
+        self.in_flight.deliver(Report([], LOAD, [*identifiers]))
 
 
-async def failure(generation: EngineGeneration) -> ApiError:
+async def failure(generation: EngineGenerationStream) -> ApiError:
     with pytest.raises((OverloadedError, UnavailableError)) as caught, generation:
         await anext(generation)
     return caught.value
@@ -128,7 +128,7 @@ async def test_who_waits_too_long_is_given_up_for_good() -> None:
     await generation._arrived.wait()
 
     # Its place comes all the same: the report was on its way.
-    line.live.deliver(Report([SequenceOutput(1, 0, [1], [], None)], LOAD, [1]))
+    line.in_flight.deliver(Report([SequenceOutput(1, 0, [1], [], None)], LOAD, [1]))
 
     assert isinstance(await failure(generation), OverloadedError)
     assert line.ids() == []
@@ -137,8 +137,8 @@ async def test_who_waits_too_long_is_given_up_for_good() -> None:
 async def test_who_waits_for_an_engine_that_is_away_is_told_so() -> None:
     line = Line(4, patience=0.01)
     generation = line.ask()
-    line.trouble = UnavailableError("away", retry_after=1)
-    assert await failure(generation) is line.trouble
+    line.unavailable_reason = UnavailableError("away", retry_after=1)
+    assert await failure(generation) is line.unavailable_reason
 
 
 async def advice(line: Line) -> float:

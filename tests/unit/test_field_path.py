@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
-from ovchat_server.api.field_path import ErrorText, FieldPath
+from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError, Violation
+from ovchat_server.domain.field_path import ErrorText, FieldPath
 
 # What OpenAI's Responses call the fields of a chat.
 NAMES = {"max_tokens": "max_output_tokens", "messages": "input"}

@@ -82,7 +82,7 @@ def test_two_options_that_contradict_are_told_with_the_line_of_their_table() -> 
     [line] = first_lines(file("", f"\n{TABLE}kv_blocks = 9\nkv_cache_gb = 1"))
     assert line == (
         "Error: serve.toml:2: [[models]] 'demo': "
-        "kv_blocks and kv_cache_gb say the same thing: give one"
+        "kv_blocks and kv_cache_gb both set the KV cache's size: set one"
     )
 
 

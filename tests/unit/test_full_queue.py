@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError, OverloadedError
-from ovchat_server.api.text_request import read_text_request
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError, OverloadedError
+from ovchat_server.domain.text_request import read_text_request
 from tests.unit.serving_tools import CONTEXT, ScriptedEngine, chats, served, texts
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ovchat_server.api.errors import InternalError, UnavailableError
-from ovchat_server.engine.client.generation_stream import EngineGeneration
+from ovchat_server.domain.errors import InternalError, UnavailableError
+from ovchat_server.engine.client.generation_stream import EngineGenerationStream
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED
@@ -26,7 +26,7 @@ class Engine:
     forgotten: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.generation = EngineGeneration(
+        self.generation = EngineGenerationStream(
             self.sequences, self.cancelled.append, self.forgotten.append
         )
 
@@ -49,7 +49,7 @@ def searching() -> Engine:
     return Engine({11: range(3), 12: range(3, 4)})
 
 
-async def taken(generation: EngineGeneration) -> list[GeneratedTokens]:
+async def taken(generation: EngineGenerationStream) -> list[GeneratedTokens]:
     return [item async for item in generation]
 
 
@@ -226,7 +226,7 @@ async def test_a_dead_engine_takes_nothing_from_an_answer_that_is_whole() -> Non
     [
         (REFUSED, "refused the request"),
         (BROKEN, "failed because of the request"),
-        (MISATTRIBUTED, "could not tell the request's tokens from another's; ask again"),
+        (MISATTRIBUTED, "could not tell the request's tokens from those of another; send it again"),
     ],
 )
 async def test_a_failed_request_is_our_fault_and_logged_under_its_id(

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.generation import (
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.generation import (
     Ending,
     SamplingParams,
     StreamOptions,
     Truncation,
     TruncationSide,
 )
-from ovchat_server.api.generation_request import (
+from ovchat_server.domain.generation_request import (
     MAX_BEAMS,
     MAX_TOP_LOGPROBS,
 )
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from tests.unit.readers import read_chat, read_text
 
 UINT32 = 2**32 - 1

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import (
+from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import (
     BeamSearch,
     Ending,
     GenerationParams,
@@ -18,7 +18,7 @@ from ovchat_server.api.generation import (
     Truncation,
     TruncationSide,
 )
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import (
     BeamSearch as EngineBeamSearch,
 )
@@ -212,14 +212,16 @@ def test_what_does_not_fit_is_refused_by_the_name_the_caller_used(
 def test_more_than_there_is_room_for_is_up_to_the_end_of_the_context(asked: int) -> None:
     [request] = requests(ending(max_tokens=asked), prompt(CONTEXT - 1))
     # Who asks for all there is has said nothing of the answer's length: no room is kept for it.
-    assert (request.max_tokens, request.reserve) == (1, False)
+    assert (request.max_tokens, request.reserve_max_tokens) == (1, False)
 
 
 def test_room_is_kept_for_what_a_caller_asked_for_and_not_for_a_models_own_length() -> None:
     model = served(defaults=GenerationDefaults(max_tokens=5))
 
-    assert [request.reserve for request in requests(ending(max_tokens=5), model=model)] == [True]
-    assert [request.reserve for request in requests(ending(), model=model)] == [False]
+    assert [
+        request.reserve_max_tokens for request in requests(ending(max_tokens=5), model=model)
+    ] == [True]
+    assert [request.reserve_max_tokens for request in requests(ending(), model=model)] == [False]
 
 
 def test_prompt_and_answer_may_fill_the_context() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, grammar_text
 from ovchat_server.grammar.patterns import literal
 from tests.grammars import format_of

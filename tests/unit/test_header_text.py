@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.field_path import FieldPath, SchemaPath
+from ovchat_server.domain.field_path import FieldPath, SchemaPath
 from ovchat_server.header_text import (
     MAX_NAME_CHARACTERS,
     MAX_NAMES,

@@ -21,35 +21,35 @@ OURS = "ovchat_server"
 
 # Package or top-level module: which of ours it may import, besides itself.
 ALLOWED: dict[str, set[str]] = {
-    "api": set(),
-    "grammar": {"api"},
+    "domain": set(),
+    "grammar": {"domain"},
     "tokenizer": set(),
-    "chat": {"api", "grammar", "tokenizer"},
+    "chat": {"domain", "grammar", "tokenizer"},
     "engine": set(),
-    "engine.contract": {"api"},
-    "engine.client": {"api", "backoff", "engine.contract", "telemetry"},
+    "engine.contract": {"domain"},
+    "engine.client": {"domain", "backoff", "engine.contract", "telemetry"},
     # What a process runs it knows by name only: the spec says which.
     "engine.process": {"engine.contract"},
-    "engine.scheduling": {"api", "engine.contract"},
+    "engine.scheduling": {"domain", "engine.contract"},
     "engine.genai": {"engine.contract", "engine.process", "engine.scheduling"},
-    "serving": {"api", "chat", "engine.contract", "grammar", "near_names", "tokenizer"},
-    "rpc": {"api", "header_text", "resources", "serving", "telemetry"},
-    "rest": {"api", "header_text", "serving", "telemetry"},
-    "telemetry": {"api"},
+    "serving": {"domain", "chat", "engine.contract", "grammar", "near_names", "tokenizer"},
+    "rpc": {"domain", "header_text", "resources", "serving", "telemetry"},
+    "rest": {"domain", "header_text", "serving", "telemetry"},
+    "telemetry": {"domain"},
     "conversion": {"engine.genai"},
-    "kinds": {"api", "chat", "engine.client", "engine.contract", "serving", "settings"},
+    "kinds": {"domain", "chat", "engine.client", "engine.contract", "serving", "settings"},
     "launch": {"backoff", "processors", "resources", "settings", "telemetry"},
-    "header_text": {"api"},
+    "header_text": {"domain"},
     "backoff": set(),
     "processors": set(),
     "resources": set(),
-    "settings": {"api", "conversion", "engine.contract"},
+    "settings": {"domain", "conversion", "engine.contract"},
     "near_names": set(),
     "setting_values": {"near_names"},
     "gguf_models": {"conversion", "near_names", "serving", "settings"},
-    "config_file": {"api", "chat", "near_names", "setting_values", "settings"},
+    "config_file": {"domain", "chat", "near_names", "setting_values", "settings"},
     "option_types": {"config_file", "near_names", "setting_values", "settings"},
-    "options": {"api", "config_file", "option_types", "settings"},
+    "options": {"domain", "config_file", "option_types", "settings"},
     "environment": {"config_file", "near_names", "option_types", "options"},
     "commands": {"config_file", "option_types", "options"},
     "__init__": set(),
@@ -112,7 +112,7 @@ def importing(packages: set[str], libraries: tuple[str, ...]) -> dict[str, list[
 
 
 def test_the_walk_finds_the_package() -> None:
-    assert {"app.py", "api/chat.py", "engine/genai/pipeline.py"} <= set(modules())
+    assert {"app.py", "domain/chat.py", "engine/genai/pipeline.py"} <= set(modules())
     assert any(inside(name, OURS + ".rpc") for name in imported("app.py"))
 
 
@@ -129,7 +129,7 @@ def test_imports_of_ours_go_one_way() -> None:
 
 
 def test_the_domain_knows_no_wire_and_no_engine() -> None:
-    assert not importing({"api"}, DOMAIN_KNOWS_NOT)
+    assert not importing({"domain"}, DOMAIN_KNOWS_NOT)
 
 
 def test_only_two_packages_import_the_engine_library() -> None:

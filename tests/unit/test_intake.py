@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.contract.frames import LENGTH, encode
 from ovchat_server.engine.contract.generation import BeamSearch
 from ovchat_server.engine.contract.generation_messages import (
     SequenceOutput,
     SequenceRequest,
-    generation_wire,
+    generation_decoder,
 )
 from ovchat_server.engine.contract.generation_spec import GenerationSpec
 from ovchat_server.engine.contract.messages import NO_CAPABILITIES, REFUSED, Cancel, Report, Start
@@ -38,7 +38,7 @@ class LoadedPipeline(Pipeline):
         return None
 
 
-class Host:
+class WorkerContext:
     """A process that nobody waits for."""
 
     def wake(self) -> None:
@@ -52,7 +52,7 @@ class Engine:
     """A worker that does nothing."""
 
     def __init__(self) -> None:
-        self.wire = generation_wire()
+        self.decoder = generation_decoder()
         self.added: list[int] = []
         self.cancelled: list[int] = []
         self.intake = Intake(self)  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ class Engine:
     ],
 )
 def test_what_cannot_run_is_refused_and_the_others_go_on(request_: SequenceRequest) -> None:
-    worker = GenerationWorker(LoadedPipeline(6), SPEC, Host())
+    worker = GenerationWorker(LoadedPipeline(6), SPEC, WorkerContext())
     assert worker.ready.limits.search_lengths[:2] == (ROOM, 6)
     worker.add(request_)
     worker.add(sequence_request(2, (7,) * 10, 8, ignore_eos=True))

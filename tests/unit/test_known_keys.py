@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.structural_tag import FORMATS
-from ovchat_server.api.text_request import read_text_request
-from ovchat_server.api.tokenization_request import read_detokenize_request, read_tokenize_request
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.structural_tag import FORMATS
+from ovchat_server.domain.text_request import read_text_request
+from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from tests.conftest import ROOT
 from tests.structured_output import SCHEMA
 
@@ -232,7 +232,7 @@ def test_what_sdks_add_to_a_message_that_is_given_back_is_known() -> None:
 def test_the_requests_here_have_all_objects_that_are_read() -> None:
     read = {
         node.args[0].value
-        for file in (ROOT / "server/ovchat_server/api").glob("*.py")
+        for file in (ROOT / "server/ovchat_server/domain").glob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ovchat_server.api.limits import deeper, text_deeper
+from ovchat_server.domain.limits import deeper, text_deeper
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 # What may be taken for structure.
 TEXT = st.text('[]{}"\\,:a')

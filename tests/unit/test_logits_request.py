@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.generation import SamplingParams
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.logits_request import MAX_BAD_WORD_CHARACTERS
+from ovchat_server.domain.generation import SamplingParams
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.logits_request import MAX_BAD_WORD_CHARACTERS
 
 UINT32 = 2**32 - 1
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from google.api import httpbody_pb2
 
-from ovchat_server.api.chat import Message, Role
-from ovchat_server.api.completion import (
+from ovchat_server.domain.chat import Message, Role
+from ovchat_server.domain.completion import (
     Choice,
     Chunk,
     ChunkChoice,
@@ -23,15 +23,15 @@ from ovchat_server.api.completion import (
     TokenLogprob,
     Usage,
 )
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import GenerationParams
-from ovchat_server.api.limits import DEFAULT_LIMITS, Limits
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import GenerationParams
+from ovchat_server.domain.limits import DEFAULT_LIMITS, Limits
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rest.response_body import PIECE_BYTES, json_pieces
-from ovchat_server.serving.codec_workers import (
+from ovchat_server.serving.codec_threads import (
     MAX_BYTES_IN_PLACE,
     MAX_TOKENS_IN_PLACE,
-    CodecWorkers,
+    CodecThreads,
 )
 from ovchat_server.serving.prompt_logprobs import (
     MAX_LOGPROBS_IN_PLACE,
@@ -46,9 +46,9 @@ from tests.unit.text_tools import PieceDecoder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.json_value import JsonObject
 
-CODECS = CodecWorkers(WorkerPool("read", 2), WORKERS)
+CODECS = CodecThreads(WorkerPool("read", 2), WORKERS)
 MAX_BYTES, MAX_TOKENS, FEW = MAX_BYTES_IN_PLACE, MAX_TOKENS_IN_PLACE, MAX_LOGPROBS_IN_PLACE
 INFO = CompletionInfo("cmpl-1", 1, "demo", "fp_1")
 LOGPROB = TokenLogprob("a", -1, b"a", 0)
@@ -146,7 +146,7 @@ async def test_a_large_body_is_read_in_a_thread(
         return threading.get_ident()
 
     body = httpbody_pb2.HttpBody(data=b'{"a": 1}'.ljust(size))
-    bodies = BodyReader(strict=True, limits=DEFAULT_LIMITS, workers=CODECS)
+    bodies = BodyReader(strict=True, limits=DEFAULT_LIMITS, threads=CODECS)
     thread = await bodies.read(reads, body)
     assert (thread != threading.get_ident()) is in_thread
 

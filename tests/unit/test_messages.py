@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat import Message, Role, ToolCall
-from ovchat_server.api.messages import UNSUPPORTED_PARTS, read_messages
-from ovchat_server.api.reader import Reader
+from ovchat_server.domain.chat import Message, Role, ToolCall
+from ovchat_server.domain.messages import UNSUPPORTED_PARTS, read_messages
+from ovchat_server.domain.reader import Reader
 
 if TYPE_CHECKING:
-    from ovchat_server.api.errors import Violation
+    from ovchat_server.domain.errors import Violation
 
 TEXT = {"type": "text", "text": "Hi"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"b":1,"a":2}'}}

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 
-from ovchat_server.api.limits import Limits
 from ovchat_server.cli import main
 from ovchat_server.commands import ServerCommand
+from ovchat_server.domain.limits import Limits
 from ovchat_server.option_types import Switch
 from ovchat_server.options import SETTINGS, arguments_of, settings_from
 from ovchat_server.settings import ModelSettings
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -274,6 +278,43 @@ def test_help_shows_the_options_of_a_command_with_the_word_for_a_value(name: str
         line = setting.opts[0] if switch else f"{setting.opts[0]} {setting.kind.name}"
         assert (line in output) == (name in setting.commands)
     assert "--servers" not in output
+
+
+@pytest.mark.parametrize(
+    ("line", "completions"),
+    [
+        ("ovchat ser", ["plain,serve"]),
+        ("ovchat up --rest", ["plain,--rest-port"]),
+        ("ovchat up unexpected --rest", ["plain,--rest-port"]),
+        ("ovchat serve --log-level w", ["plain,warning"]),
+        ("ovchat serve --config x", ["file,x"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(line: str, completions: list[str]) -> None:
+    env = {"_OVCHAT_COMPLETE": "bash_complete", "COMP_WORDS": line}
+    env["COMP_CWORD"] = str(len(line.split()) - 1)
+    result = CliRunner().invoke(main, env=env, prog_name="ovchat")
+    assert result.output.splitlines() == completions
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_the_script_of_a_shell(shell: str) -> None:
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert f"_OVCHAT_COMPLETE={shell}_complete" in result.output
+
+
+@pytest.mark.parametrize(("model", "demo"), [([], True), (MODEL, False)])
+def test_up_without_a_model_serves_the_demo(model: Sequence[str], *, demo: bool) -> None:
+    # It says so before it finds the port wrong, and nothing is started.
+    command = [sys.executable, "-m", "ovchat_server", "up", "--grpc-port=0", *model]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "--grpc-port 0 is for" in ended.stderr
+    assert ("no model is given: serving the demo model" in ended.stderr) == demo
+
+
+def test_the_version_is_told_with_the_name_of_the_program() -> None:
+    result = CliRunner().invoke(main, ["--version"], prog_name="python -m ovchat_server")
+    assert result.output == f"ovchat, version {version('ovchat')}\n"
 
 
 def test_help_cuts_no_command_off() -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import OverloadedError, UnavailableError
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.errors import OverloadedError, UnavailableError
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.client.admission_queue import AdmissionQueue
-from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.client.in_flight_requests import InFlightRequests
 from ovchat_server.engine.client.overload_log import OverloadLog
 from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.rpc.stream_limit import StreamLimit
@@ -34,14 +34,14 @@ async def test_the_first_refusal_is_told_at_once_and_others_of_its_second_togeth
     log: OverloadLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(4):
-        log.refused(f"{number} requests wait")
+        log.refused(f"{number} requests are waiting")
     engine = "4 run, 60 of 64 KV blocks are taken (kv_blocks)"
-    first = f"demo is overloaded: 0 requests wait, {engine}; refused: 1"
+    first = f"demo is overloaded: 0 requests are waiting, {engine}; refused: 1"
     assert caplog.messages == [first]
 
     log.close()
 
-    others = f"demo is overloaded: 3 requests wait, {engine}; refused: 3"
+    others = f"demo is overloaded: 3 requests are waiting, {engine}; refused: 3"
     assert caplog.messages == [first, others]
 
 
@@ -72,24 +72,24 @@ async def test_a_full_queue_and_a_long_wait_are_told_by_their_options() -> None:
     ended = asyncio.Event()
     queue = AdmissionQueue[str](1, 0.01, lambda _stream, _error: ended.set(), told.append)
     queue.enter("stream", Caller(), [1])
-    with pytest.raises(OverloadedError, match="1 request waits already"):
+    with pytest.raises(OverloadedError, match="1 request is waiting already"):
         queue.check(Caller())
 
     await ended.wait()
 
     assert told == [
-        "1 request waits and 1 may (max_queue)",
-        "a request waited 0.01 s for a place (max_queue_wait)",
+        "1 request is waiting, of at most 1 (max_queue)",
+        "a request was not admitted within 0.01 s (max_queue_wait)",
     ]
 
 
 async def test_without_an_engine_nobody_is_overloaded() -> None:
     told: list[str] = []
-    live: LiveRequests[Any, Any] = LiveRequests(
+    in_flight: InFlightRequests[Any, Any] = InFlightRequests(
         lambda _: None, 0, 1.0, lambda: UnavailableError("It is being loaded."), told.append
     )
     with pytest.raises(OverloadedError):
-        live.check_queue(Caller())
+        in_flight.check_queue(Caller())
     assert not told
 
 

@@ -12,11 +12,11 @@ import pytest
 from openai.types import completion_create_params
 from openai.types.chat import completion_create_params as chat_create_params
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.generation import SamplingParams
-from ovchat_server.api.text_request import read_text_request
-from ovchat_server.api.tokenization_request import read_detokenize_request, read_tokenize_request
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.generation import SamplingParams
+from ovchat_server.domain.text_request import read_text_request
+from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.serving.generation import resolve_sampling
 from ovchat_server.serving.model_files import GenerationDefaults
 from tests.conftest import ROOT
@@ -257,7 +257,7 @@ def test_the_documented_default_is_the_codes(row: Row) -> None:
 
 def test_the_documented_keys_of_generation_config_are_those_that_count() -> None:
     text = (ROOT / "docs/parameters.md").read_text()
-    [sentence] = re.findall(r"Of that file count (.+?)\. ", text, re.DOTALL)
+    [sentence] = re.findall(r"From that file ovchat reads (.+?)\. ", text, re.DOTALL)
     read = {field.name for field in dataclasses.fields(GenerationDefaults)}
 
     documented_keys = set(re.findall(r"`(\w+)`", sentence))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.limits import Limits
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.limits import Limits
 from ovchat_server.serving.bad_words import MAX_BANNED_TOKENS
 from tests.unit.prompt_tools import chat, text
 from tests.unit.serving_tools import CONTEXT, VOCABULARY, ScriptedEngine

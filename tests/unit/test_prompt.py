@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.chat import Message, Role, Tool, ToolCall
-from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError
 from ovchat_server.chat.described_tools import tool_description
 from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import MARKS, Conversation, Prompt, PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.domain.chat import Message, Role, Tool, ToolCall
+from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError
 from tests.unit.text_tools import CONTROL, MARKUP, byte_tokenizer
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 # Shows all there is to show; like Qwen's, but with what others print, too.
 SOURCE = """\

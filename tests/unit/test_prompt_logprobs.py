@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.limits import Limits
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.limits import Limits
 from ovchat_server.engine.contract.generation import PromptScore
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.rest.openai import objects
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat.v1 import chat_pb2
-    from ovchat_server.api.completion import Completion
+    from ovchat_server.domain.completion import Completion
 
 BLIND = dataclasses.replace(READY, capabilities=Capabilities(sees_logits=False))
 

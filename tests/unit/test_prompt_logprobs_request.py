@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.generation_request import MAX_TOP_LOGPROBS
+from ovchat_server.domain.generation_request import MAX_TOP_LOGPROBS
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, MAX_TOP_LOGPROBS])

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ovchat.v1 import chat_pb2, format_pb2, message_pb2, tool_pb2
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.parameters import CHAT
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.parameters import CHAT
 from ovchat_server.rpc.request import chat_request
 from tests.unit.proto_tools import (
     OLDER,
@@ -108,7 +108,7 @@ def test_json_in_strings_keeps_the_order_of_its_keys(value: Any) -> None:
 def test_bad_json_in_a_string_names_the_field(path: str, build: Any, bad: str) -> None:
     (violation,) = refused_by_proto(**build(bad))
     assert (violation.field, violation.code) == (path, "invalid_json")
-    assert violation.message.startswith(f"{path} must hold JSON as text: ")
+    assert violation.message.startswith(f"{path} must be JSON in a string: ")
     assert len(violation.message) < 300
 
 
@@ -216,4 +216,4 @@ def test_a_field_that_breaks_a_rule_of_the_shared_rules_has_the_contracts_path()
         ]
     )
     assert violation.field == "messages[1].content[1]"
-    assert violation.message.startswith("messages[1].content[1] needs one of: text, ")
+    assert violation.message.startswith("messages[1].content[1] requires one of: text, ")

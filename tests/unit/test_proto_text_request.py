@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ovchat.v1 import chat_pb2, completion_pb2, format_pb2
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.parameters import TEXT
-from ovchat_server.api.text_request import read_text_request
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.parameters import TEXT
+from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.rpc.request import text_request
 from tests.unit.proto_tools import BIAS, FORMS, OLDER
 
@@ -146,5 +146,5 @@ def test_a_stream_refuses_what_it_cannot_tell() -> None:
 def test_a_prompt_that_is_neither_says_what_it_could_be() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         text_request(proto(prompt=[completion_pb2.Prompt()]), stream=False)
-    assert caught.value.message == "prompt[0] needs one of: text, token_ids."
+    assert caught.value.message == "prompt[0] requires one of: text, token_ids."
     assert caught.value.code == "missing_required_parameter"

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import (
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import (
     MAX_REPORTED_CHARACTERS,
     MAX_REPORTED_VIOLATIONS,
     InvalidRequestError,
 )
-from ovchat_server.api.reader import MAX_VIOLATIONS
+from ovchat_server.domain.reader import MAX_VIOLATIONS
 from tests.unit.test_chat_request import REQUIRED, read, refused
 
 HUGE = "x" * 100_000

@@ -65,7 +65,7 @@ def test_what_does_not_fit_waits_and_nothing_overtakes_it() -> None:
 
 def test_the_longest_sequence_that_is_promised_fits_alone() -> None:
     run = Run(6)
-    context = run.longest(1)
+    context = run.max_length(1)
     request = sequence(1, context - 5, 5)
     run.add(request)
     run.finish_all()
@@ -114,7 +114,7 @@ def test_a_preempted_sequence_comes_back_before_those_that_wait() -> None:
 
 def test_who_said_how_long_its_answer_may_become_begins_when_there_is_room_for_all_of_it() -> None:
     run = Run(14)
-    requests = [sequence(i, 6, 20, reserve=True) for i in (1, 2, 3)]
+    requests = [sequence(i, 6, 20, reserve_max_tokens=True) for i in (1, 2, 3)]
     run.add(*requests)
     load = run.step()
     assert (load.running_requests, load.waiting_requests) == (2, 1)
@@ -126,7 +126,7 @@ def test_who_said_how_long_its_answer_may_become_begins_when_there_is_room_for_a
 def test_who_kept_to_what_it_asked_for_is_not_preempted_for_those_that_grow() -> None:
     run = Run(12)
     growing = sequence(1, 6, 40)
-    reserved = sequence(2, 6, 20, reserve=True)
+    reserved = sequence(2, 6, 20, reserve_max_tokens=True)
     run.add(growing, reserved)
     run.finish_all()
     assert run.pipeline.added.count(1) > 1
@@ -138,7 +138,7 @@ def test_what_is_kept_for_an_answer_is_all_that_it_needs() -> None:
     """As many as the pool has room for to the last block, and no more."""
     each = -(-(6 + 20 + LOOK_AHEAD_TOKENS) // BLOCK)
     run = Run(3 * each)
-    run.add(*(sequence(i, 6, 20, reserve=True) for i in (1, 2, 3)))
+    run.add(*(sequence(i, 6, 20, reserve_max_tokens=True) for i in (1, 2, 3)))
     assert run.step().running_requests == 3
 
 

@@ -113,7 +113,9 @@ def test_an_answer_with_a_grammar_that_cannot_be_repeated_ends_where_it_was() ->
     assert run.tokens[1] == []
 
 
-@pytest.mark.parametrize("fields", [{"grammar": "g"}, {"grammar": "g", "reserve": True}, {}])
+@pytest.mark.parametrize(
+    "fields", [{"grammar": "g"}, {"grammar": "g", "reserve_max_tokens": True}, {}]
+)
 def test_those_that_a_fault_left_go_on_whatever_keeps_their_places(fields: dict[str, Any]) -> None:
     run = Run(64)
     requests = [sequence(i, 4, 8, **fields) for i in (1, 2, 3)]

@@ -200,7 +200,10 @@ def test_who_waits_for_room_begins_when_the_last_ends_though_another_waits_for_a
     run.scheduler._resume_grammars._compiled = lambda grammar: grammar != "rest"
     whole = marked(2, 4, 12, rest=0)
     back = changed(whole, generated=tuple(alone(whole)[0][:5]))
-    first, last = sequence(1, 4, 6, reserve=True), sequence(3, 20, 4, reserve=True)
+    first, last = (
+        sequence(1, 4, 6, reserve_max_tokens=True),
+        sequence(3, 20, 4, reserve_max_tokens=True),
+    )
     run.add(first)
     run.step()
     run.add(back, last)

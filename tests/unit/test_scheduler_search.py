@@ -58,7 +58,7 @@ def test_a_search_that_does_not_fit_waits() -> None:
 @pytest.mark.parametrize("total", [8, 13, 32])
 def test_the_longest_search_that_is_promised_fits_alone(width: int, total: int) -> None:
     run = Run(total)
-    length = run.longest(width)
+    length = run.max_length(width)
     if length < 2:
         pytest.skip("nothing is promised")
     request = search(1, length - 1, 1, width) if length < 8 else search(1, length - 5, 5, width)
@@ -69,9 +69,9 @@ def test_the_longest_search_that_is_promised_fits_alone(width: int, total: int) 
 
 def test_a_wider_search_is_promised_less() -> None:
     run = Run(41)
-    lengths = [run.longest(width) for width in (1, 2, 4, 8, 40, 41)]
+    lengths = [run.max_length(width) for width in (1, 2, 4, 8, 40, 41)]
     assert lengths == [40 * BLOCK - 2, 20 * BLOCK - 2, 10 * BLOCK - 2, 5 * BLOCK - 2, BLOCK - 2, 0]
-    assert run.longest(1) == lengths[0]
+    assert run.max_length(1) == lengths[0]
 
 
 def test_a_search_keeps_its_place_to_the_end() -> None:
@@ -99,7 +99,7 @@ def test_a_search_ends_however_many_come_behind_it(reserve: bool) -> None:  # no
     wanted = search(1, 4, 30, 2)
     run.add(*(sequence(i, 2, 14, grammar="g") for i in (2, 3)), wanted)
     for following in range(4, 400):
-        run.add(sequence(following, 4, 14, reserve=reserve))
+        run.add(sequence(following, 4, 14, reserve_max_tokens=reserve))
         run.step()
         if 1 in run.finish:
             run.right(wanted)
@@ -237,9 +237,9 @@ def test_any_load_ends_complete_and_right(
     for identifier, shape in enumerate(work):
         prompt, answer, start, cancelled, drops, beams, fewest, past, logprobs, reserve = shape
         # What a server refuses does not come here: see search_length.
-        while run.longest(beams) < 2:
+        while run.max_length(beams) < 2:
             beams -= 1
-        room = run.longest(beams)
+        room = run.max_length(beams)
         prompt = min(prompt, room - 1)
         answer = min(answer, room - prompt)
         plain = beams == 1
@@ -252,7 +252,7 @@ def test_any_load_ends_complete_and_right(
             min_tokens=min(fewest, answer) if plain else 0,
             ignore_eos=past and plain,
             logprobs=logprobs,
-            reserve=reserve,
+            reserve_max_tokens=reserve,
         )
         coming.append((start, request))
         run.pipeline.drops[identifier] = drops

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import BeamSearch
-from ovchat_server.api.generation_request import MAX_BEAMS
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import BeamSearch
+from ovchat_server.domain.generation_request import MAX_BEAMS
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.grammar_limits import (
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.grammar_limits import (
     MAX_CHARACTERS,
     MAX_CHOICES,
     MAX_DEPTH,
     MAX_ENUM_VALUES,
 )
-from ovchat_server.api.structured_output import Constraint, ConstraintKind
-from ovchat_server.api.text_request import read_text_request
+from ovchat_server.domain.structured_output import Constraint, ConstraintKind
+from ovchat_server.domain.text_request import read_text_request
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"b": {}, "a": {}}, "required": ["a"]}
 TAG = {"type": "structural_tag", "format": {"type": "const_string", "value": "hi"}}
@@ -231,12 +231,12 @@ def test_the_older_structural_tags_mean_the_same_in_the_newer_form() -> None:
             "response_format.json_schema.schema",
             "must be an object",
         ),
-        ({"response_format": {"type": "structural_tag"}}, "response_format", "needs a format"),
+        ({"response_format": {"type": "structural_tag"}}, "response_format", "must have a format"),
         ({"structural_tag": {"type": "tag"}}, "structural_tag", "must be a structural tag"),
         (
             {"structural_tag": {**TAG, "triggers": []}},
             "structural_tag.triggers",
-            "give one of them",
+            "send only one of them",
         ),
         (
             {"response_format": {"type": "sequence", "elements": [{"pattern": "a"}]}},

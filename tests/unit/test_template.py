@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat import Message, PromptEnding, Role, Tool, ToolCall
-from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.chat.template import (
     ChatTemplate,
     load_chat_template,
 )
+from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool, ToolCall
+from ovchat_server.domain.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.json_value import JsonObject
 
 USER = Message(Role.USER, "Hi")
 TOOL = Tool("f", None, None)

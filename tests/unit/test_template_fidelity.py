@@ -18,10 +18,10 @@ import pytest
 from jinja2 import TemplateError
 from transformers.utils import chat_template_utils
 
-from ovchat_server.api.chat import Message, PromptEnding, Role, Tool, ToolCall
-from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.chat import template_sandbox
 from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool, ToolCall
+from ovchat_server.domain.errors import InvalidRequestError
 
 TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
 FAMILIES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.chat import Message, Role
-from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.domain.chat import Message, Role
+from ovchat_server.domain.errors import InvalidRequestError
 
 USER = Message(Role.USER, "Hi")
 

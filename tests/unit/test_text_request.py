@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import Ending, GenerationParams
-from ovchat_server.api.generation_request import MAX_TOP_LOGPROBS
-from ovchat_server.api.limits import DEFAULT_LIMITS
-from ovchat_server.api.parameters import TEXT
-from ovchat_server.api.text import TextRequest
-from ovchat_server.api.text_request import (
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import Ending, GenerationParams
+from ovchat_server.domain.generation_request import MAX_TOP_LOGPROBS
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.parameters import TEXT
+from ovchat_server.domain.text import TextRequest
+from ovchat_server.domain.text_request import (
     DEFAULT_MAX_TOKENS,
     MAX_TEXT_CHOICES,
     read_text_request,

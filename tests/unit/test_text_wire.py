@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ovchat_server.api.chat import Message, Role
-from ovchat_server.api.completion import (
+from ovchat_server.domain.chat import Message, Role
+from ovchat_server.domain.completion import (
     Alternative,
     Choice,
     Chunk,
@@ -20,7 +20,7 @@ from ovchat_server.api.completion import (
     TokenLogprob,
     Usage,
 )
-from ovchat_server.api.generation import StreamOptions
+from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.rest.openai import objects
 
 INFO = CompletionInfo("cmpl-1", 1_700_000_000, "demo", "fp_1")

@@ -11,18 +11,18 @@ import pytest
 import tokenizers
 from tokenizers import processors
 
-from ovchat_server.api.chat import ChatRequest, Message, Role
-from ovchat_server.api.errors import InvalidRequestError, ModelNotFoundError
-from ovchat_server.api.models import ModelState
-from ovchat_server.api.tokenization import (
+from ovchat_server.chat.dialects.registry import Dialects
+from ovchat_server.chat.prompt import PromptRenderer
+from ovchat_server.domain.chat import ChatRequest, Message, Role
+from ovchat_server.domain.errors import InvalidRequestError, ModelNotFoundError
+from ovchat_server.domain.models import ModelState
+from ovchat_server.domain.tokenization import (
     DetokenizeRequest,
     PaddingSide,
     TextsInput,
     Tokenized,
     TokenizeRequest,
 )
-from ovchat_server.chat.dialects.registry import Dialects
-from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.contract.generation import GenerationStatus
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.models import ModelRegistry, TextModel

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from ovchat.v1 import tokenizer_service_pb2
-from ovchat_server.api.chat import ChatRequest, Message, Role, ToolMode
-from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.parameters import TOKENIZE
-from ovchat_server.api.tokenization import PaddingSide, TextsInput, TokenizeRequest
-from ovchat_server.api.tokenization_request import (
+from ovchat_server.domain.chat import ChatRequest, Message, Role, ToolMode
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.parameters import TOKENIZE
+from ovchat_server.domain.tokenization import PaddingSide, TextsInput, TokenizeRequest
+from ovchat_server.domain.tokenization_request import (
     MAX_TOKENS,
     read_detokenize_request,
     read_tokenize_request,

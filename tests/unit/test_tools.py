@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ovchat_server.api.chat import Tool, ToolChoice, ToolMode
-from ovchat_server.api.reader import Reader
-from ovchat_server.api.tools import read_tool_choice, read_tools
+from ovchat_server.domain.chat import Tool, ToolChoice, ToolMode
+from ovchat_server.domain.reader import Reader
+from ovchat_server.domain.tools import read_tool_choice, read_tools
 
 if TYPE_CHECKING:
-    from ovchat_server.api.errors import Violation
+    from ovchat_server.domain.errors import Violation
 
 
 def function(**fields: Any) -> dict[str, Any]:

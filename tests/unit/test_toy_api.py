@@ -13,8 +13,8 @@ from google.api import httpbody_pb2
 from grpc_health.v1 import health
 
 from ovchat.v1 import rest_service_pb2
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
@@ -22,13 +22,13 @@ from ovchat_server.rest.registry import public_apis
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
-from ovchat_server.serving.chat import ChatEndpoint
-from ovchat_server.serving.codec_workers import CodecWorkers
+from ovchat_server.serving.chat import ChatStages
+from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.services import Services
-from ovchat_server.serving.text import TextEndpoint
+from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import (
@@ -97,12 +97,12 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
     return Services(
-        Completions(ChatEndpoint(FORMATS), models, WORKERS, RequestRules()),
-        Completions(TextEndpoint(FORMATS), models, WORKERS, RequestRules()),
+        Completions(ChatStages(FORMATS), models, WORKERS, RequestRules()),
+        Completions(TextStages(FORMATS), models, WORKERS, RequestRules()),
         Tokenization(models, WORKERS),
         models,
         Versions("", "", ""),
-        CodecWorkers(WORKERS, WORKERS),
+        CodecThreads(WORKERS, WORKERS),
     )
 
 
@@ -112,7 +112,7 @@ async def serving(engine: ScriptedEngine, silence: float = 15.0) -> AsyncIterato
     services = offered(engine)
     rest = RestDoor(
         {**public_apis(services), TALK: toy_api(services.chat, silence)},
-        BodyReader(strict=False, limits=DEFAULT_LIMITS, workers=services.workers),
+        BodyReader(strict=False, limits=DEFAULT_LIMITS, threads=services.threads),
         default_errors=encode_error,
     )
     server = create_server(

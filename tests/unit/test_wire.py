@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ovchat_server.api.chat import Message, Role, ToolCall
-from ovchat_server.api.completion import (
+from ovchat_server.domain.chat import Message, Role, ToolCall
+from ovchat_server.domain.completion import (
     Alternative,
     Choice,
     Chunk,
@@ -22,7 +22,7 @@ from ovchat_server.api.completion import (
     ToolCallDelta,
     Usage,
 )
-from ovchat_server.api.errors import (
+from ovchat_server.domain.errors import (
     ApiError,
     ContextLengthExceededError,
     InternalError,
@@ -31,8 +31,8 @@ from ovchat_server.api.errors import (
     UnavailableError,
     Violation,
 )
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.models import Capability, ModelState, ModelStatus
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.models import Capability, ModelState, ModelStatus
 from ovchat_server.rest.openai import objects
 
 INFO = CompletionInfo("chatcmpl-1", 1_700_000_000, "demo", "fp_1")

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.field_path import FieldPath
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.rest.apis import GenerationApi
 from ovchat_server.rest.codec import RestError
 from ovchat_server.rest.response_body import event
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.completion import Chunk, Completion
-    from ovchat_server.api.errors import ApiError
-    from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.completion import Chunk, Completion
+    from ovchat_server.domain.errors import ApiError
+    from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.serving.chat import ChatCompletions
 
 NAMES = {"most": "max_tokens", "live": "stream"}

@@ -11,12 +11,12 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.completion import Delta
 from ovchat_server.chat.arguments import parse_arguments
+from ovchat_server.domain.completion import Delta
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import CallTags
-    from ovchat_server.api.completion import Choice, ChunkChoice
+    from ovchat_server.domain.chat import CallTags
+    from ovchat_server.domain.completion import Choice, ChunkChoice
 
 
 def with_tags(choice: Choice, tags: CallTags) -> Choice:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.json_value import JsonObject
 
 
 def parse_arguments(text: str) -> JsonObject | None:

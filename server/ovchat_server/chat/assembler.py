@@ -7,20 +7,20 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason, ToolCallDelta
 from ovchat_server.chat.detokenizer import Detokenizer
 from ovchat_server.chat.dialects.base import Output
 from ovchat_server.chat.dialects.chain import Chain
 from ovchat_server.chat.dialects.json_text import is_whole
 from ovchat_server.chat.logprobs import LogprobQueue, token_logprob
 from ovchat_server.chat.stop import StopMatcher
+from ovchat_server.domain.completion import ChunkChoice, Delta, FinishReason, ToolCallDelta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ovchat_server.api.chat import CallTags
     from ovchat_server.chat.detokenizer import TokenDecoder
     from ovchat_server.chat.dialects.base import CallPiece, OutputParser
+    from ovchat_server.domain.chat import CallTags
 
 
 # The most likely tokens at the position of one, and their log probabilities.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import Message, Role, ToolCall
-from ovchat_server.api.completion import Choice, ChunkChoice, FinishReason
+from ovchat_server.domain.chat import Message, Role, ToolCall
+from ovchat_server.domain.completion import Choice, ChunkChoice, FinishReason
 
 if TYPE_CHECKING:
-    from ovchat_server.api.completion import PromptToken, TokenLogprob
+    from ovchat_server.domain.completion import PromptToken, TokenLogprob
 
 
 @dataclass(slots=True)

@@ -10,19 +10,19 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import Message, PromptEnding, Role
-from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.chat.dialects import hermes
 from ovchat_server.chat.template import call_fields, tool_fields
 from ovchat_server.chat.template_sandbox import tojson
+from ovchat_server.domain.chat import Message, PromptEnding, Role
+from ovchat_server.domain.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ovchat_server.api.chat import Tool
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import Conversation
     from ovchat_server.chat.template import ChatTemplate
+    from ovchat_server.domain.chat import Tool
 
 DESCRIPTION = """\
 # Tools

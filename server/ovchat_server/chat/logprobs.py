@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.completion import Alternative, PromptToken, RankedToken, TokenLogprob
+from ovchat_server.domain.completion import Alternative, PromptToken, RankedToken, TokenLogprob
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from ovchat_server.api.chat import PromptEnding, Role
-from ovchat_server.api.errors import ContextLengthExceededError, InvalidRequestError, Violation
-from ovchat_server.api.field_path import ErrorText, FieldPath
 from ovchat_server.chat.arguments import parse_arguments
+from ovchat_server.domain.chat import PromptEnding, Role
+from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError, Violation
+from ovchat_server.domain.field_path import ErrorText, FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from ovchat_server.api.chat import Message, Tool, ToolCall
-    from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.chat.template import ChatTemplate
+    from ovchat_server.domain.chat import Message, Tool, ToolCall
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
 
 # Unicode's noncharacters: never part of text that is meant to be exchanged.
 MARKS = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))

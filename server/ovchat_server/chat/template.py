@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import jinja2
 from jinja2 import meta
 
-from ovchat_server.api.chat import PromptEnding, Role
-from ovchat_server.api.errors import InvalidRequestError
 from ovchat_server.chat.arguments import parse_arguments
 from ovchat_server.chat.template_files import ChatTemplateError, read_template_files
 from ovchat_server.chat.template_sandbox import sandbox
+from ovchat_server.domain.chat import PromptEnding, Role
+from ovchat_server.domain.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ovchat_server.api.chat import Message, Tool, ToolCall
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.chat import Message, Tool, ToolCall
+    from ovchat_server.domain.json_value import JsonObject
 
 # A sentence of the template's author, who may have put a caller's text into it.
 MAX_REASON_CHARACTERS = 200

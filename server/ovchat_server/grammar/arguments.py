@@ -20,7 +20,7 @@ from ovchat_server.grammar.values import ValueWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.notation import Notation
     from ovchat_server.grammar.relaxation import Relaxation
     from ovchat_server.grammar.rules import Alternative, Rule
@@ -123,6 +123,6 @@ def parameters_grammar(schema: JsonValue) -> str:
     with placed(""):
         for shape in writer.reader.shapes(schema):
             if not isinstance(shape, Object) or not writer.objects.properties(shape):
-                raise SchemaError("has a qwen_xml_parameter that is no object of known properties")
+                raise SchemaError("has a qwen_xml_parameter that is no object with properties")
             root.alternatives += writer.objects.members(shape, "", named, value)
     return writer.finished()

@@ -17,7 +17,7 @@ from ovchat_server.grammar.schema.shapes import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.grammar.relaxation import Write
 
 # Who writes, the digest of the schema, and whether it may be relaxed.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.structured_output import ConstraintKind
+from ovchat_server.domain.structured_output import ConstraintKind
 from ovchat_server.grammar.arguments import parameters_grammar
 from ovchat_server.grammar.patterns import literal
 from ovchat_server.grammar.values import json_grammar
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.structured_output import Constraint
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.structured_output import Constraint
     from ovchat_server.grammar.cache import GrammarCache
 
 # Models put a blank line behind their reasoning.

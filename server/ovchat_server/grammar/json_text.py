@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 ESCAPED = re.compile(r'["\\\x00-\x1f]')
 WORDS = {None: "null", True: "true", False: "false"}

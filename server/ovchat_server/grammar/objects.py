@@ -10,12 +10,19 @@ from ovchat_server.grammar.json_text import json_text
 from ovchat_server.grammar.rules import Member, Rule, again
 from ovchat_server.grammar.schema.nodes import matches
 from ovchat_server.grammar.schema.patterns import may_match
-from ovchat_server.grammar.schema.shapes import Object, SchemaError, String, Values, both, has
+from ovchat_server.grammar.schema.shapes import (
+    Object,
+    SchemaError,
+    String,
+    Values,
+    conforms,
+    intersect_schemas,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.rules import Alternative
     from ovchat_server.grammar.schema.nodes import Node
     from ovchat_server.grammar.values import ValueWriter
@@ -77,12 +84,12 @@ class ObjectWriter:
             key = self._values.possible(keys.named, name)
             parts = (joined(keys.before, key, keys.after), child) if key else (rules.new([]),)
             members.append(Member(parts, needed=name in shape.required))
-        return [rules.picked(members, shape.fewest, shape.most, keys.closing, keys.comma)]
+        return [rules.optional_subset(members, shape.fewest, shape.most, keys.closing, keys.comma)]
 
     def properties(self, shape: Object) -> JsonObject:
         """Return the properties that an object has or may have, where it is known which."""
         wanted = dict.fromkeys([*shape.properties, *shape.required])
-        named = self._values.reader.shapes(both({"type": "string"}, shape.names))
+        named = self._values.reader.shapes(intersect_schemas({"type": "string"}, shape.names))
         listed = [kind.values for kind in named if isinstance(kind, Values)]
         if len(listed) == len(named):
             wanted |= dict.fromkeys(str(name) for values in listed for name in values)
@@ -91,15 +98,15 @@ class ObjectWriter:
             child = shape.properties.get(name, shape.rest)
             for pattern, other in shape.patterns.items():
                 if matches(may_match(pattern), name):
-                    child = both(child, other)
-            properties[name] = child if any(has(name, kind) for kind in named) else False
+                    child = intersect_schemas(child, other)
+            properties[name] = child if any(conforms(name, kind) for kind in named) else False
         return properties
 
     def _map(self, shape: Object, place: str, keys: Keys, value: PropertyRule) -> list[Alternative]:
         """Return the alternatives of an object of any properties with the same schemas."""
         options: list[Alternative] = [] if shape.fewest else [(keys.closing,)]
         if shape.fewest > 1:
-            raise SchemaError("uses minProperties where a property may stand twice")
+            raise SchemaError("uses minProperties where a property may occur twice")
         if shape.most == 0:
             return options
         names, values = shape.names, shape.rest
@@ -107,8 +114,8 @@ class ObjectWriter:
             [(pattern, values), *others] = shape.patterns.items()
             if others:
                 raise SchemaError("uses patternProperties of several patterns")
-            names = both({"pattern": pattern}, names)
-        names = both({"type": "string"}, names)
+            names = intersect_schemas({"pattern": pattern}, names)
+        names = intersect_schemas({"type": "string"}, names)
         key = self._values.rules.of_schema(
             f"key {json_text(names)}",
             names,

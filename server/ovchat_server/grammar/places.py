@@ -11,7 +11,7 @@ from ovchat_server.grammar.schema.pointers import child, escaped, steps
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 # Places that are told of.
 MAX_TOLD = 1000

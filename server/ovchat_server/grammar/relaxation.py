@@ -16,7 +16,7 @@ from ovchat_server.grammar.schema.shapes import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.places import Location
 
     # Whether the values of a schema can be told, in place of the one that is relaxed.

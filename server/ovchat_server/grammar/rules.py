@@ -79,11 +79,11 @@ class Rules:
             TooLargeError: There are too many.
         """
         if len(self.rules) >= MAX_RULES:
-            raise TooLargeError("is too large when it is written out")
+            raise TooLargeError("is too large when written as a grammar")
         self.rules.append(Rule(len(self.rules), alternatives))
         return self.rules[-1]
 
-    def picked(
+    def optional_subset(
         self,
         members: list[Member],
         fewest: int,
@@ -91,22 +91,22 @@ class Rules:
         closing: str,
         separator: str,
     ) -> Alternative:
-        """Return some of some members in their order, and what closes them.
+        """Return a subset of members, in their order, and what closes it.
 
         Args:
-            members: What there is to choose from.
-            fewest: How many to choose, at least.
-            most: At most; None: all of them.
-            closing: EBNF of what stands behind them.
-            separator: EBNF of what stands between two; "": nothing does.
+            members: The members to choose from.
+            fewest: The minimum number of members.
+            most: The maximum number of members; None: all of them.
+            closing: EBNF of what follows the last one.
+            separator: EBNF of what stands between two; "" for nothing.
         """
         if most is not None and most >= len(members):
             most = None
-        # Beyond that it makes no difference how many there are.
+        # Beyond this count, further members make no difference.
         counted = max(1 if separator else 0, fewest if most is None else most)
         if fewest > len(members) or (most is not None and fewest > most):
             return (self.new([]),)
-        # From the last: what follows where so many were picked before.
+        # Built from the end: what follows after `count` members.
         following: list[Alternative] = [
             (closing,) if count >= fewest else (self.new([]),) for count in range(counted + 1)
         ]
@@ -216,11 +216,11 @@ def _needed(alternative: Alternative) -> list[Rule]:
     ]
 
 
-def apart(options: list[Alternative]) -> list[Alternative]:
-    """Return alternatives, each with an end of its own where they may begin alike.
+def disambiguate(options: list[Alternative]) -> list[Alternative]:
+    """Return alternatives, each with a different empty rule at its end where they may begin alike.
 
-    The compiler merges what is the same in such alternatives, and of `b` or `baa` makes any
-    number of those: different rules at their ends, which are empty, keep them apart.
+    The compiler wrongly merges the common parts of such alternatives: `b` or `baa` becomes any
+    number of those. Different rules at their ends prevent it.
     """
     if len({first_letter(option) for option in options} - {""}) == len(options):
         return options
@@ -233,7 +233,7 @@ def ends(grammar: str) -> list[str]:
 
 
 def first_letter(alternative: Alternative) -> str:
-    """Return what an alternative begins with; "" where that is not seen at once."""
+    """Return the first letter of an alternative; "" where it is not a literal."""
     for part in alternative:
         if part not in ("", '""'):
             if not isinstance(part, str) or not LITERAL.match(part):

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
-from ovchat_server.grammar.rules import Rule, Rules, apart, blocking, ending, grammar
+from ovchat_server.domain.errors import shortened
+from ovchat_server.grammar.rules import Rule, Rules, blocking, disambiguate, ending, grammar
 from ovchat_server.grammar.schema.limits import TooLargeError
 from ovchat_server.grammar.schema.nodes import PatternError
 from ovchat_server.grammar.schema.shapes import SchemaError
@@ -15,7 +15,7 @@ from ovchat_server.grammar.schema.shapes import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.grammar.places import Location
     from ovchat_server.grammar.relaxation import Relaxation
     from ovchat_server.grammar.rules import Alternative
@@ -55,7 +55,7 @@ class _SchemaRule:
     def write(self, schema: JsonValue) -> None:
         """Fill the rule with the values of a schema."""
         with placed(self.place):
-            self.rule.alternatives = apart(self.fill(schema))
+            self.rule.alternatives = disambiguate(self.fill(schema))
 
 
 class SchemaRules(Rules):
@@ -192,7 +192,7 @@ def placed(place: str) -> Iterator[None]:
         if isinstance(error, PatternError):
             complaint = f"uses a pattern that {error}"
         elif isinstance(error, RecursionError):
-            complaint = "refers to too many schemas in each other's places"
+            complaint = "nests references too deeply"
         where = shortened(place or "the top")
         kind = TooLargeError if isinstance(error, TooLargeError) else SchemaError
         raise kind(f"{complaint} at {where}, which cannot be enforced") from error

@@ -29,7 +29,7 @@ from ovchat_server.grammar.schema.shapes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.rules import Alternative, Rule
     from ovchat_server.grammar.values import ValueWriter
 

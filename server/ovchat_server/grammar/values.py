@@ -32,7 +32,7 @@ from ovchat_server.grammar.schema_rules import SchemaRules
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.notation import Notation
     from ovchat_server.grammar.relaxation import Relaxation
     from ovchat_server.grammar.rules import Alternative
@@ -77,9 +77,9 @@ class ValueWriter:
         """
         written = self.rules.written()
         if not written and self._unwritable:
-            raise SchemaError(f"asks for {self._unwritable}, so that it cannot be enforced")
+            raise SchemaError(f"asks for {self._unwritable}, so it cannot be enforced")
         if not written:
-            raise SchemaError("is a schema that no value follows, so that it cannot be enforced")
+            raise SchemaError("is a schema that no value satisfies, so it cannot be enforced")
         needed = self._notation.rules if {"string", "key"} & {*written.split()} else ()
         return "\n".join([written, *needed, *more, *ends(written)])
 
@@ -204,12 +204,14 @@ class ValueWriter:
         values: list[JsonValue] = []
         for kind in self.reader.shapes(shape.rest):
             if shape.first or not isinstance(kind, Values):
-                raise SchemaError("uses uniqueItems of values that are not listed")
+                raise SchemaError("uses uniqueItems without an enum of the items")
             for value in kind.values:
                 if not any(equal(value, known) for known in values):
                     values.append(value)
         members = [Member((text,)) for value in values if (text := self.constant(value))]
-        picked = self.rules.picked(members, shape.fewest, shape.most, literal("]"), self._comma)
+        picked = self.rules.optional_subset(
+            members, shape.fewest, shape.most, literal("]"), self._comma
+        )
         return [(literal("["), *picked)]
 
 

@@ -10,7 +10,7 @@ import msgspec
 from ovchat_server.chat.described_tools import tool_description
 from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
-from ovchat_server.engine.client.generation_engine import SupervisedGeneration
+from ovchat_server.engine.client.generation_engine import SupervisedGenerationEngine
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
 from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
 from ovchat_server.serving.model_files import read_model_files
@@ -37,7 +37,7 @@ class TextGeneration:
         """Read a model's folder and build what serves it."""
         files = read_model_files(settings.path)
         spec = generation_spec(settings, files, host.processors, host.replicas)
-        engine = SupervisedGeneration(spec, host.on_change)
+        engine = SupervisedGenerationEngine(spec, host.on_change)
         dialects = _dialects(settings, files)
         rewrite = tool_description(files.template, dialects)
         model = TextModel(

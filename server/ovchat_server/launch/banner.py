@@ -11,8 +11,9 @@ from pathlib import Path
 from ovchat_server.launch.ports import authority
 
 _QUESTION = "What is the capital of France?"
-# What a shell expands, in the callers' own environment: no key is printed.
+# Read in the callers' own environment: no key is printed.
 _HEADER = '-H "authorization: Bearer $OVCHAT_API_KEY" '
+_KEY = 'os.environ["OVCHAT_API_KEY"]'
 
 
 def banner(
@@ -34,7 +35,11 @@ def banner(
     message = f'{{"role": "user", "content": "{_QUESTION}"}}'
     chat = f'{{"model": {name}, "messages": [{message}], "temperature": 0}}'
     header = _HEADER if key_file else ""
-    key = 'os.environ["OVCHAT_API_KEY"]' if key_file else '"unused"'
+    key = _KEY if key_file else '"unused"'
+    program = _program("buf")
+    grpc = (
+        _by_reflection(program, target, name, header) if program else _typed(target, name, key_file)
+    )
     return f"""\
 ovchat is ready.  REST {rest}/v3   gRPC {target} (also on the REST port)
 {_key(key_file)}
@@ -44,7 +49,7 @@ curl {rest}/v3/chat/completions {header}\\
   -H 'content-type: application/json' \\
   -d '{chat}'
 
-The OpenAI SDK:
+The OpenAI SDK, from `pip install openai`:
 
 {"import os; " if key_file else ""}from openai import OpenAI
 client = OpenAI(base_url="{rest}/v3", api_key={key})
@@ -53,11 +58,10 @@ answer = client.chat.completions.create(
 )
 print(answer.choices[0].message.content)
 
-gRPC, by reflection:
+{grpc}
 
-{_grpc(target, name, header)}
-
-More is in README.md and docs/. Ctrl-C ends it, after the answers under way; a second one at once.
+More is in README.md and docs/ of the repository.
+Ctrl-C ends it, after the answers under way; a second one at once.
 """
 
 
@@ -69,17 +73,32 @@ def _key(file: Path | None) -> str:
     return f"\nA key, for all requests below:\n\nexport OVCHAT_API_KEY=$({first})\n"
 
 
-def _grpc(target: str, name: str, header: str) -> str:
+def _by_reflection(buf: str, target: str, name: str, header: str) -> str:
     turn = f'{{"role": "ROLE_USER", "content": [{{"text": "{_QUESTION}"}}]}}'
-    body = f'{{"model": {name}, "messages": [{turn}], "temperature": 0}}'
-    method = "ovchat.v1.ChatService/CreateChatCompletion"
-    if buf := _program("buf"):
-        return (
-            f"{buf} curl --protocol grpc --http2-prior-knowledge {header}\\\n"
-            f"  http://{target}/{method} \\\n"
-            f"  -d '{body}'"
-        )
-    return f"grpcurl -plaintext {header}-d '{body}' \\\n  {target} {method}"
+    return f"""\
+gRPC, by reflection:
+
+{buf} curl --protocol grpc --http2-prior-knowledge {header}\\
+  http://{target}/ovchat.v1.ChatService/CreateChatCompletion \\
+  -d '{{"model": {name}, "messages": [{turn}], "temperature": 0}}'"""
+
+
+def _typed(target: str, name: str, key_file: Path | None) -> str:
+    key = f', metadata=[("authorization", "Bearer " + {_KEY})]' if key_file else ""
+    return f"""\
+gRPC, with the stubs that come with ovchat:
+
+{_shown(Path(sys.executable))} - <<'END'
+import grpc{", os" if key_file else ""}
+from ovchat.v1 import chat_pb2, chat_service_pb2_grpc, message_pb2
+content = [message_pb2.ContentPart(text="{_QUESTION}")]
+messages = [message_pb2.Message(role=message_pb2.ROLE_USER, content=content)]
+request = chat_pb2.CreateChatCompletionRequest(model={name}, messages=messages, temperature=0)
+with grpc.insecure_channel("{target}") as channel:
+    chat = chat_service_pb2_grpc.ChatServiceStub(channel)
+    answer = chat.CreateChatCompletion(request{key})
+print(answer.choices[0].message.content[0].text)
+END"""
 
 
 def _program(name: str) -> str | None:
@@ -87,7 +106,10 @@ def _program(name: str) -> str | None:
     if shutil.which(name):
         return name
     installed = Path(sys.executable).parent / name
-    if not os.access(installed, os.X_OK):
-        return None
-    within = installed.is_relative_to(Path.cwd())
-    return shlex.quote(str(installed.relative_to(Path.cwd()) if within else installed))
+    return _shown(installed) if os.access(installed, os.X_OK) else None
+
+
+def _shown(path: Path) -> str:
+    """Return what to type for a path: from the folder one is in, if that has it."""
+    within = path.is_relative_to(Path.cwd())
+    return shlex.quote(str(path.relative_to(Path.cwd()) if within else path))

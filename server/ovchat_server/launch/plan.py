@@ -54,7 +54,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LaunchPlan:
     """What to start, decided and checked."""
 
     host: str

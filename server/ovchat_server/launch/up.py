@@ -17,7 +17,7 @@ from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.failed_models import log_failed
 from ovchat_server.launch.http import request
-from ovchat_server.launch.plan import Plan
+from ovchat_server.launch.plan import LaunchPlan
 from ovchat_server.launch.ready import (
     envoy_running,
     grpc_serving,
@@ -67,7 +67,7 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
         The exit code: 0 after a signal, 1 if something could not start at all.
     """
     try:
-        plan = Plan.make(settings)
+        plan = LaunchPlan.make(settings)
     except LaunchError as error:
         logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
         return 1
@@ -109,7 +109,7 @@ class Signals:
         await self._received.get()
 
 
-async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> int:
+async def _run(plan: LaunchPlan, serve_command: Sequence[str], signals: Signals) -> int:
     servers = [
         Service(
             replica.name,
@@ -141,19 +141,19 @@ async def _run(plan: Plan, serve_command: Sequence[str], signals: Signals) -> in
     return code
 
 
-async def _serving(plan: Plan, replica: Replica) -> None:
+async def _serving(plan: LaunchPlan, replica: Replica) -> None:
     """Return once a server serves all models that can be loaded."""
     await first(_all_served(plan, replica), some_served(replica.target, plan.models))
 
 
-async def _all_served(plan: Plan, replica: Replica) -> None:
+async def _all_served(plan: LaunchPlan, replica: Replica) -> None:
     """Return once a server serves and, if there are several, Envoy sends requests to it."""
     await grpc_serving(replica.target)
     if isinstance(replica.upstream, Socket):
         await in_rotation(plan.admin_port, replica.upstream.name)
 
 
-async def _serve(plan: Plan, services: Sequence[Service]) -> None:
+async def _serve(plan: LaunchPlan, services: Sequence[Service]) -> None:
     """Print the banner once all models that can be loaded are served; never return."""
     model = plan.models[0]
 
@@ -167,7 +167,7 @@ async def _serve(plan: Plan, services: Sequence[Service]) -> None:
     await asyncio.Event().wait()
 
 
-async def _ready(plan: Plan, services: Sequence[Service]) -> None:
+async def _ready(plan: LaunchPlan, services: Sequence[Service]) -> None:
     await _started(services)
     await rest_healthy(plan.host, plan.rest_port)
 
@@ -177,7 +177,7 @@ async def _started(services: Sequence[Service]) -> None:
         await service.served.wait()
 
 
-async def _stop(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
+async def _stop(plan: LaunchPlan, servers: Sequence[Service], envoy: Service) -> None:
     """Stop everything without losing an answer that is under way."""
     # First no new requests, or there is always one more to wait for; then the servers, which
     # wait for their answers; Envoy last, because they go through it.
@@ -192,7 +192,7 @@ async def _stop(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
 
 
 async def _stop_at_signal(
-    plan: Plan, servers: Sequence[Service], envoy: Service, signals: Signals
+    plan: LaunchPlan, servers: Sequence[Service], envoy: Service, signals: Signals
 ) -> None:
     """Stop everything at once at a signal; return when it has stopped, or at another signal."""
     await signals.next()
@@ -205,7 +205,7 @@ async def _third(signals: Signals) -> None:
     logger.warning("killing what has not ended yet")
 
 
-async def _stop_now(plan: Plan, servers: Sequence[Service], envoy: Service) -> None:
+async def _stop_now(plan: LaunchPlan, servers: Sequence[Service], envoy: Service) -> None:
     """Stop everything at once; calls under way end with an error."""
     await asyncio.gather(*(server.stop_now(_STOP_NOW_TIMEOUT) for server in servers))
     # The errors reach the clients through Envoy.
@@ -215,7 +215,7 @@ async def _stop_now(plan: Plan, servers: Sequence[Service], envoy: Service) -> N
     await envoy.stop(_ENVOY_TIMEOUT)
 
 
-async def _log_answers(plan: Plan, log: Callable[[int], None]) -> None:
+async def _log_answers(plan: LaunchPlan, log: Callable[[int], None]) -> None:
     """Say how many answers are under way; a server that is alone says so itself."""
     if len(plan.replicas) == 1:
         return
@@ -226,7 +226,7 @@ async def _log_answers(plan: Plan, log: Callable[[int], None]) -> None:
     log(int(found[1]) if found else 0)
 
 
-async def _stop_accepting(plan: Plan) -> None:
+async def _stop_accepting(plan: LaunchPlan) -> None:
     # An Envoy that does not answer is not accepting either. The first request has it close
     # connections after the answer they carry, the second closes the port.
     with contextlib.suppress(OSError):
@@ -238,7 +238,7 @@ async def _stop_accepting(plan: Plan) -> None:
                 await _refused(plan)
 
 
-async def _refused(plan: Plan) -> None:
+async def _refused(plan: LaunchPlan) -> None:
     """Wait until the REST port is closed, then raise the OSError of a refused connection."""
     while True:
         _, writer = await asyncio.open_connection(plan.host, plan.rest_port)
@@ -246,7 +246,7 @@ async def _refused(plan: Plan) -> None:
         await asyncio.sleep(_INTERVAL)
 
 
-async def _flushed(plan: Plan) -> None:
+async def _flushed(plan: LaunchPlan) -> None:
     """Return once Envoy has no request under way and nothing to send that a client reads."""
     loop = asyncio.get_running_loop()
     last, since = b"", loop.time()

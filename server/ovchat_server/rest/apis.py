@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 from google.api import httpbody_pb2
 
-from ovchat_server.api.errors import ApiError, InternalError
+from ovchat_server.domain.errors import ApiError, InternalError
 from ovchat_server.rest.keep_alive import noting_silence
 from ovchat_server.rest.response_body import (
     PING,
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.api.completion import Chunk
-    from ovchat_server.api.generation import StreamOptions
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.completion import Chunk
+    from ovchat_server.domain.generation import StreamOptions
+    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
     from ovchat_server.rest.request_body import BodyReader
     from ovchat_server.serving.answer import Answer
-    from ovchat_server.serving.codec_workers import CodecWorkers
+    from ovchat_server.serving.codec_threads import CodecThreads
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -64,7 +64,7 @@ class Api(Protocol):
 
     @property
     def errors(self) -> ErrorEncoder:
-        """What its errors look like."""
+        """Encodes its errors."""
         ...
 
     def handler(self, bodies: BodyReader) -> Handler:
@@ -77,10 +77,10 @@ class GenerationApi(Generic[Generating]):
     """Generates an answer, sent whole or as a stream of events.
 
     Attributes:
-        answer: Starts to answer a request.
+        answer: Answers a request.
         encoder: Makes the encoder of an answer.
         errors: Encodes errors before the answer has begun.
-        silence: Seconds after which a stream on which nothing came has a comment, once the engine
+        silence: Seconds without a chunk after which a stream gets a comment, once the engine
             works on it.
     """
 
@@ -98,17 +98,17 @@ class GenerationApi(Generic[Generating]):
             answer = await self.answer(request)
             encoder = self.encoder(request)
             if request.stream is None:
-                parts = _whole(answer, encoder, bodies.workers)
+                parts = _whole(answer, encoder, bodies.threads)
             else:
-                # A comment commits the status, and who waited in the queue in vain gets a 429.
+                # Not in the queue: a comment commits the status, which may yet be 429.
                 chunks = noting_silence(
                     answer.stream(request.stream), self.silence, lambda: answer.admitted
                 )
-                parts = _events(chunks, encoder, bodies.workers)
+                parts = _events(chunks, encoder, bodies.threads)
             named = False
             async with contextlib.aclosing(parts):
                 async for part in parts:
-                    # Not before there is an answer: an error's status needs untouched headers.
+                    # Only now that there is an answer: the status of an error needs unsent headers.
                     if not named:
                         await send_hints(request.ignored, answer.unenforced, context)
                         named = True
@@ -169,26 +169,26 @@ class GetApi:
         )
 
 
-async def _whole(answer: Answer, encoder: AnswerEncoder, workers: CodecWorkers) -> Bodies:
+async def _whole(answer: Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
     completion = await answer.whole()
-    for piece in await workers.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
+    for piece in await threads.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
         yield piece
 
 
 async def _events(
-    stream: AsyncGenerator[Chunk | None, None], encoder: AnswerEncoder, workers: CodecWorkers
+    stream: AsyncGenerator[Chunk | None, None], encoder: AnswerEncoder, threads: CodecThreads
 ) -> Bodies:
     began = False
     async with contextlib.aclosing(stream) as chunks:
         try:
             async for chunk in chunks:
-                if events := await workers.write(encoder.chunk, chunk) if chunk else PING:
+                if events := await threads.write(encoder.chunk, chunk) if chunk else PING:
                     began = True
                     yield event_stream(events)
         except Exception as error:
             if not began:
                 raise
-            # SDKs take a stream that just ends for a whole answer: a broken one must say so.
+            # To SDKs a stream that just ends is complete: a broken one must end with an error.
             current_record().error = reported = _reported(error)
             yield event_stream(encoder.failure(reported))
             return
@@ -198,7 +198,7 @@ async def _events(
 def _posted(
     serve: Callable[[httpbody_pb2.HttpBody, Context], AsyncIterator[httpbody_pb2.HttpBody]],
 ) -> Handler:
-    # A stream even where the answer is whole: one RPC serves both, and Envoy refuses messages of
+    # A stream even if the answer is whole: one RPC serves both, and Envoy refuses messages of
     # 8 MiB and more.
     return grpc.unary_stream_rpc_method_handler(
         serve,
@@ -211,4 +211,4 @@ def _reported(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     logger.error("An internal error ended a stream", exc_info=error)
-    return InternalError("The server met an internal error.")
+    return InternalError("Internal server error.")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from ovchat_server.api.completion import Chunk, Completion
-    from ovchat_server.api.errors import ApiError
-    from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.completion import Chunk, Completion
+    from ovchat_server.domain.errors import ApiError
+    from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.domain.limits import Limits
 
 Request_co = TypeVar("Request_co", covariant=True)
 
@@ -65,8 +65,8 @@ class RestError:
     """An error before anything of an answer was sent.
 
     Attributes:
-        body: What the HTTP body holds.
-        http_status: Where it is not what Envoy makes of the gRPC status.
+        body: The HTTP body.
+        http_status: The HTTP status, unless Envoy's for the gRPC status is right.
     """
 
     body: JsonObject

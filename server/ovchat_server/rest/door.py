@@ -11,7 +11,7 @@ from ovchat_server.header_text import ascii_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ovchat_server.api.errors import ApiError
+    from ovchat_server.domain.errors import ApiError
     from ovchat_server.rest.apis import Api
     from ovchat_server.rest.codec import ErrorEncoder
     from ovchat_server.rest.request_body import BodyReader

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec  # noqa: TC002
 
-from ovchat_server.api.errors import MalformedBodyError, shortened
-from ovchat_server.api.field_path import FieldPath
+from ovchat_server.domain.errors import MalformedBodyError, shortened
+from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Each string, with the quote that ends it, or "" where the text ends inside of it.
@@ -76,7 +76,7 @@ def _faults(value: JsonValue) -> Iterator[tuple[FieldPath, str]]:
             case float() if not math.isfinite(item):
                 yield path, "must be a finite number that 64 bits can hold"
             case str() if SURROGATE.search(item):
-                yield path, "holds a lone surrogate, which is half a character"
+                yield path, "contains a lone surrogate, which is half a character"
             case dict():
                 if any(map(SURROGATE.search, item)):
                     yield path, "has a key with a lone surrogate, which is half a character"

@@ -1,4 +1,4 @@
-"""Streams on which nothing comes for a while: proxies give up connections that are silent."""
+"""Keeps silent streams alive: proxies close connections on which nothing is sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 async def noting_silence(
     items: AsyncGenerator[Item, None], seconds: float, counts: Callable[[], bool]
 ) -> AsyncGenerator[Item | None, None]:
-    """Yield what a generator yields, and None whenever nothing came for so many seconds.
+    """Yield the items of a generator, and None after every `seconds` without one.
 
     One task and one timer for the whole stream: a task for each token would take a fifth of all
     the time that the server spends on it.
@@ -23,7 +23,7 @@ async def noting_silence(
     Args:
         items: The generator.
         seconds: The time.
-        counts: Returns whether silence counts now.
+        counts: Returns whether silence counts at the moment.
 
     Raises:
         Exception: What the generator raises.
@@ -39,7 +39,7 @@ async def noting_silence(
             async for item in items:
                 waiting.append(item)
                 changed.set()
-                # Not further than the reader is: what a slow one has not taken is merged.
+                # Do not read ahead: tokens that a slow reader has not taken are merged.
                 await taken.wait()
                 taken.clear()
 

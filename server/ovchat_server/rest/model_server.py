@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.models import ModelState
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.models import ModelState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ovchat.v1 import rest_service_pb2
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.versions import Versions
 
@@ -70,10 +70,12 @@ class ModelServerInfo:
             UnavailableError: It does not answer.
         """
         status = self.registry.get(request.id).status
-        if status.trouble:
-            # One that cannot be loaded is not ready in a moment either.
+        if status.unavailable_reason:
+            # A model that cannot be loaded will not be ready in a moment either.
             retry_after = None if status.state is ModelState.FAILED else 1
-            raise UnavailableError(f"Not ready: {status.trouble}.", retry_after=retry_after)
+            raise UnavailableError(
+                f"Not ready: {status.unavailable_reason}.", retry_after=retry_after
+            )
         return {"name": status.id, "ready": True}
 
     def config(self, _: rest_service_pb2.RestServiceGetConfigRequest) -> JsonObject:

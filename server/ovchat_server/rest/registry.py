@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat.v1 import rest_service_pb2
-from ovchat_server.api.tokenization_request import read_detokenize_request, read_tokenize_request
+from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi
 from ovchat_server.rest.model_server import ModelServerInfo
 from ovchat_server.rest.openai.codec import (

@@ -1,4 +1,4 @@
-"""Requests from the HTTP bodies that they come in."""
+"""Reads requests from HTTP bodies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ovchat_server.api.errors import MalformedBodyError, UnsupportedMediaTypeError, shortened
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.errors import MalformedBodyError, UnsupportedMediaTypeError, shortened
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.rest.json_faults import cut_off, named_fault
 
 if TYPE_CHECKING:
     from google.api import httpbody_pb2
 
-    from ovchat_server.api.json_value import JsonObject
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.rest.codec import RequestReader
-    from ovchat_server.serving.codec_workers import CodecWorkers
+    from ovchat_server.serving.codec_threads import CodecThreads
 
 Request = TypeVar("Request")
 
@@ -27,20 +27,20 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class BodyReader:
-    """Reads requests by the rules of this server.
+    """Reads requests by this server's rules.
 
     Attributes:
-        strict: Unknown keys are refused instead of ignored.
-        limits: How much a request may hold.
-        workers: Where requests are read and answers encoded.
+        strict: Whether unknown keys are refused instead of ignored.
+        limits: How much a request may contain.
+        threads: The threads in which requests are read and answers encoded.
     """
 
     strict: bool
     limits: Limits
-    workers: CodecWorkers
+    threads: CodecThreads
 
     async def read(self, read: RequestReader[Request], body: httpbody_pb2.HttpBody) -> Request:
-        """Return what `read` makes of the object in a body.
+        """Return the request that `read` makes from the JSON object in a body.
 
         Raises:
             UnsupportedMediaTypeError: The body says that it is no JSON.
@@ -52,11 +52,11 @@ class BodyReader:
             fields = read_json_object(body, self.limits)
             return read(fields, strict=self.strict, limits=self.limits)
 
-        return await self.workers.read(request, len(body.data))
+        return await self.threads.read(request, len(body.data))
 
 
 def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMITS) -> JsonObject:
-    """Return the object that a request's body holds.
+    """Return the JSON object in a request's body.
 
     It may be deeper than `limits` allow: they are checked where fields are read. What cannot even
     be parsed is far beyond them.
@@ -70,7 +70,7 @@ def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMIT
         raise UnsupportedMediaTypeError(
             f"The body must be {JSON}, but its content-type is {shortened(body.content_type)!r}."
         )
-    # Some editors and clients of Windows write the mark, which is no JSON.
+    # Some editors and clients on Windows write a byte order mark, which is not JSON.
     data = body.data.removeprefix(codecs.BOM_UTF8)
     if not data.strip():
         raise MalformedBodyError("The body is empty; it must be a JSON object.")
@@ -84,8 +84,8 @@ def read_json_object(body: httpbody_pb2.HttpBody, limits: Limits = DEFAULT_LIMIT
         raise MalformedBodyError("The body is not valid JSON: it is not UTF-8.") from error
     except RecursionError as error:
         raise MalformedBodyError(
-            "The body is nested too deep to be read; "
-            f"a parameter may have {limits.max_json_depth} levels."
+            "The body is nested too deeply; "
+            f"a parameter may have at most {limits.max_json_depth} levels."
         ) from error
     if not isinstance(value, dict):
         raise MalformedBodyError("The body must be a JSON object.")

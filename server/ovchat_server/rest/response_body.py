@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from ovchat_server.api.field_path import SchemaPath
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.field_path import SchemaPath
+    from ovchat_server.domain.json_value import JsonObject
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"

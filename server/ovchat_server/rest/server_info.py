@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import UnavailableError
+from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.rest.openai import objects
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
     from ovchat.v1 import rest_service_pb2
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.versions import Versions
 

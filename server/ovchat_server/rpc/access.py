@@ -21,12 +21,12 @@ from ovchat_server.telemetry.logs import request_id
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.rpc.middleware import Context
 
 REQUEST_ID = "x-request-id"
-# What a caller may choose: it goes into logs and headers.
+# Ids that callers may choose: they go into logs and headers.
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-# Of probes: watches end with their caller, and a model that loads is no fault.
+# Expected of probes: a watch ends when its caller leaves, and a model that is loading is no fault.
 QUIET_STATUSES = (
     grpc.StatusCode.OK,
     grpc.StatusCode.CANCELLED,
@@ -37,17 +37,17 @@ logger = logging.getLogger("ovchat.access")
 
 
 @contextlib.asynccontextmanager
-async def identify(
+async def set_request_id(
     context: Context,
-    method: str,  # noqa: ARG001  the same shape as every surrounding
+    method: str,  # noqa: ARG001  the signature of every middleware
 ) -> AsyncIterator[None]:
-    """Take the caller's request id, or make one, and hand it back."""
+    """Take the caller's request id, or make one, and return it in the trailing metadata."""
     given = dict(context.invocation_metadata() or ()).get(REQUEST_ID)
     valid = isinstance(given, str) and ACCEPTED_ID.fullmatch(given)
     identifier = str(given) if valid else uuid.uuid4().hex
-    # Every RPC runs in a task of its own, so nothing is left to reset.
+    # No reset: every RPC runs in a task of its own.
     request_id.set(identifier)
-    # Trailing: initial metadata would keep Envoy from giving an error its HTTP status.
+    # Trailing, because after initial metadata Envoy cannot set the HTTP status of an error.
     context.set_trailing_metadata(((REQUEST_ID, identifier),))
     yield
 
@@ -56,7 +56,7 @@ async def identify(
 async def log_access(context: Context, method: str) -> AsyncIterator[None]:
     """Log the RPC when it is over."""
     start = time.monotonic()
-    # Now, not when it is over: once the call is cancelled, asking for its peer crashes the
+    # Read the peer before the call: once a call is cancelled, context.peer() can crash the
     # process (grpcio 1.85.1, SIGSEGV, one in a few cancelled streams).
     call = Call.of(method, dict(context.invocation_metadata() or ()), context.peer() or "")
     record = begin_record()
@@ -64,7 +64,7 @@ async def log_access(context: Context, method: str) -> AsyncIterator[None]:
     try:
         yield
     except (asyncio.CancelledError, GeneratorExit):
-        # The caller went away or stopped reading, its deadline passed, or the server stops.
+        # The caller left or stopped reading, its deadline passed, or the server is stopping.
         status = grpc.StatusCode.CANCELLED
         raise
     except grpc.aio.AbortError:
@@ -77,21 +77,21 @@ async def log_access(context: Context, method: str) -> AsyncIterator[None]:
 
 
 def _aborted_status(context: Context) -> grpc.StatusCode:
-    # grpc 1.85 hands back what it was given as a number.
+    # grpc 1.85 returns the number of the code that it was given.
     code = context.code()
     known = (status for status in grpc.StatusCode if code in (status, status.value[0]))
     return next(known, grpc.StatusCode.UNKNOWN)
 
 
 def silence_lost_clients() -> None:
-    """Keep gRPC from logging, with a traceback, that a caller gave up what was sent to it.
+    """Keep gRPC from logging a traceback when a caller leaves before it has read its answer.
 
-    It does when an answer is larger than it takes. The line of `log_access` says enough.
+    The access log has a line about it, which is enough.
     """
     logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
 
 
 def _is_no_lost_client(record: logging.LogRecord) -> bool:
     kind = record.exc_info[0] if record.exc_info else None
-    # Of an operation of a call that is over already. The class has no public name.
+    # Raised by an operation on a call that is over. The class has no public name.
     return kind is None or kind.__name__ != "ExecuteBatchError"

@@ -1,4 +1,4 @@
-"""The line that the log has of a call: its fields, and the sentence that they make."""
+"""The access log's line about a call: its fields, and the sentence that they make."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def line(
 
     Args:
         call: The call.
-        record: What became of it.
+        record: Its state at the end.
         status: How it ended.
         seconds: How long it took.
     """
@@ -91,7 +91,7 @@ def line(
         fields |= {"method": call.method, "path": call.path, "status": shown}
         words = [call.method, call.path, str(shown)]
         if record.begun and status.name != "OK":
-            # The status of a stream that its client left says nothing of it.
+            # The status of a stream that its client has left tells nothing.
             words.append(status.name)
     else:
         words = [call.rpc.rpartition(".")[2], status.name]
@@ -116,7 +116,7 @@ def line(
         "peer": call.peer,
     }
     words.append(f"{seconds:.2f} s")
-    # A stream that broke was OK for gRPC: its last event tells of the error.
+    # A broken stream is OK for gRPC: the error is in its last event.
     end = record.error.status if record.error else status.name
     level = logging.WARNING if _http_status(end) >= _FAULT else logging.INFO
     return level, " ".join(words), fields

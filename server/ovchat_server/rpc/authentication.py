@@ -1,4 +1,4 @@
-"""Who may call: API keys, as OpenAI's SDKs send them."""
+"""Authentication by API keys, sent as OpenAI's SDKs send them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import AuthenticationError
+from ovchat_server.domain.errors import AuthenticationError
 from ovchat_server.rpc.probes import Exempt, exempt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
-    from ovchat_server.rpc.wrapping import Around, Context
+    from ovchat_server.rpc.middleware import Context, Middleware
 
 
-def authentication(keys: Collection[str]) -> Around:
-    """Return what lets only callers with one of `keys` pass; everybody where there are none."""
+def authentication(keys: Collection[str]) -> Middleware:
+    """Return middleware that refuses callers without one of `keys`; without keys, nobody."""
     digests = [digest(key) for key in keys]
 
     @contextlib.asynccontextmanager
@@ -30,23 +30,23 @@ def authentication(keys: Collection[str]) -> Around:
 
 
 def bearer_key(context: Context) -> str:
-    """Return the API key that a call was sent with; "" where it has none."""
+    """Return the API key that a call was sent with; "" if there is none."""
     header = dict(context.invocation_metadata() or ()).get("authorization")
     scheme, _, key = str(header or "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def digest(key: str) -> bytes:
-    """Return what stands for a key where the key itself must not be."""
+    """Return the hash that stands for a key where the key itself must not appear."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def _check(key: str, digests: list[bytes]) -> None:
     if not key:
         raise AuthenticationError(
-            "An API key is required: send the header 'authorization: Bearer <key>'."
+            "An API key is required. Send it in the header 'authorization: Bearer <key>'."
         )
-    # Of digests: how long it takes must not tell how much of a key was right.
+    # Compare digests, so that the time it takes does not tell how much of a key was right.
     given = digest(key)
     if not any(hmac.compare_digest(given, known) for known in digests):
-        raise AuthenticationError("The API key is not one of this server's.")
+        raise AuthenticationError("The API key is not valid for this server.")

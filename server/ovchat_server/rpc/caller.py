@@ -1,4 +1,4 @@
-"""Which client a call comes from: clients take turns where the engine is full."""
+"""Which client a call comes from: when the engine is full, clients take turns."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from ovchat_server.serving.caller import client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat_server.rpc.wrapping import Around, Context
+    from ovchat_server.rpc.middleware import Context, Middleware
 
 FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
 
-def naming(*, by_key: bool) -> Around:
-    """Return what notes the client of each call.
+def set_client(*, by_key: bool) -> Middleware:
+    """Return middleware that sets the client of each call.
 
     Args:
-        by_key: By its API key, which was checked. Otherwise by its address: the word of
-            Envoy, which is on this machine, or the one that it calls from.
+        by_key: Identify clients by their API key, which was checked before. Otherwise by their
+            address: as Envoy on this machine reports it, or the peer's own.
     """
 
     @contextlib.asynccontextmanager
-    async def name(
+    async def set_from_call(
         context: Context,
-        method: str,  # noqa: ARG001  the same shape as every surrounding
+        method: str,  # noqa: ARG001  the signature of every middleware
     ) -> AsyncIterator[None]:
         if by_key:
-            known = digest(bearer_key(context)).hex()
+            name = digest(bearer_key(context)).hex()
         else:
             metadata = dict(context.invocation_metadata() or ())
-            known = peer_address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")
-        # Every RPC runs in a task of its own, so nothing is left to reset.
-        client.set(known)
+            name = peer_address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")
+        # No reset: every RPC runs in a task of its own.
+        client.set(name)
         yield
 
-    return name
+    return set_from_call
 
 
 def peer_address(forwarded_for: str, peer: str) -> str:
-    """Return the address that Envoy, the last proxy, saw; or gRPC's peer without its port."""
+    """Return the client's address as Envoy, the last proxy, saw it, or the peer's without port."""
     forwarded = forwarded_for.rpartition(",")[2].strip()
     if forwarded and _near(peer):
         return forwarded
@@ -52,13 +52,13 @@ def peer_address(forwarded_for: str, peer: str) -> str:
 
 
 def _near(peer: str) -> bool:
-    """Say whether a peer is on this machine, as Envoy is; others may write any header."""
+    """Return whether a peer is on this machine, as Envoy is; others could forge the header."""
     family, _, rest = peer.partition(":")
     if family not in FAMILIES:
         return family.startswith("unix")
     host = unquote(rest.rpartition(":")[0]).strip("[]")
-    # An address of ours can be bound. Not only loopback: a server that listens on one address
-    # is called from it.
+    # An address of this machine can be bound. Loopback is not the only one: a server that
+    # listens on a single address is called from that address.
     with socket.socket(FAMILIES[family], socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((host, 0))

@@ -1,4 +1,4 @@
-"""The calls under way: which are let in, and how they end when the server does."""
+"""The calls in flight: which are admitted, and how they end when the server stops."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from ovchat_server.api.errors import UnavailableError
+from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.rpc.probes import Exempt, exempt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.rpc.middleware import Context
 
 
 class Calls:
-    """Knows the calls under way; closed, it lets no new ones in."""
+    """Keeps track of calls in flight; once closed, it refuses new ones."""
 
     def __init__(self) -> None:
-        """Let everybody in."""
+        """Admit all calls."""
         self._answering: set[asyncio.Task[Any]] = set()
         self._probing: set[asyncio.Task[Any]] = set()
         self._none_left = asyncio.Event()
@@ -28,20 +28,20 @@ class Calls:
 
     @property
     def under_way(self) -> int:
-        """How many are under way. Probes do not count."""
+        """The number of calls in flight, without probes."""
         return len(self._answering)
 
     def close(self) -> None:
-        """Refuse new calls, as UNAVAILABLE with a hint; those under way go on."""
+        """Refuse new calls with UNAVAILABLE; calls in flight continue."""
         self._closed = True
         self._note()
 
     async def finished(self) -> None:
-        """Wait until no call is under way, once closed. Probes do not count."""
+        """Wait until it is closed and no call is in flight, probes aside."""
         await self._none_left.wait()
 
     def end(self) -> None:
-        """End the calls under way now, and the probes: with UNAVAILABLE."""
+        """End all calls in flight, and probes, with UNAVAILABLE."""
         self._ended = True
         for task in self._answering | self._probing:
             task.cancel()
@@ -49,10 +49,10 @@ class Calls:
     @contextlib.asynccontextmanager
     async def admit(
         self,
-        context: Context,  # noqa: ARG002  the shape of every surrounding
+        context: Context,  # noqa: ARG002  the signature of every middleware
         method: str,
     ) -> AsyncIterator[None]:
-        """Let one call in; for as long as it runs it is under way."""
+        """Admit a call, and count it as in flight while it runs."""
         calls = self._probing if exempt(method, Exempt.DRAIN) else self._answering
         if self._ended or (self._closed and calls is self._answering):
             raise _stopping()
@@ -63,7 +63,7 @@ class Calls:
             yield
         except asyncio.CancelledError:
             if self._ended:
-                # Ours, and not the caller's going away.
+                # Cancelled by `end`, not by the caller.
                 raise _stopping() from None
             raise
         finally:

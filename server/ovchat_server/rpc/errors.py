@@ -13,7 +13,7 @@ import grpc.aio
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from ovchat_server.api.errors import ApiError, InternalError
+from ovchat_server.domain.errors import ApiError, InternalError
 from ovchat_server.serving.record import current_record
 from ovchat_server.telemetry.logs import request_id
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.rpc.wrapping import Around, Context
+    from ovchat_server.rpc.middleware import Context, Middleware
 
-# Encodes an error of the RPC of that full name for REST callers: the body, in ASCII, and the HTTP
-# status where it is not what Envoy makes of the gRPC status.
+# Encodes an error for REST callers, given the full method name: returns the body, in ASCII, and the
+# HTTP status unless it is the one that Envoy derives from the gRPC status.
 RestErrorEncoder: TypeAlias = Callable[[str, ApiError], tuple[str, int | None]]
 
 DOMAIN = "ovchat"
-# Envoy sets it on what it transcoded, and removes it from what callers send.
+# Envoy sets this header on transcoded requests, and removes it from what callers send.
 REST_MARK = "x-envoy-original-path"
 
 logger = logging.getLogger(__name__)
 
 
-def error_translation(rest_error: RestErrorEncoder) -> Around:
-    """Return what turns exceptions into statuses.
+def error_translation(rest_error: RestErrorEncoder) -> Middleware:
+    """Return middleware that turns exceptions into gRPC statuses.
 
     Args:
-        rest_error: Encodes errors for REST callers. They travel as headers, which a filter of
-            Envoy's turns into the body and the status.
+        rest_error: Encodes errors for REST callers. The result travels in headers, from which
+            a Lua filter in Envoy writes the body and the status.
     """
 
     @contextlib.asynccontextmanager
     async def translate(context: Context, method: str) -> AsyncIterator[None]:
-        # Now, not in the handlers: what a context hands out after its call was cancelled may
+        # Read before the call, not in the handlers below: the metadata of a cancelled call may
         # be gone (see rpc.access).
         rest = any(key == REST_MARK for key, _ in context.invocation_metadata() or ())
         try:
@@ -56,7 +56,7 @@ def error_translation(rest_error: RestErrorEncoder) -> Around:
             raise
         except Exception:
             logger.exception("An internal error ended %s", method, extra={"rpc": method})
-            message = "The server met an internal error. Its log has more, under the request id."
+            message = "Internal server error. See the server's log for this request id."
             problem = InternalError(message)
             await _abort(context, problem, rest_error(method, problem) if rest else None)
 
@@ -101,7 +101,7 @@ async def _abort(
         ("x-request-id", request_id.get()),
     ]
     if error.retry_after is not None:
-        # HTTP knows whole seconds only; 0 would mean at once.
+        # HTTP's header takes whole seconds; 0 would mean at once.
         metadata.append(("retry-after", str(max(1, math.ceil(error.retry_after)))))
     if error.status == grpc.StatusCode.UNAUTHENTICATED.name:
         metadata.append(("www-authenticate", "Bearer"))

@@ -1,4 +1,4 @@
-"""Streams whose readers have stopped reading end some day."""
+"""Ends streams whose clients have stopped reading."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import grpc.aio
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from ovchat_server.rpc.wrapping import Behavior, Context, Handler
+    from ovchat_server.rpc.middleware import Behavior, Context, Handler
 
 
 class IdleInterceptor(grpc.aio.ServerInterceptor):
-    """Cancels a stream when its reader takes nothing for too long.
+    """Cancels a stream when its client reads nothing for too long.
 
-    A message waits when the windows of HTTP/2 are full. What the engine makes meanwhile is
-    merged; but without an end, a reader that is only connected would be remembered for ever.
-    gRPC itself keeps that one message until the connection ends, see server.CONNECTION_AGE.
+    A message waits while HTTP/2's flow-control windows are full, and tokens generated meanwhile are
+    merged. Without a limit, a client that stays connected would hold the stream for ever. gRPC
+    keeps the one waiting message until the connection ends, see server.CONNECTION_AGE.
     """
 
     def __init__(self, seconds: float) -> None:
-        """Wait so long for a reader."""
+        """Wait for a client for so many seconds."""
         self._seconds = seconds
 
     async def intercept_service(
@@ -33,7 +33,7 @@ class IdleInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Return the handler of the RPC, watched; None where there is no such method."""
+        """Return the handler of the RPC, watched; None if there is no such method."""
         handler = await continuation(handler_call_details)
         if handler is None or not inspect.isasyncgenfunction(handler.unary_stream):
             return handler
@@ -49,7 +49,7 @@ class IdleInterceptor(grpc.aio.ServerInterceptor):
             async with contextlib.aclosing(behavior(request, context)) as responses:
                 try:
                     async for response in responses:
-                        # Until the message is with the transport, and the next one is asked for.
+                        # Waits until the transport has taken the message and asks for the next.
                         watch.waiting_since = watch.loop.time()
                         yield response
                         watch.waiting_since = None
@@ -60,7 +60,7 @@ class IdleInterceptor(grpc.aio.ServerInterceptor):
 
 
 class _Watch:
-    """Looks after a stream now and then: a timer for each message would cost more than that."""
+    """Checks a stream now and then, which is cheaper than a timer for each message."""
 
     def __init__(self, seconds: float) -> None:
         self.loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The calls that ask how the server is doing, and what each of them is exempt from.
+"""Calls that probe the server's health, and what each of them is exempt from.
 
 Envoy's access log leaves out the same ones (the filter of `access_log` in envoy/envoy.yaml).
 """
@@ -14,8 +14,8 @@ class Exempt(Flag):
 
     Attributes:
         KEY: It needs no API key.
-        LOG: It leaves no line in the log, whether all is well or nothing is ready yet.
-        DRAIN: It is answered while the server drains, to the end, and nobody waits for it.
+        LOG: It is not logged, whether the server is healthy or not ready yet.
+        DRAIN: It is answered while the server drains, and does not delay its end.
     """
 
     KEY = auto()
@@ -23,20 +23,20 @@ class Exempt(Flag):
     DRAIN = auto()
 
 
-# By the beginning of the RPC's full name.
+# By prefix of the RPC's full name.
 PROBES: Final = {
     "/grpc.health.v1.Health/": Exempt.KEY | Exempt.LOG | Exempt.DRAIN,
-    # The contract is no secret; somebody reads it, which is worth a line.
+    # The contract is public; that someone reads it is worth a line in the log.
     "/grpc.reflection.": Exempt.KEY | Exempt.DRAIN,
     "/ovchat.v1.RestService/GetLiveness": Exempt.KEY | Exempt.LOG | Exempt.DRAIN,
-    # A server that drains is not ready: refused, as all calls are.
+    # A draining server is not ready, so this is refused as all other calls are.
     "/ovchat.v1.RestService/GetReadiness": Exempt.KEY | Exempt.LOG,
     "/ovchat.v1.RestService/GetModelReadiness": Exempt.KEY | Exempt.LOG,
-    # What balancers of load ask for at /.
+    # Load balancers ask for it at /.
     "/ovchat.v1.RestService/GetServerMetadata": Exempt.KEY | Exempt.LOG,
 }
 
 
 def exempt(method: str, rule: Exempt) -> bool:
-    """Say whether an RPC is a probe that `rule` does not hold for."""
+    """Return whether an RPC is a probe that is exempt from `rule`."""
     return any(method.startswith(name) and rule in rules for name, rules in PROBES.items())

@@ -15,7 +15,7 @@ from ovchat_server.resources import resource
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.rpc.middleware import Context
 
 V1ALPHA = reflection.SERVICE_NAME
 # The same messages under another name; newer tools ask for it first.

@@ -1,6 +1,6 @@
 """From a request message to the domain, by way of OpenAI's request object.
 
-The rules live in `api`, once for both doors; here only the shapes differ. A field that is
+The rules live in `domain`, once for both doors; here only the shapes differ. A field that is
 not set is absent. Fields keep their names, so the path in an error is the path here. Only the text
 of a structural tag may hold unknown keys, and no header names them here: they are refused.
 """
@@ -20,12 +20,12 @@ from ovchat.v1 import (
     tokenizer_service_pb2,
     tool_pb2,
 )
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.limits import DEFAULT_LIMITS, too_many_parts
-from ovchat_server.api.text_request import read_text_request
-from ovchat_server.api.tokenization_request import read_tokenize_request
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.limits import DEFAULT_LIMITS, too_many_parts
+from ovchat_server.domain.text_request import read_text_request
+from ovchat_server.domain.tokenization_request import read_tokenize_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
     from google.protobuf.message import Message
 
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.limits import Limits
-    from ovchat_server.api.text import TextRequest
-    from ovchat_server.api.tokenization import TokenizeRequest
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.limits import Limits
+    from ovchat_server.domain.text import TextRequest
+    from ovchat_server.domain.tokenization import TokenizeRequest
 
 
 def chat_request(
@@ -165,7 +165,7 @@ def _parsed(text: str, path: FieldPath) -> JsonValue:
     try:
         value: JsonValue = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        complaint = f"must hold JSON as text: {error}."
+        complaint = f"must be JSON in a string: {error}."
         raise InvalidRequestError.about(path, complaint, "invalid_json") from error
     return value
 
@@ -180,7 +180,7 @@ def _which(message: Message, oneof: str, path: FieldPath) -> str:
     if kind is None:
         names = ", ".join(field.name for field in message.DESCRIPTOR.oneofs_by_name[oneof].fields)
         raise InvalidRequestError.about(
-            path, f"needs one of: {names}.", "missing_required_parameter"
+            path, f"requires one of: {names}.", "missing_required_parameter"
         )
     return str(kind)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 from ovchat.v1 import chat_pb2, completion_pb2, message_pb2, model_service_pb2
-from ovchat_server.api.chat import Role
-from ovchat_server.api.completion import FinishReason
-from ovchat_server.api.models import Capability, ModelState
+from ovchat_server.domain.chat import Role
+from ovchat_server.domain.completion import FinishReason
+from ovchat_server.domain.models import Capability, ModelState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.chat import Message
-    from ovchat_server.api.completion import (
+    from ovchat_server.domain.chat import Message
+    from ovchat_server.domain.completion import (
         Choice,
         Chunk,
         ChunkChoice,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         TokenLogprob,
         Usage,
     )
-    from ovchat_server.api.models import ModelStatus
+    from ovchat_server.domain.models import ModelStatus
 
 ROLES = {
     Role.SYSTEM: message_pb2.ROLE_SYSTEM,

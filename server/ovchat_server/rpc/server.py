@@ -22,12 +22,13 @@ from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_
 from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
-from ovchat_server.api.models import Capability, ModelState
-from ovchat_server.rpc.access import identify, log_access, silence_lost_clients
+from ovchat_server.domain.models import Capability, ModelState
+from ovchat_server.rpc.access import log_access, set_request_id, silence_lost_clients
 from ovchat_server.rpc.authentication import authentication
-from ovchat_server.rpc.caller import naming
+from ovchat_server.rpc.caller import set_client
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.idle import IdleInterceptor
+from ovchat_server.rpc.middleware import MiddlewareInterceptor
 from ovchat_server.rpc.reflection import add_reflection
 from ovchat_server.rpc.servicers import (
     ChatServicer,
@@ -37,19 +38,18 @@ from ovchat_server.rpc.servicers import (
     TokenizerServicer,
 )
 from ovchat_server.rpc.stream_limit import StreamLimit
-from ovchat_server.rpc.wrapping import AroundInterceptor
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
     from ovchat_server.rpc.health import HealthServicer
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
 
-# By way of their descriptors, which reflection finds only where they are imported.
+# Read from the descriptors, which reflection finds only if they are imported.
 CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
 COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
     "CompletionService"
@@ -58,22 +58,22 @@ MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].fu
 REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
 SERVER_SERVICE = server_service_pb2.DESCRIPTOR.services_by_name["ServerService"].full_name
 TOKENIZER_SERVICE = tokenizer_service_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
-# They answer while every model does.
+# Healthy while all models are ready.
 ENGINE_SERVICES = (CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE)
-# They answer whether or not an engine runs.
+# Healthy whether or not an engine runs.
 ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
 
-# Seconds after which a connection takes no new calls: callers make another without noticing.
-# What is left of it is closed when no call on it can be of any use to anybody, which is the only
-# way that gRPC forgets a message whose reader takes nothing.
+# Seconds after which a connection takes no new calls: clients open another one by themselves. It is
+# closed when none of its calls can still be of use, which is the only way to make gRPC drop a
+# message that its reader does not take.
 CONNECTION_AGE = 3600.0
-# Calls that have arrived and that the event loop has not taken yet: as many as Envoy lets through.
-# gRPC cancels what is above, from 1,000 on by default, and nobody learns of it.
+# Calls that may wait for the event loop: as many as Envoy lets through. gRPC silently cancels calls
+# beyond that, by default from 1,000 on.
 MAX_PENDING_CALLS = 10_000
-# gRPC's options are C's.
+# gRPC's options are C ints.
 MAX_INT = 2**31 - 1
 
-# What a REST body may grow by on its way through Envoy, whose own limit is the body's.
+# How much larger than its body a REST request may become in Envoy, which limits the body alone.
 ENVELOPE_BYTES = 64 << 10
 
 
@@ -83,7 +83,7 @@ class RestRpcs:
 
     Attributes:
         handlers: Its RPCs.
-        encode_error: What errors of any RPC look like to its callers.
+        encode_error: Encodes errors of any RPC for REST callers.
     """
 
     handlers: grpc.GenericRpcHandler
@@ -95,12 +95,13 @@ class ServerOptions:
     """How to serve.
 
     Attributes:
-        max_request_bytes: Largest request.
-        request_timeout: Seconds that a call may take; None: any.
-        idle_timeout: Seconds after which a stream whose reader takes nothing ends; None: never.
-        max_concurrent_streams: Calls at once on one connection; more wait for one to end.
-        limits: How much a request may hold.
-        api_keys: Of those who may call; none: everybody may.
+        max_request_bytes: The maximum size of a request.
+        request_timeout: The time limit of a call in seconds; None for none.
+        idle_timeout: Seconds after which a stream whose client reads nothing is ended; None for
+            never.
+        max_concurrent_streams: Concurrent calls per connection; further calls wait.
+        limits: How much a request may contain.
+        api_keys: The valid API keys; if empty, none is needed.
     """
 
     max_request_bytes: int
@@ -132,14 +133,14 @@ def create_server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
             *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
-            AroundInterceptor(
-                identify,
+            MiddlewareInterceptor(
+                set_request_id,
                 log_access,
                 StreamLimit(options.max_concurrent_streams).count,
                 error_translation(rest.encode_error),
                 calls.admit,
                 authentication(options.api_keys),
-                naming(by_key=bool(options.api_keys)),
+                set_client(by_key=bool(options.api_keys)),
             ),
         ],
         options=[

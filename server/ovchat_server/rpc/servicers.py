@@ -17,11 +17,11 @@ from ovchat.v1 import (
     tokenizer_service_pb2,
     tokenizer_service_pb2_grpc,
 )
-from ovchat_server.api.chat import ChatRequest
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.text import TextRequest
-from ovchat_server.api.tokenization_request import read_detokenize_request
+from ovchat_server.domain.chat import ChatRequest
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.text import TextRequest
+from ovchat_server.domain.tokenization_request import read_detokenize_request
 from ovchat_server.header_text import UNENFORCED, path_list
 from ovchat_server.rpc import response
 from ovchat_server.rpc.request import chat_request, contract_paths, text_request, tokenize_request
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from ovchat.v1 import chat_pb2, completion_pb2
-    from ovchat_server.api.limits import Limits
-    from ovchat_server.api.tokenization import DetokenizeRequest
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.domain.limits import Limits
+    from ovchat_server.domain.tokenization import DetokenizeRequest
+    from ovchat_server.rpc.middleware import Context
     from ovchat_server.serving.answer import Answer
-    from ovchat_server.serving.codec_workers import CodecWorkers
+    from ovchat_server.serving.codec_threads import CodecThreads
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
     from ovchat_server.serving.versions import Versions
@@ -50,14 +50,14 @@ class _Generation(Generic[Request]):
 
     read: Callable[..., Request]
     answer: Callable[[Request], Awaitable[Answer]]
-    workers: CodecWorkers
+    threads: CodecThreads
     limits: Limits
 
     async def start(
         self, message: Message, context: Context, *, stream: bool
     ) -> tuple[Answer, StreamOptions]:
         read = partial(self.read, message, stream=stream, limits=self.limits)
-        request = await self.workers.read(read, message.ByteSize())
+        request = await self.threads.read(read, message.ByteSize())
         with contract_paths(message):
             answer = await self.answer(request)
         if answer.unenforced:
@@ -72,14 +72,14 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._chats = _Generation(chat_request, services.chat.answer, services.workers, limits)
+        self._chats = _Generation(chat_request, services.chat.answer, services.threads, limits)
 
     async def CreateChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """Send the whole answer at once."""
         answer, _ = await self._chats.start(request, context, stream=False)
-        return await self._chats.workers.write(response.chat_completion, await answer.whole())
+        return await self._chats.threads.write(response.chat_completion, await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
@@ -88,7 +88,7 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         answer, options = await self._chats.start(request, context, stream=True)
         async with contextlib.aclosing(answer.stream(options)) as chunks:
             async for chunk in chunks:
-                yield await self._chats.workers.write(response.chat_chunk, chunk)
+                yield await self._chats.threads.write(response.chat_chunk, chunk)
 
 
 class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
@@ -96,14 +96,14 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._texts = _Generation(text_request, services.texts.answer, services.workers, limits)
+        self._texts = _Generation(text_request, services.texts.answer, services.threads, limits)
 
     async def CreateCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """Send the whole answer at once."""
         answer, _ = await self._texts.start(request, context, stream=False)
-        return await self._texts.workers.write(response.completion, await answer.whole())
+        return await self._texts.threads.write(response.completion, await answer.whole())
 
     async def StreamCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
@@ -112,7 +112,7 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         answer, options = await self._texts.start(request, context, stream=True)
         async with contextlib.aclosing(answer.stream(options)) as chunks:
             async for chunk in chunks:
-                yield await self._texts.workers.write(response.completion_chunk, chunk)
+                yield await self._texts.threads.write(response.completion_chunk, chunk)
 
 
 class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
@@ -138,7 +138,7 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
     ) -> model_service_pb2.GetModelResponse:
         """Send one model."""
         if not request.id:
-            complaint = "is required: the id of a model, as ListModels has it."
+            complaint = "is required: the id of a model, as listed by ListModels."
             raise InvalidRequestError.about("id", complaint, "missing_required_parameter")
         status = self._models.get(request.id, "id").status
         return model_service_pb2.GetModelResponse(model=response.model(status))
@@ -167,7 +167,7 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._workers = services.workers
+        self._threads = services.threads
         self._tokenization = services.tokenization
         self._limits = limits
 
@@ -176,7 +176,7 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
     ) -> tokenizer_service_pb2.TokenizeResponse:
         """Send the tokens of texts or of a conversation."""
         parse = partial(tokenize_request, request, self._limits)
-        read = await self._workers.read(parse, request.ByteSize())
+        read = await self._threads.read(parse, request.ByteSize())
         tokenized = await self._tokenization.tokenize(read)
         return tokenizer_service_pb2.TokenizeResponse(
             sequences=[
@@ -193,7 +193,7 @@ class TokenizerServicer(tokenizer_service_pb2_grpc.TokenizerServiceServicer):
         self, request: tokenizer_service_pb2.DetokenizeRequest, context: Context
     ) -> tokenizer_service_pb2.DetokenizeResponse:
         """Send the text of tokens."""
-        read = await self._workers.read(partial(_detokenize_request, request), request.ByteSize())
+        read = await self._threads.read(partial(_detokenize_request, request), request.ByteSize())
         text = await self._tokenization.detokenize(read)
         return tokenizer_service_pb2.DetokenizeResponse(prompt=text)
 

@@ -1,4 +1,4 @@
-"""Connections whose calls are as many as they may be: clients' libraries let further ones wait."""
+"""Tells of connections at their limit of concurrent calls, where clients let further ones wait."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ovchat_server.telemetry.paced_log import PacedLog
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat_server.rpc.wrapping import Context
+    from ovchat_server.rpc.middleware import Context
 
 logger = logging.getLogger(__name__)
 
 
 class StreamLimit:
-    """Counts the calls of each connection, and tells of one that has all it may."""
+    """Counts the calls of each connection, and logs the connections that reach the limit."""
 
     def __init__(self, most: int) -> None:
-        """Count to `most`, which gRPC keeps itself: it tells nobody."""
+        """Log at `most` calls: gRPC enforces the limit itself, but does not log it."""
         self._most = most
         self._calls: Counter[str] = Counter()
         self._log = PacedLog(logger, self._text)
@@ -30,7 +30,7 @@ class StreamLimit:
     async def count(
         self,
         context: Context,
-        method: str,  # noqa: ARG002  the shape of every surrounding
+        method: str,  # noqa: ARG002  the signature of every middleware
     ) -> AsyncIterator[None]:
         """Count a call for as long as it runs."""
         connection = context.peer()

@@ -1,14 +1,14 @@
-"""Answers while they are generated: run the engine, assemble its tokens to chunks."""
+"""Answers while they are generated: run the engine and assemble its tokens into chunks."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.completion import Chunk, Completion, FinishReason, Usage
 from ovchat_server.chat.agent_format import TagWriter, with_tags
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.chat.collector import ChoiceCollector
+from ovchat_server.domain.completion import Chunk, Completion, FinishReason, Usage
 from ovchat_server.engine.contract.generation import TokenFinish
 from ovchat_server.serving.first_chunks import first_chunks
 from ovchat_server.serving.plan import engine_params
@@ -17,16 +17,16 @@ from ovchat_server.serving.record import current_record
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
-    from ovchat_server.api.completion import ChunkChoice
-    from ovchat_server.api.field_path import SchemaPath
-    from ovchat_server.api.generation import StreamOptions
+    from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.field_path import SchemaPath
+    from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.engine.contract.generation import GeneratedTokens
-    from ovchat_server.engine.contract.generation_engine import Generation
+    from ovchat_server.engine.contract.generation_engine import GenerationStream
     from ovchat_server.serving.deadline import Deadline
-    from ovchat_server.serving.plan import Plan
+    from ovchat_server.serving.plan import GenerationPlan
     from ovchat_server.serving.worker_pool import WorkerPool
 
-# The engine's reasons, which know no calls, in the domain's.
+# The engine's finish reasons, which do not include tool calls, as the domain's.
 FINISH_REASONS = {
     None: None,
     TokenFinish.STOP: FinishReason.STOP,
@@ -37,12 +37,12 @@ FINISH_REASONS = {
 class Answer:
     """The answer to one request, to be read once: whole or as a stream."""
 
-    def __init__(self, plan: Plan, workers: WorkerPool, deadline: Deadline) -> None:
-        """Answer as planned. The engine is not asked before somebody reads.
+    def __init__(self, plan: GenerationPlan, workers: WorkerPool, deadline: Deadline) -> None:
+        """Answer as planned. The engine starts when the answer is read.
 
         Args:
-            plan: What to ask it for, and how to assemble what it generates.
-            workers: For what would hold up the event loop.
+            plan: What to ask the engine for, and how to assemble its tokens.
+            workers: Threads for work that would block the event loop.
             deadline: When the answer has to be complete.
         """
         self.plan = plan
@@ -54,16 +54,16 @@ class Answer:
         ]
         self._first_chunks = first_chunks(plan, workers)
         self._call_tags = plan.assembly[0].call_tags
-        # The choices of each prompt that the engine generates, and what was cached by prompt.
+        # How many choices the engine generates for each prompt; cached tokens by prompt.
         self._choices = engine_params(plan.params).n
         self._cached: dict[int, int] = {}
-        self._generation: Generation | None = None
+        self._stream: GenerationStream | None = None
 
     async def whole(self) -> Completion:
-        """Return the whole answer: what a stream's reader would join.
+        """Return the whole answer: the joined chunks of a stream.
 
         Raises:
-            ApiError: There is none; see the subclasses.
+            ApiError: The answer failed; see the subclasses.
         """
         collectors = [ChoiceCollector() for _ in self._assemblers]
         async with contextlib.aclosing(self._chunks()) as chunks:
@@ -78,7 +78,7 @@ class Answer:
         """Yield the answer as it is generated. Closing the generator frees the engine.
 
         Raises:
-            ApiError: As `whole`; most before the first chunk, a dying engine after it.
+            ApiError: As `whole`: most errors before the first chunk, a crash of the engine later.
         """
         info, tags = self.plan.info, self._call_tags
         writers = [TagWriter(tags) for _ in self._assemblers] if tags else []
@@ -92,16 +92,16 @@ class Answer:
 
     @property
     def unenforced(self) -> Sequence[SchemaPath]:
-        """What of the request's schemas it need not follow; known from the beginning."""
+        """The parts of the request's schemas that are not enforced; known from the start."""
         return self.plan.unenforced
 
     @property
     def admitted(self) -> bool:
-        """Whether the engine works on it: it does not wait in the queue any more."""
-        return self._generation is not None and self._generation.admitted
+        """Whether the engine works on it, so that it no longer waits in the queue."""
+        return self._stream is not None and self._stream.admitted
 
     def usage(self) -> Usage:
-        """Count the tokens until now."""
+        """Count the tokens so far."""
         marks_reasoning = any(assembler.marks_reasoning for assembler in self._assemblers)
         return Usage(
             prompt_tokens=sum(len(prompt.tokens) for prompt in self.plan.prompts),
@@ -113,9 +113,9 @@ class Answer:
         )
 
     def _note_cached(self, tokens: GeneratedTokens) -> None:
-        """Note what the prefix cache had of a prompt.
+        """Note how many tokens of a prompt the prefix cache had.
 
-        The first of its choices to begin reads what the others then find.
+        The minimum of its choices counts: the first one to run fills the cache for the others.
         """
         if tokens.cached is not None:
             prompt = tokens.index // self._choices
@@ -128,12 +128,12 @@ class Answer:
                 yield chunk
             return
         with (
-            plan.model.engine.generate(plan.requests, plan.caller) as generation,
-            self._deadline.ends(generation),
+            plan.model.engine.generate(plan.requests, plan.caller) as stream,
+            self._deadline.ends(stream),
             self._recorded(),
         ):
-            self._generation = generation
-            async for generated in generation:
+            self._stream = stream
+            async for generated in stream:
                 self._note_cached(generated)
                 released: Sequence[GeneratedTokens] = (generated,)
                 if not first.sent:
@@ -141,13 +141,13 @@ class Answer:
                     for chunk in chunks:
                         yield chunk
                 for tokens in released:
-                    for chunk in self._assemble(tokens, generation):
+                    for chunk in self._assemble(tokens, stream):
                         yield chunk
 
-    def _assemble(self, tokens: GeneratedTokens, generation: Generation) -> Sequence[ChunkChoice]:
-        """Make chunks of tokens. The engine is told of a choice that ends before its sequence."""
+    def _assemble(self, tokens: GeneratedTokens, stream: GenerationStream) -> Sequence[ChunkChoice]:
+        """Turn tokens into chunks; if a choice ends before its sequence, cancel the sequence."""
         assembler = self._assemblers[tokens.index]
-        # It may have ended with tokens that were held back together with these.
+        # It may have ended with tokens that were held back and released together with these.
         if assembler.ended:
             return ()
         finish = FINISH_REASONS[tokens.finish]
@@ -155,12 +155,12 @@ class Answer:
         if assembler.ended:
             self._record.finish_reasons += [chunks[-1].finish_reason or FinishReason.STOP]
             if not finish:
-                generation.end(tokens.index)
+                stream.end(tokens.index)
         return chunks
 
     @contextlib.contextmanager
     def _recorded(self) -> Iterator[None]:
-        """Note for the log how many tokens there are, whatever ends the answer."""
+        """Record the number of tokens for the access log, however the answer ends."""
         try:
             yield
         finally:

@@ -1,7 +1,6 @@
-"""The stage that turns what an answer must be into the grammar that the engine follows.
+"""Makes the grammar that the engine enforces, from constraint, tools and the model's reasoning.
 
-A constraint, the tools and the model's reasoning go in. Each schema is written as a grammar once,
-in a thread; what was written is shared with other requests.
+Each schema is written as a grammar once, in a thread, and shared with other requests.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import ToolMode
-from ovchat_server.api.errors import ApiError, InvalidRequestError, Violation
-from ovchat_server.api.field_path import SchemaPath
 from ovchat_server.chat.dialects.base import CombinedDialect, ToolDialect
+from ovchat_server.domain.chat import ToolMode
+from ovchat_server.domain.errors import ApiError, InvalidRequestError, Violation
+from ovchat_server.domain.field_path import SchemaPath
 from ovchat_server.grammar.formats import (
     Reasoning,
     after_reasoning,
@@ -30,11 +29,11 @@ from ovchat_server.serving.resumptions import resumptions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.chat import ChatRequest, Tool
-    from ovchat_server.api.field_path import FieldPath
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.structured_output import Constraint
     from ovchat_server.chat.dialects.call_format import CalledTool
+    from ovchat_server.domain.chat import ChatRequest, Tool
+    from ovchat_server.domain.field_path import FieldPath
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.structured_output import Constraint
     from ovchat_server.engine.contract.generation import Resumption
     from ovchat_server.grammar.cache import GrammarCache
     from ovchat_server.serving.held_tools import HeldTool
@@ -44,14 +43,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What the engine is to follow; see engine.contract.generation.GenerationRequest.
+    """The grammar of an answer; see engine.contract.generation.GenerationRequest.
 
     Attributes:
-        text: "": nothing.
+        text: "" if anything is allowed.
     """
 
     text: str = ""
-    closed: bool = False
+    self_terminating: bool = False
     resumptions: tuple[Resumption, ...] = ()
 
 
@@ -64,26 +63,27 @@ class AnswerFormat:
 
     Attributes:
         grammar: The grammar that the engine enforces.
-        bound: Whether the request asks for a format of the whole answer.
-        reasoning: How the model reasons before an answer that is bound; None: it does not.
-        trusted: Whether calls in it are well formed.
-        leading: Whether calls may only begin it.
-        unenforced: What of the schemas of calls that follow a grammar it leaves out.
+        constrains_whole_answer: Whether the grammar covers the whole answer.
+        reasoning: How the model reasons before an answer that is wholly constrained; None if it
+            does not.
+        calls_enforced: Whether the grammar guarantees that calls are well formed.
+        calls_only_first: Whether calls may only begin the answer.
+        unenforced: The parts of the schemas of calls that the grammar leaves out.
     """
 
     grammar: Grammar = NO_GRAMMAR
-    bound: bool = False
+    constrains_whole_answer: bool = False
     reasoning: Reasoning | None = None
-    trusted: bool = False
-    leading: bool = False
+    calls_enforced: bool = False
+    calls_only_first: bool = False
     unenforced: tuple[SchemaPath, ...] = ()
 
 
 class AnswerFormats:
-    """Decides the format of answers."""
+    """Makes the formats of answers."""
 
     def __init__(self, grammars: GrammarCache, workers: WorkerPool) -> None:
-        """Write grammars in `workers`, and share those of schemas through the cache `grammars`."""
+        """Write grammars in `workers`, and share the grammars of schemas through `grammars`."""
         self._grammars = grammars
         self._workers = workers
 
@@ -98,7 +98,7 @@ class AnswerFormats:
             return NO_GRAMMAR
         answer = await self._workers.run(partial(self._constrained, constraint))
         text = await _checked(model, answer, constraint.field)
-        return Grammar(text, constraint.closed)
+        return Grammar(text, constraint.self_terminating)
 
     async def of_chat(
         self, model: TextModel, request: ChatRequest, reasoning: Reasoning | None
@@ -114,32 +114,32 @@ class AnswerFormats:
             InvalidRequestError: The format cannot be enforced.
             UnavailableError: The grammar cannot be checked now.
         """
-        plan = _Plan(model, request, reasoning)
-        if not plan.offered and plan.constraint is None:
+        wanted = _FormatRequest(model, request, reasoning)
+        if not wanted.offered and wanted.constraint is None:
             return AnswerFormat()
-        tools, answer = await self._workers.run(partial(self._written, plan))
-        if plan.constraint is None and not plan.choice.forced:
-            return await _free(plan, tools)
-        calls = _calls(plan, _called(tools)) if plan.offered else []
+        tools, answer = await self._workers.run(partial(self._written, wanted))
+        if wanted.constraint is None and not wanted.choice.forced:
+            return await _free(wanted, tools)
+        calls = _calls(wanted, _called(tools)) if wanted.offered else []
         # Without tools no call is forced: reading the request has refused that.
-        if plan.constraint is None or answer is None or plan.choice.forced:
-            whole, field, closed = either(*calls), plan.choice.field, False
+        if wanted.constraint is None or answer is None or wanted.choice.forced:
+            whole, field, self_terminating = either(*calls), wanted.choice.field, False
         else:
-            whole, field = either(*calls, answer), plan.constraint.field
-            closed = plan.constraint.closed and not calls
+            whole, field = either(*calls, answer), wanted.constraint.field
+            self_terminating = wanted.constraint.self_terminating and not calls
         reasoning = before_form(reasoning)
         text = await _checked(model, after_reasoning(whole, reasoning), field)
         return AnswerFormat(
-            Grammar(text, closed),
-            bound=True,
+            Grammar(text, self_terminating),
+            constrains_whole_answer=True,
             reasoning=reasoning,
-            # Without a trigger only the whole answer distinguishes a call from other text.
-            trusted=plan.choice.forced or bool(plan.calls and plan.calls.trigger),
-            leading=not plan.choice.forced,
+            # Without a trigger, a call is told from other text only by the answer as a whole.
+            calls_enforced=wanted.choice.forced or bool(wanted.calls and wanted.calls.trigger),
+            calls_only_first=not wanted.choice.forced,
             unenforced=_unenforced(tools),
         )
 
-    def _written(self, plan: _Plan) -> tuple[list[HeldTool], JsonObject | None]:
+    def _written(self, wanted: _FormatRequest) -> tuple[list[HeldTool], JsonObject | None]:
         """Return the tools that may be called, and the format of other answers.
 
         Raises:
@@ -148,14 +148,14 @@ class AnswerFormats:
         faults: list[Violation] = []
         tools: list[HeldTool] = []
         answer = None
-        if plan.constraint is not None:
+        if wanted.constraint is not None:
             try:
-                answer = after_text(plan.opening, self._constrained(plan.constraint))
+                answer = after_text(wanted.opening, self._constrained(wanted.constraint))
             except InvalidRequestError as error:
                 faults += error.violations
-        for tool in plan.held_tools():
+        for tool in wanted.held_tools():
             try:
-                tools.append(held_tool(tool, plan.calls, self._grammars))
+                tools.append(held_tool(tool, wanted.calls, self._grammars))
             except SchemaError as error:
                 faults.append(_fault(tool.field, error))
         if faults:
@@ -169,8 +169,8 @@ class AnswerFormats:
             raise InvalidRequestError.of([_fault(constraint.field, error)]) from error
 
 
-class _Plan:
-    """What the request asks for, and what can be enforced of it."""
+class _FormatRequest:
+    """The format that a request asks for, and how much of it can be enforced."""
 
     def __init__(self, model: TextModel, request: ChatRequest, reasoning: Reasoning | None) -> None:
         self.model = model
@@ -180,13 +180,13 @@ class _Plan:
         self.offered = self.choice.mode is not ToolMode.NONE and bool(request.tools)
         dialect = model.dialects.tools
         self.calls = dialect.format if dialect else None
-        # Harmony has ways to call that no trigger distinguishes from reasoning about a call.
+        # In Harmony, no trigger tells some forms of calls from reasoning about a call.
         self.trusts_calls = isinstance(dialect, ToolDialect)
         self.opening = "" if continues(request) else _answer_opening(model)
         self.asked = self.choice.allowed is not None or any(tool.strict for tool in request.tools)
         params = request.generation
         unruly = params.beams or params.ending.ignore_eos or params.ending.min_tokens
-        # Whether calls that the model makes by itself follow their schemas.
+        # Whether calls that the model chooses to make follow their schemas.
         self.holds = (
             self.calls is not None
             and bool(self.calls.trigger)
@@ -203,18 +203,18 @@ class _Plan:
                 yield tool
 
 
-def _calls(plan: _Plan, tools: list[CalledTool]) -> list[JsonValue]:
+def _calls(wanted: _FormatRequest, tools: list[CalledTool]) -> list[JsonValue]:
     """Return the formats of an answer with calls."""
-    choice = plan.choice
-    if plan.calls is not None:
+    choice = wanted.choice
+    if wanted.calls is not None:
         if choice.forced:
-            return [plan.calls.forced(tools, parallel=choice.parallel)]
-        return plan.calls.instead(tools, parallel=choice.parallel)
-    if choice.forced or plan.constraint is None:
-        complaint = "cannot be served: calls of this model cannot be forced."
+            return [wanted.calls.forced(tools, parallel=choice.parallel)]
+        return wanted.calls.instead(tools, parallel=choice.parallel)
+    if choice.forced or wanted.constraint is None:
+        complaint = "is not supported by this model: its tool calls cannot be forced."
         raise InvalidRequestError.about(choice.field, complaint, "unsupported_value")
-    complaint = "cannot be combined with tools: no grammar knows how this model calls them."
-    raise InvalidRequestError.about(plan.constraint.field, complaint, "unsupported_value")
+    complaint = "cannot be combined with tools: this model's call format has no grammar."
+    raise InvalidRequestError.about(wanted.constraint.field, complaint, "unsupported_value")
 
 
 def _called(tools: list[HeldTool]) -> list[CalledTool]:
@@ -225,33 +225,33 @@ def _unenforced(tools: list[HeldTool]) -> tuple[SchemaPath, ...]:
     return tuple(path for tool in tools for path in tool.unenforced)
 
 
-async def _free(plan: _Plan, tools: list[HeldTool]) -> AnswerFormat:
+async def _free(wanted: _FormatRequest, tools: list[HeldTool]) -> AnswerFormat:
     """Return the format of text in which calls follow their schemas, if that can be enforced.
 
     Raises:
         InvalidRequestError: It cannot be enforced, but the request requires it.
         UnavailableError: It cannot be checked now, but the request requires it.
     """
-    choice, calls = plan.choice, plan.calls
-    if calls is None or not plan.holds:
+    choice, calls = wanted.choice, wanted.calls
+    if calls is None or not wanted.holds:
         if choice.allowed is not None:
-            complaint = "cannot be served: calls of this model cannot be limited."
+            complaint = "is not supported by this model: its tool calls cannot be restricted."
             raise InvalidRequestError.about(choice.field, complaint, "unsupported_value")
         return AnswerFormat()
     called = _called(tools)
     plain = calls.free(called, parallel=choice.parallel)
-    answer = reasoned_or_not(plain, plan.reasoning)
+    answer = reasoned_or_not(plain, wanted.reasoning)
     try:
-        text = await _checked(plan.model, answer, choice.field)
+        text = await _checked(wanted.model, answer, choice.field)
     except ApiError:
         # The request does not require a grammar: answer without one.
-        if plan.asked:
+        if wanted.asked:
             raise
         return AnswerFormat(unenforced=tuple(SchemaPath(tool.field) for tool in tools))
-    places = resumptions(calls, called, plain, plan.reasoning, parallel=choice.parallel)
+    places = resumptions(calls, called, plain, wanted.reasoning, parallel=choice.parallel)
     return AnswerFormat(
         Grammar(text, resumptions=tuple(places)),
-        trusted=plan.trusts_calls,
+        calls_enforced=wanted.trusts_calls,
         unenforced=_unenforced(tools),
     )
 

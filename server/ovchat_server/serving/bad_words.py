@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InvalidRequestError
+from ovchat_server.domain.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,10 +30,10 @@ async def banned_sequences(
         return ()
     sequences = await workers.run(partial(_tokenize, model.files.tokenizer, bad_words))
     size = model.files.vocabulary_size
-    # What the model has no token for, it never generates.
+    # The model never generates tokens outside its vocabulary.
     known = tuple(tokens for tokens in sequences if max(tokens) < size)
     if (count := sum(map(len, known))) > MAX_BANNED_TOKENS:
-        complaint = f"make {count} tokens; at most {MAX_BANNED_TOKENS} are looked for."
+        complaint = f"have {count} tokens in all; at most {MAX_BANNED_TOKENS} are supported."
         raise InvalidRequestError.about("bad_words", complaint)
     return known
 

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
-from ovchat_server.api.chat import PromptEnding, Role, ToolMode
-from ovchat_server.api.completion import ChunkChoice, Delta
 from ovchat_server.chat.dialects.base import ParserOptions
+from ovchat_server.domain.chat import PromptEnding, Role, ToolMode
+from ovchat_server.domain.completion import ChunkChoice, Delta
 from ovchat_server.serving.plan import assembly_options
 from ovchat_server.serving.reasoning import reasoning_before
 from ovchat_server.serving.render import render_chat
@@ -17,8 +17,8 @@ from ovchat_server.serving.render import render_chat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.api.chat import ChatRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.serving.answer_format import AnswerFormat, AnswerFormats
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
 ChatCompletions: TypeAlias = "Completions[ChatRequest]"
-# Which of a dialect's markup are control tokens, and the other control tokens. Parsers have to see
-# the first, which callers are not to see; nobody sees the others.
+# The control tokens that are markup of the dialect, and the other control tokens. Parsers must see
+# the first, which callers must not see; the others are dropped.
 ControlMarkup: TypeAlias = tuple[tuple[str, ...], frozenset[int]]
 
 
-class ChatEndpoint:
+class ChatStages:
     """Chats: a conversation is the prompt; answers may hold reasoning and calls."""
 
     id_prefix = "chatcmpl"
@@ -40,7 +40,7 @@ class ChatEndpoint:
     def __init__(self, formats: AnswerFormats) -> None:
         """Answer in `formats`, and know nothing of any model yet."""
         self._formats = formats
-        # The same for all requests to a model, which has a tokenizer of its own.
+        # By tokenizer: it is the same for all requests to a model.
         self._control_markup: WeakKeyDictionary[Tokenizer, ControlMarkup] = WeakKeyDictionary()
 
     def render(self, model: TextModel, request: ChatRequest) -> list[RenderedPrompt]:
@@ -64,12 +64,14 @@ class ChatEndpoint:
     ) -> list[AssemblyOptions]:
         """Return how to find reasoning and calls in the choices; the same for all of them."""
         [prompt] = prompts
-        options = assembly_options(model, request.generation, constrained=answer_format.bound)
+        options = assembly_options(
+            model, request.generation, constrained=answer_format.constrains_whole_answer
+        )
         hidden, dropped = ((), frozenset()) if options.special_tokens else self._markup(model)
         choice = request.tool_choice
         offered = request.tools and choice.mode is not ToolMode.NONE
-        # An answer that has to begin with its format is not looked through for reasoning.
-        unreasoned = answer_format.bound and answer_format.reasoning is None
+        # An answer that must begin with its format is not parsed for reasoning.
+        unreasoned = answer_format.constrains_whole_answer and answer_format.reasoning is None
         dialects = (
             dataclasses.replace(model.dialects, reasoning=None) if unreasoned else (model.dialects)
         )
@@ -80,7 +82,9 @@ class ChatEndpoint:
             parser=partial(
                 dialects.parser,
                 ParserOptions(
-                    request.tools, trusted=answer_format.trusted, leading=answer_format.leading
+                    request.tools,
+                    calls_enforced=answer_format.calls_enforced,
+                    calls_only_first=answer_format.calls_only_first,
                 )
                 if offered
                 else None,
@@ -89,7 +93,7 @@ class ChatEndpoint:
             ),
             marks_reasoning=dialects.reasoning is not None,
             include_reasoning=request.include_reasoning,
-            single_call=not (choice.parallel or answer_format.trusted),
+            single_call=not (choice.parallel or answer_format.calls_enforced),
             call_tags=request.call_tags,
         )
         return [options] * request.generation.n
@@ -101,7 +105,7 @@ class ChatEndpoint:
     ) -> Iterator[ChunkChoice]:
         """Yield the role of each choice, and the message that it continues where asked for."""
         last = request.messages[-1]
-        # As vLLM: where the answer is another's turn, it has no beginning to echo.
+        # As in vLLM, an answer that is a turn of its own has no beginning to echo.
         continues = request.prompt_ending is not PromptEnding.ASSISTANT_TURN
         echo = request.echo and (continues or last.role is Role.ASSISTANT)
         logprobs = () if request.generation.logprobs else None

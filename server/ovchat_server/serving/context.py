@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import ContextLengthExceededError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import TruncationSide
+from ovchat_server.domain.errors import ContextLengthExceededError
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import TruncationSide
 
 if TYPE_CHECKING:
-    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.serving.models import TextModel
 
 
 class ContextWindow:
     """The tokens that a model has room for in one request, prompt and answer together.
 
-    While the model loads, the size of its engine's KV cache is unknown. Then only the length
-    that the model was made for counts, and `Engine.generate` says that it does not answer yet.
+    While a model is loaded, the size of its KV cache is unknown, and only the context length that
+    the model was made for counts. The engine refuses the request then.
     """
 
     def __init__(self, model: TextModel, params: GenerationParams) -> None:
@@ -32,7 +32,7 @@ class ContextWindow:
             self._length = status.search_lengths[self._beams.width - 1]
 
     def truncate(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the tokens of a prompt, truncated where and as the request asks for it."""
+        """Return the tokens of a prompt, truncated if the request asks for it."""
         truncation = self._truncation
         if truncation is None:
             return tokens
@@ -55,7 +55,7 @@ class ContextWindow:
             ContextLengthExceededError: It is too long.
         """
         max_tokens = self._ending.max_tokens
-        # Without an answer the prompt alone may fill the window.
+        # With `max_tokens` of 0 the prompt may fill the whole window.
         shortest_answer = 0 if max_tokens == 0 else 1
         if tokens + shortest_answer <= self._length:
             return
@@ -64,18 +64,18 @@ class ContextWindow:
         raise ContextLengthExceededError.of_prompt(field, tokens, self._longest)
 
     def max_tokens(self, prompt_tokens: int, *, strict: bool) -> int:
-        """Return the most tokens to generate behind a prompt that fits.
+        """Return the maximum number of tokens to generate after a prompt that fits.
 
         Args:
             prompt_tokens: The length of the prompt.
-            strict: Refuse a limit beyond the room that is left, instead of generating up to its
-                end: agents send the same large number with every request.
+            strict: Whether to refuse a `max_tokens` beyond the room left. It is cut otherwise,
+                because agents send the same large number with every request.
 
         Raises:
             ContextLengthExceededError: The answer that the request asks for does not fit.
         """
         ending, left = self._ending, self._length - prompt_tokens
-        # A prompt that was to be truncated for the answer's sake has no room left beside it.
+        # The prompt was truncated to make room for the answer: if there is none, it cannot fit.
         for_answer = self._truncation is not None and self._truncation.tokens is None
         if ending.max_tokens is not None and ending.max_tokens > left and (strict or for_answer):
             self._check_beam_width(prompt_tokens + ending.max_tokens)
@@ -88,7 +88,7 @@ class ContextWindow:
             )
         if ending.max_tokens is not None:
             return min(ending.max_tokens, left)
-        # The model's own default is a wish, not a limit: it never makes a request impossible.
+        # The model's default is a preference and never makes a request fail.
         return min(max(self._default_max_tokens or left, ending.min_tokens), left)
 
     def _check_beam_width(self, tokens: int) -> None:

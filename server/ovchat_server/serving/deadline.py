@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import DeadlineExceededError
+from ovchat_server.domain.errors import DeadlineExceededError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from ovchat_server.engine.contract.generation_engine import Generation
+    from ovchat_server.engine.contract.generation_engine import GenerationStream
 
 
 class Deadline:
@@ -40,17 +40,17 @@ class Deadline:
             raise self._exceeded() from error
 
     @contextlib.contextmanager
-    def ends(self, generation: Generation) -> Iterator[None]:
-        """Let a generation fail at the deadline, until the context is left.
+    def ends(self, stream: GenerationStream) -> Iterator[None]:
+        """Fail a stream of tokens at the deadline, unless the context was left before.
 
-        One timer for the whole generation: one for each token takes a tenth of all the time that
-        the server spends on it.
+        It uses one timer for the whole stream: one for each token would take a tenth of all the
+        time that the server spends on it.
         """
         if self._when is None:
             yield
             return
         loop = asyncio.get_running_loop()
-        timer = loop.call_at(self._when, lambda: generation.fail(self._exceeded()))
+        timer = loop.call_at(self._when, lambda: stream.fail(self._exceeded()))
         try:
             yield
         finally:
@@ -62,6 +62,6 @@ class Deadline:
 
     def _exceeded(self) -> DeadlineExceededError:
         return DeadlineExceededError(
-            f"The answer took longer than the {self._seconds:g} seconds that this server gives "
-            "a request. Ask for fewer tokens, or try again when it is less busy."
+            f"The answer took longer than {self._seconds:g} seconds, this server's limit for a "
+            "request. Ask for fewer tokens, or try again when the server is less busy."
         )

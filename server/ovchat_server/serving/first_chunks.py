@@ -12,13 +12,13 @@ from ovchat_server.serving.prompt_logprobs import PromptLogprobReporter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import ChunkChoice
+    from ovchat_server.domain.completion import ChunkChoice
     from ovchat_server.engine.contract.generation import GeneratedTokens
-    from ovchat_server.serving.plan import Plan
+    from ovchat_server.serving.plan import GenerationPlan
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
 
-# First chunks to send now, and the tokens to assemble behind them.
+# The first chunks to send now, and the tokens to assemble after them.
 Released: TypeAlias = "tuple[Sequence[ChunkChoice], Sequence[GeneratedTokens]]"
 
 
@@ -26,7 +26,7 @@ class FirstChunks:
     """Sends the first chunks of all choices with the first token of any.
 
     Attributes:
-        sent: All were sent: tokens need not be released any more.
+        sent: Whether all were sent, so that tokens need no longer be released.
     """
 
     def __init__(self, chunks: Sequence[ChunkChoice]) -> None:
@@ -36,8 +36,8 @@ class FirstChunks:
 
     async def release(self, tokens: GeneratedTokens) -> Released:
         """Take tokens, and return what can be sent and assembled now."""
-        # As soon as there is a token: callers measure their TTFT by it. All choices at once,
-        # because the SDKs take them in the order of their index.
+        # With the first token, by which callers measure their TTFT; for all choices at once,
+        # because SDKs expect choices in the order of their index.
         self.sent = True
         return self._chunks, (tokens,)
 
@@ -102,7 +102,7 @@ class ScoredFirstChunks(FirstChunks):
         ]
 
 
-def first_chunks(plan: Plan, workers: WorkerPool) -> FirstChunks:
+def first_chunks(plan: GenerationPlan, workers: WorkerPool) -> FirstChunks:
     """Return what sends the first chunks of a planned answer."""
     params = plan.params
     if not params.prompt_alternatives():

@@ -1,4 +1,4 @@
-"""Generation requests: what the engine is asked for, from a request's parameters."""
+"""Makes the requests to the engine from a request's parameters."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ovchat_server.engine.contract.generation import BeamSearch, GenerationReque
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.generation import GenerationParams, SamplingParams
+    from ovchat_server.domain.generation import GenerationParams, SamplingParams
     from ovchat_server.serving.answer_format import Grammar
     from ovchat_server.serving.model_files import GenerationDefaults
     from ovchat_server.serving.render import RenderedPrompt
 
 T = TypeVar("T")
 
-# vLLM's border: below it the engine's own sampling turns into random tokens.
+# vLLM's threshold. With a smaller temperature the engine's sampling returns random tokens.
 GREEDY_BELOW = 1e-5
-# OVMS's default: a top_p over a whole vocabulary costs 100 ms a step.
+# OVMS's default. Without it, top_p over a whole vocabulary costs 100 ms a step.
 DEFAULT_TOP_K = 40
 SEEDS = 2**32
 
@@ -31,12 +31,12 @@ def resolve_sampling(
     defaults: GenerationDefaults,
     banned: tuple[tuple[int, ...], ...] = (),
 ) -> Sampling:
-    """Return how tokens are chosen: the request wins, then the model, then OpenAI's and OVMS's.
+    """Return how to sample: by the request, else the model's defaults, else OpenAI's and OVMS's.
 
     Args:
-        request: What the caller asks for.
-        defaults: What the model's folder says.
-        banned: Sequences of tokens that the answer must not hold.
+        request: The parameters of the request.
+        defaults: The defaults in the model's folder.
+        banned: Sequences of tokens that the answer must not contain.
     """
     temperature = _first(request.temperature, defaults.temperature, 1.0)
     top_k = _first(request.top_k, defaults.top_k, DEFAULT_TOP_K)
@@ -63,16 +63,16 @@ def generation_requests(
     sampling: Sampling,
     grammar: Grammar,
 ) -> list[GenerationRequest]:
-    """Return what to ask the engine for `params.n` choices of each prompt, in their order.
+    """Return the requests for `params.n` choices of each prompt, in their order.
 
-    A beam search is one request for all choices of a prompt; otherwise each has its own.
+    A beam search is one request for all choices of a prompt; otherwise each choice is one.
 
     Args:
-        params: What to generate.
-        prompts: From what, checked.
-        max_tokens: The most tokens to generate for each prompt.
-        sampling: How tokens are chosen. A search takes no samples.
-        grammar: What the answers must be, checked.
+        params: The generation parameters.
+        prompts: The rendered prompts, checked.
+        max_tokens: The maximum number of tokens to generate for each prompt.
+        sampling: How to sample; not used in a beam search.
+        grammar: The grammar of the answers, checked.
     """
     ending, beams = params.ending, params.beams
     requests = [
@@ -83,16 +83,16 @@ def generation_requests(
             beam_search=BeamSearch(beams.width, params.n, beams.length_penalty) if beams else None,
             min_tokens=ending.min_tokens,
             ignore_eos=ending.ignore_eos,
-            # The engine would let none of them appear before the end of a grammar; the
-            # assembler sees them anyway.
+            # With a grammar the engine would mask them until its end. The assembler stops at
+            # them anyway.
             stop_tokens=() if grammar.text else ending.stop_token_ids,
-            # A limit that was cut to the room that is left says nothing of the answer's length.
-            reserve=ending.max_tokens is not None and ending.max_tokens <= most,
+            # A limit that was cut to the room left says nothing about the answer's length.
+            reserve_max_tokens=ending.max_tokens is not None and ending.max_tokens <= most,
             logprobs=params.logprobs,
             top_logprobs=params.top_logprobs,
             prompt_logprobs=max(params.prompt_alternatives().values(), default=None),
             grammar=grammar.text,
-            closed=grammar.closed,
+            self_terminating=grammar.self_terminating,
             resumptions=grammar.resumptions,
         )
         for prompt, most in zip(prompts, max_tokens, strict=True)
@@ -108,18 +108,18 @@ def generation_requests(
 
 def _of_choice(request: GenerationRequest, number: int, *, first: bool) -> GenerationRequest:
     """Return the request for the choice `number`, which may be the first of its prompt."""
-    # A seed of its own for every choice, or all would be the same.
+    # Each choice needs a seed of its own, or all would be equal.
     seed = (request.sampling.seed + number) % SEEDS
     return dataclasses.replace(
         request,
         sampling=dataclasses.replace(request.sampling, seed=seed),
-        # Their prompt is the same.
+        # The choices share a prompt, whose log probabilities are needed once.
         prompt_logprobs=request.prompt_logprobs if first else None,
     )
 
 
 def _folded(seed: int) -> int:
-    """Return a seed in the 32 bits that the engine takes: itself where it fits, else a hash."""
+    """Return a seed in the engine's 32 bits: the seed itself if it fits, else a hash."""
     return seed if 0 <= seed < SEEDS else zlib.crc32(seed.to_bytes(8, "big", signed=True))
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.field_path import FieldPath, SchemaPath
-from ovchat_server.api.grammar_limits import beyond_limits
 from ovchat_server.chat.dialects.call_format import CalledTool
+from ovchat_server.domain.field_path import FieldPath, SchemaPath
+from ovchat_server.domain.grammar_limits import beyond_limits
 from ovchat_server.grammar.cache import Relaxed
 from ovchat_server.grammar.formats import ebnf_format
 from ovchat_server.grammar.schema.shapes import SchemaError
 from ovchat_server.grammar.values import json_grammar
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import Tool
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.call_format import CallFormat
+    from ovchat_server.domain.chat import Tool
+    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.grammar.cache import GrammarCache
     from ovchat_server.grammar.relaxation import Write
 

@@ -1,32 +1,32 @@
-"""The limits of a model, each checked once for a request and before anything expensive."""
+"""The limits of a model, checked once for each request and before anything expensive."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.limits import DEFAULT_LIMITS
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.serving.context import ContextWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.api.limits import Limits
+    from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """What the operator allows every request.
+    """The operator's rules for every request.
 
     Attributes:
-        limits: How much it may ask for.
-        timeout: The seconds in which it has to be answered; None: any.
-        strict: A longer answer than the context has room for is refused instead of cut.
+        limits: How much a request may ask for.
+        timeout: The time limit in seconds; None for none.
+        strict: Whether to refuse a `max_tokens` beyond the context, instead of cutting it.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -44,18 +44,18 @@ def check_limits(
     """Check that a model can do what is asked for, and has room for it.
 
     Args:
-        model: Who is to answer.
-        params: What to generate.
-        prompts: From what.
-        strict: Refuse a longer answer than the context has room for; see ContextWindow.max_tokens.
+        model: The model that answers.
+        params: The generation parameters.
+        prompts: The rendered prompts.
+        strict: See ContextWindow.max_tokens.
 
     Returns:
-        The most tokens to generate for each prompt.
+        The maximum number of tokens to generate for each prompt.
 
     Raises:
         ContextLengthExceededError: Prompt and answer do not fit.
-        InvalidRequestError: A prompt is empty, a token is none of the model's, or its device
-            cannot do what is asked for.
+        InvalidRequestError: A prompt is empty, a token is not in the vocabulary, or the device
+            does not support a parameter.
     """
     size = model.files.vocabulary_size
     _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
@@ -66,8 +66,8 @@ def check_limits(
     window = ContextWindow(model, params)
     for prompt in prompts:
         if not prompt.tokens:
-            # The engine takes none, and ends all it runs when it is given one.
-            raise InvalidRequestError.about(prompt.field, "makes an empty prompt.")
+            # An empty prompt would make the engine fail all its requests.
+            raise InvalidRequestError.about(prompt.field, "results in an empty prompt.")
         _check_tokens(size, prompt.field, prompt.tokens)
         window.check_prompt(prompt.field, len(prompt.tokens))
     return [window.max_tokens(len(prompt.tokens), strict=strict) for prompt in prompts]
@@ -76,16 +76,16 @@ def check_limits(
 def check_prompt_logprobs(
     params: GenerationParams, prompts: Sequence[RenderedPrompt], maximum: int, copies: int
 ) -> None:
-    """Check how many log probabilities of prompts an answer would hold.
+    """Check how many log probabilities of prompts an answer would contain.
 
     Args:
-        params: Say which are asked for.
-        prompts: Whose tokens' log probabilities they are.
-        maximum: The most that an answer may hold.
-        copies: How many times the answer holds those of each prompt.
+        params: The generation parameters, which ask for them.
+        prompts: The rendered prompts.
+        maximum: The maximum for an answer.
+        copies: How often the answer repeats those of each prompt.
 
     Raises:
-        InvalidRequestError: They are more.
+        InvalidRequestError: There would be more.
     """
     asked = params.prompt_alternatives()
     each = sum(1 + alternatives for alternatives in asked.values())
@@ -95,14 +95,14 @@ def check_prompt_logprobs(
         text = ErrorText.of(
             first,
             *(ErrorText.of(" and ", other) for other in others),
-            f" asked for {count} log probabilities of prompts, all choices together, of which at "
-            f"most {maximum} are told: ask for fewer alternatives or choices, or of fewer tokens.",
+            f" asked for {count} log probabilities of prompts in all, of which at most {maximum} "
+            "are returned: ask for fewer alternatives or choices, or for shorter prompts.",
         )
         raise InvalidRequestError.of([Violation(first, text)])
 
 
 def _check_tokens(vocabulary_size: int, field: FieldPath, tokens: Sequence[int]) -> None:
-    """Refuse tokens that the model does not have: the engine would read past its tables."""
+    """Refuse tokens outside the vocabulary: the engine would read past the end of its tables."""
     if not tokens or max(tokens) < vocabulary_size:
         return
     index = next(index for index, token in enumerate(tokens) if token >= vocabulary_size)
@@ -113,7 +113,7 @@ def _check_tokens(vocabulary_size: int, field: FieldPath, tokens: Sequence[int])
 def _check_biased_tokens(vocabulary_size: int, params: GenerationParams) -> None:
     biases = params.sampling.logit_bias
     if unknown := [str(token) for token, _ in biases if token >= vocabulary_size]:
-        complaint = f"is no token: the model's vocabulary has {vocabulary_size} tokens."
+        complaint = f"is not a token id: the model's vocabulary has {vocabulary_size} tokens."
         raise InvalidRequestError.of(
             [Violation.of(FieldPath.of("logit_bias", token), complaint) for token in unknown]
         )
@@ -124,8 +124,8 @@ def _check_needs_no_logits(params: GenerationParams) -> None:
     changes = map(FieldPath.of, params.sampling.logit_changes())
     if asked := dict.fromkeys((*changes, *alternatives, *params.prompt_alternatives())):
         complaint = (
-            "is not supported by this model here: the plugin of the device that it runs on has "
-            "no operation to see the logits."
+            "is not supported on this model's device: its OpenVINO plugin gives "
+            "no access to the logits."
         )
         raise InvalidRequestError.of(
             [Violation.of(field, complaint, "unsupported_parameter") for field in asked]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.json_value import JsonObject
 
 # Where architectures say how long their context is, in OVMS's order.
 CONTEXT_LENGTH_KEYS = (

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from ovchat_server.api.errors import InvalidRequestError, ModelNotFoundError, Violation, shortened
-from ovchat_server.api.field_path import ErrorText, FieldPath
-from ovchat_server.api.models import MODEL_TYPE, Capability, ModelStatus
+from ovchat_server.domain.errors import (
+    InvalidRequestError,
+    ModelNotFoundError,
+    Violation,
+    shortened,
+)
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.models import MODEL_TYPE, Capability, ModelStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Model(Protocol):
-    """What models of all kinds have.
+    """A model of any kind.
 
     Attributes:
-        type: What models of its kind do, for callers: see api.models.ModelStatus.
+        type: The type of models of its kind, for callers: see domain.models.ModelStatus.
     """
 
     type: ClassVar[str]
@@ -46,10 +51,10 @@ class TextModel:
     """A model that generates text.
 
     Attributes:
-        fingerprint: OpenAI's system_fingerprint: changes when something changes that may
+        fingerprint: OpenAI's system_fingerprint, which changes when something changes that may
             change answers.
         dialects: How it writes calls and reasoning.
-        constrains_calls: Calls that it makes of its own accord are held to the tools' schemas.
+        constrains_calls: Whether calls that it chooses to make must follow the tools' schemas.
     """
 
     type: ClassVar[str] = MODEL_TYPE
@@ -111,7 +116,7 @@ class ModelRegistry:
         self._on_change()
 
     def remove(self, identifier: str) -> None:
-        """Find a model no more; requests under way keep it, and its engine goes on.
+        """Stop serving a model; requests in flight keep it, and its engine keeps running.
 
         Raises:
             ModelNotFoundError: There is none of that id.
@@ -125,7 +130,7 @@ class ModelRegistry:
 
         Args:
             identifier: The id.
-            field: The field of the request that has it.
+            field: The field of the request that names it.
 
         Raises:
             ModelNotFoundError: There is none.
@@ -133,8 +138,8 @@ class ModelRegistry:
         model = self._models.get(identifier)
         if model is None:
             message = (
-                f"The model {shortened(identifier)!r} does not exist here. "
-                f"Served are: {', '.join(self._models)}."
+                f"The model {shortened(identifier)!r} does not exist. "
+                f"Available models: {', '.join(self._models)}."
             )
             code = ModelNotFoundError.code
             violation = Violation(FieldPath.of(field), ErrorText.of(message), code)
@@ -142,7 +147,7 @@ class ModelRegistry:
         return model
 
     def get_as(self, kind: type[ModelT], identifier: str) -> ModelT:
-        """Return the model of an id, which has to be of a kind.
+        """Return the model of an id, checking its kind.
 
         Args:
             kind: The kind that the request is for.
@@ -155,7 +160,7 @@ class ModelRegistry:
         model = self.get(identifier) if identifier else self._only(kind)
         if isinstance(model, kind):
             return model
-        complaint = f"names {identifier!r}, which is for {model.type}, not for {kind.type}."
+        complaint = f"names {identifier!r}, a model for {model.type}, not for {kind.type}."
         raise InvalidRequestError.about("model", complaint)
 
     def _only(self, kind: type[ModelT]) -> ModelT:
@@ -163,7 +168,7 @@ class ModelRegistry:
         if len(models) == 1:
             return models[0]
         served = ", ".join(model.id for model in models) or "none"
-        complaint = f"is required unless one model is served. Served are: {served}."
+        complaint = f"is required unless a single model is served. Available models: {served}."
         raise InvalidRequestError.about("model", complaint, "missing_required_parameter")
 
     def statuses(self) -> tuple[ModelStatus, ...]:
@@ -171,5 +176,5 @@ class ModelRegistry:
         return tuple(model.status for model in self._models.values())
 
     def unready(self) -> str:
-        """Return which models do not answer, and why; "" where all do."""
-        return "; ".join(filter(None, (status.trouble for status in self.statuses())))
+        """Return which models are not ready, and why; "" if all are."""
+        return "; ".join(filter(None, (status.unavailable_reason for status in self.statuses())))

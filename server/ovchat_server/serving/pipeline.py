@@ -1,13 +1,13 @@
-"""The way of every request for a completion, chat or text, stage by stage.
+"""The path of every completion request, chat or text, stage by stage.
 
     resolve   find the model that the request names
-    render    make the tokens of its prompts
-    plan      check the limits, compile the grammar, say what the engine is asked for
-    run       let the engine generate while the answer is read
-    assemble  make chunks of its tokens
+    render    turn the request into prompts, as tokens
+    plan      check the limits, compile the grammar, make the requests to the engine
+    run       generate while the answer is read
+    assemble  turn tokens into chunks
 
-Here are the first three; an Answer does the others. What chats and texts do differently is in
-their endpoints. A new stage is a line of `Completions.answer` or of `Completions._plan`.
+The first three are here; an Answer does the others. What chats and texts do differently is in
+their CompletionStages. A new stage is a line of `Completions.answer` or of `Completions._plan`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.generation import generation_requests, resolve_sampling
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.models import TextModel
-from ovchat_server.serving.plan import Plan, completion_info, engine_params, generates
+from ovchat_server.serving.plan import GenerationPlan, completion_info, engine_params, generates
 from ovchat_server.serving.reasoning import reasoning_budget
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.completion import ChunkChoice
-    from ovchat_server.api.generation import GenerationParams
-    from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer_format import AnswerFormat
     from ovchat_server.serving.limits import RequestRules
     from ovchat_server.serving.models import ModelRegistry
@@ -45,13 +45,13 @@ RequestT = TypeVar("RequestT", bound="ChatRequest | TextRequest")
 RequestT_contra = TypeVar("RequestT_contra", bound="ChatRequest | TextRequest", contravariant=True)
 
 
-class Endpoint(Protocol[RequestT_contra]):
-    """What the requests of one endpoint have of their own at each stage.
+class CompletionStages(Protocol[RequestT_contra]):
+    """What chats and texts do differently at each stage.
 
     Attributes:
         id_prefix: OpenAI's prefix of an answer's id.
-        repeats_prompts: Each choice holds what is reported of its prompt; otherwise the answer
-            holds it once.
+        repeats_prompts: Whether each choice repeats what is reported of its prompt; otherwise
+            the answer holds it once.
     """
 
     id_prefix: str
@@ -64,11 +64,11 @@ class Endpoint(Protocol[RequestT_contra]):
     async def constrain(
         self, model: TextModel, request: RequestT_contra, prompts: Sequence[RenderedPrompt]
     ) -> AnswerFormat:
-        """Compile the grammar that the answer has to follow.
+        """Write and check the grammar that the answer has to follow.
 
         Raises:
-            InvalidRequestError: What is asked for cannot be enforced.
-            UnavailableError: Nobody can tell now.
+            InvalidRequestError: The grammar cannot be enforced.
+            UnavailableError: The grammar cannot be checked now.
         """
         ...
 
@@ -85,7 +85,7 @@ class Endpoint(Protocol[RequestT_contra]):
     def first_chunks(
         self, request: RequestT_contra, prompts: Sequence[RenderedPrompt]
     ) -> Iterable[ChunkChoice]:
-        """Return what each choice begins with, prompt by prompt."""
+        """Return the first chunk of each choice, prompt by prompt."""
         ...
 
 
@@ -94,7 +94,7 @@ class Completions(Generic[RequestT]):
 
     def __init__(
         self,
-        endpoint: Endpoint[RequestT],
+        stages: CompletionStages[RequestT],
         models: ModelRegistry,
         workers: WorkerPool,
         rules: RequestRules,
@@ -102,18 +102,18 @@ class Completions(Generic[RequestT]):
         """Answer with `models`.
 
         Args:
-            endpoint: What its requests have of their own.
-            models: Those that there are.
-            workers: For rendering, and what else would hold up the event loop.
-            rules: What is allowed to every request.
+            stages: What is specific to the endpoint.
+            models: The models to choose from.
+            workers: Threads for rendering and other work that would block the event loop.
+            rules: The limits of every request.
         """
-        self._endpoint = endpoint
+        self._stages = stages
         self._models = models
         self._workers = workers
         self._rules = rules
 
     async def answer(self, request: RequestT) -> Answer:
-        """Plan the answer to a request. The engine generates when the answer is read.
+        """GenerationPlan the answer to a request. The engine generates when the answer is read.
 
         Raises:
             ApiError: It cannot be answered; see the subclasses.
@@ -125,9 +125,9 @@ class Completions(Generic[RequestT]):
             record.model = model.id
             params = engine_params(request.generation)
             if generates(params):
-                # Before anything expensive: nobody's prompt is rendered in vain.
+                # Before anything expensive: a request that will be refused is not rendered.
                 model.engine.check_queue(current_caller(params.priority))
-            prompts = await self._workers.run(partial(self._endpoint.render, model, request))
+            prompts = await self._workers.run(partial(self._stages.render, model, request))
             record.prompt_tokens = sum(len(prompt.tokens) for prompt in prompts)
             plan = await self._plan(model, request, params, prompts)
         return Answer(plan, self._workers, deadline)
@@ -138,14 +138,14 @@ class Completions(Generic[RequestT]):
         request: RequestT,
         params: GenerationParams,
         prompts: Sequence[RenderedPrompt],
-    ) -> Plan:
-        endpoint = self._endpoint
-        # What does not fit is refused before a grammar is compiled for it.
+    ) -> GenerationPlan:
+        stages = self._stages
+        # Check the limits first: compiling a grammar is expensive.
         max_tokens = check_limits(model, params, prompts, strict=self._rules.strict)
-        copies = request.generation.n if endpoint.repeats_prompts else 1
+        copies = request.generation.n if stages.repeats_prompts else 1
         check_prompt_logprobs(params, prompts, self._rules.limits.max_prompt_logprobs, copies)
         banned = await banned_sequences(model, params.sampling.bad_words, self._workers)
-        answer_format = await endpoint.constrain(model, request, prompts)
+        answer_format = await stages.constrain(model, request, prompts)
         sampling = dataclasses.replace(
             resolve_sampling(params.sampling, model.files.defaults, banned),
             reasoning=reasoning_budget(model, answer_format.reasoning, max(max_tokens)),
@@ -155,14 +155,14 @@ class Completions(Generic[RequestT]):
             if generates(params)
             else []
         )
-        return Plan(
+        return GenerationPlan(
             model=model,
             caller=current_caller(params.priority),
-            info=completion_info(model, endpoint.id_prefix),
+            info=completion_info(model, stages.id_prefix),
             params=request.generation,
             prompts=prompts,
             requests=requests,
-            assembly=tuple(endpoint.assembly(model, request, prompts, answer_format)),
-            first_chunks=tuple(endpoint.first_chunks(request, prompts)),
+            assembly=tuple(stages.assembly(model, request, prompts, answer_format)),
+            first_chunks=tuple(stages.first_chunks(request, prompts)),
             unenforced=answer_format.unenforced,
         )

@@ -8,15 +8,15 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.completion import CompletionInfo
 from ovchat_server.chat.assembler import AssemblyOptions
+from ovchat_server.domain.completion import CompletionInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import ChunkChoice
-    from ovchat_server.api.field_path import SchemaPath
-    from ovchat_server.api.generation import GenerationParams
+    from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.field_path import SchemaPath
+    from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.models import TextModel
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """All that it takes to answer one request, checked.
+class GenerationPlan:
+    """Everything that is needed to answer one request, after all checks.
 
     Attributes:
-        model: Whose engine generates.
-        caller: Who waits for it.
-        info: What stands on every chunk.
-        params: What the request asks to be generated.
-        prompts: From what.
-        requests: What to ask the engine for, prompt by prompt. Empty: the first chunks are the
+        model: The model that answers.
+        caller: Who asks, for fair queueing.
+        info: The fields that every chunk repeats.
+        params: The generation parameters of the request.
+        prompts: The rendered prompts.
+        requests: The requests to the engine, prompt by prompt. If empty, the first chunks are the
             whole answer.
         assembly: How to assemble each choice, prompt by prompt.
         first_chunks: One or more for each choice, in the same order.
-        unenforced: What of schemas the answer need not follow.
+        unenforced: The parts of schemas that are not enforced.
     """
 
     model: TextModel
@@ -52,11 +52,11 @@ class Plan:
 
 
 def engine_params(params: GenerationParams) -> GenerationParams:
-    """Return what the engine has to generate for what a request asks for.
+    """Return the parameters that the engine generates with.
 
-    With `max_tokens` of 0 the choices are their prompts, and nothing is generated. Only where
-    log probabilities of the prompts are asked for, the engine reports them with a first token:
-    of one sequence for each prompt, and the token is dropped.
+    They differ from the request's only if `max_tokens` is 0, which asks for nothing but the
+    prompts. If their log probabilities are asked for, the engine has to generate one token for
+    each prompt to report them, and that token is dropped.
     """
     if generates(params) or not params.prompt_alternatives():
         return params
@@ -69,7 +69,7 @@ def generates(params: GenerationParams) -> bool:
 
 
 def completion_info(model: TextModel, id_prefix: str) -> CompletionInfo:
-    """Return what stands on every chunk of a new answer; `id_prefix` is OpenAI's."""
+    """Return the fields that every chunk of a new answer repeats; `id_prefix` is OpenAI's."""
     return CompletionInfo(
         id=f"{id_prefix}-{uuid.uuid4().hex}",
         created=int(time.time()),
@@ -81,22 +81,22 @@ def completion_info(model: TextModel, id_prefix: str) -> CompletionInfo:
 def assembly_options(
     model: TextModel, params: GenerationParams, *, constrained: bool
 ) -> AssemblyOptions:
-    """Return how to assemble choices, as far as chats and texts have it in common.
+    """Return the options that chats and texts have in common.
 
     Args:
-        model: Who answers.
-        params: What is asked for.
-        constrained: The whole answer follows a grammar.
+        model: The model that answers.
+        params: The generation parameters of the request.
+        constrained: Whether a grammar covers the whole answer.
     """
     ending = params.ending
     stop_tokens = frozenset(ending.stop_token_ids)
     return AssemblyOptions(
         stop=ending.stop,
-        # As vLLM: the model's own end is not reported as a reason, unless it was to be ignored.
+        # As in vLLM, the model's own end tokens are not reported, unless they are ignored.
         stop_tokens=stop_tokens if ending.ignore_eos else stop_tokens - set(model.files.end_tokens),
         include_stop=ending.include_stop,
         min_tokens=ending.min_tokens,
-        # To a grammar a control token is its text: left out, the answer would not follow it.
+        # Grammars match the text of control tokens: without it the answer would break the grammar.
         special_tokens=not params.skip_special_tokens or constrained,
         # As OVMS shows it.
         end_token=not params.skip_special_tokens,

@@ -17,14 +17,14 @@ from ovchat_server.chat.logprobs import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import PromptToken, TokenLogprob
-    from ovchat_server.api.generation import GenerationParams
     from ovchat_server.chat.detokenizer import TokenDecoder
+    from ovchat_server.domain.completion import PromptToken, TokenLogprob
+    from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.engine.contract.generation import PromptScore
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
 
-# Making so many takes a few milliseconds.
+# Making so many log probabilities takes a few milliseconds.
 MAX_LOGPROBS_IN_PLACE = 1000
 
 
@@ -33,8 +33,8 @@ class PromptLogprobs:
     """The log probabilities of a prompt's tokens.
 
     Attributes:
-        listed: In a list of their own. None: not asked for; so `echoed`.
-        echoed: As those of the answer's tokens, before them.
+        listed: As a list of their own; None if not asked for.
+        echoed: As tokens of the answer, before its own; None if not asked for.
     """
 
     listed: tuple[PromptToken, ...] | None
@@ -43,12 +43,12 @@ class PromptLogprobs:
 
 @dataclass(frozen=True, slots=True)
 class PromptLogprobReporter:
-    """Makes what is reported of prompts from the engine's scores of their tokens.
+    """Makes the log probabilities of prompts from the engine's scores of their tokens.
 
     Attributes:
         decoder: Of the model's tokens.
         params: What is asked for.
-        workers: For prompts that would hold up the event loop.
+        workers: Threads for prompts that would block the event loop.
     """
 
     decoder: TokenDecoder

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import PromptEnding
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect
+from ovchat_server.domain.chat import PromptEnding
 from ovchat_server.engine.contract.generation import ReasoningBudget
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, either
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.json_value import JsonObject
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.serving.models import TextModel
 
 # What templates call the variable that has the model reason: Qwen's, and Granite's and DeepSeek's.
 # A caller's `reasoning_effort` sets the first.
 THINKING = ("enable_thinking", "thinking")
-# Of the tokens of an answer that reasoning leaves to its form, but no more than half of them.
+# How many tokens reasoning leaves to an answer that follows a grammar, but at most half of all.
 FORM_TOKENS = 1024
 
 
 def reasoning_before(
     model: TextModel, request: ChatRequest, prompt: str, *, opened: bool
 ) -> Reasoning | None:
-    """Return how the model reasons before it answers; None where it does not.
+    """Return how the model reasons before it answers; None if it does not.
 
     Args:
         model: Who answers.
-        request: What it answers.
+        request: The request.
         prompt: The text of the prompt.
-        opened: The prompt ends inside the reasoning.
+        opened: Whether the prompt ends inside the reasoning.
     """
     dialect = model.dialects.reasoning
     if isinstance(dialect, CombinedDialect):
@@ -59,9 +59,9 @@ def reasoning_budget(
     """Return how long a model may reason before an answer that has to be of a form.
 
     Args:
-        model: Who answers. Where its device does not show logits, nothing ends its reasoning.
-        reasoning: How it reasons; None: it does not.
-        max_tokens: The most tokens of reasoning and answer together.
+        model: The model. If its device gives no access to logits, its reasoning is unlimited.
+        reasoning: How it reasons; None if it does not.
+        max_tokens: The maximum number of tokens of reasoning and answer together.
     """
     if reasoning is None or not model.engine.status.capabilities.sees_logits:
         return None

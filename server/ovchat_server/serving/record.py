@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ovchat_server.api.completion import FinishReason
-    from ovchat_server.api.errors import ApiError
+    from ovchat_server.domain.completion import FinishReason
+    from ovchat_server.domain.errors import ApiError
 
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What became of a request so far.
+    """The state of a request so far.
 
     Attributes:
-        begun: Something of the answer was sent.
-        error: What it ended with, also after an answer had begun; None: no error.
-        http_status: What REST callers get for that; None: what belongs to the gRPC status.
-        model: The id of the model that it was for; "": none, or one that is not served.
-        prompt_tokens: Of all prompts.
-        completion_tokens: Of all choices.
-        finish_reasons: Of the choices that have ended.
+        begun: Whether any part of the answer was sent.
+        error: The error that ended it, before or after the answer began; None if there is none.
+        http_status: The HTTP status of that error; None for the one of its gRPC status.
+        model: The id of the model; "" if there is none, or it is not served.
+        prompt_tokens: The number of tokens of all prompts.
+        completion_tokens: The number of tokens of all choices.
+        finish_reasons: The finish reasons of the choices that have ended.
     """
 
     begun: bool = False

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.chat import PromptEnding, ToolMode
-from ovchat_server.api.errors import ContextLengthExceededError
-from ovchat_server.api.field_path import FieldPath
 from ovchat_server.chat.prompt import Conversation
+from ovchat_server.domain.chat import PromptEnding, ToolMode
+from ovchat_server.domain.errors import ContextLengthExceededError
+from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.serving.context import ContextWindow
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.text import TextPrompt, TextRequest
     from ovchat_server.chat.prompt import Prompt
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.text import TextPrompt, TextRequest
     from ovchat_server.serving.models import TextModel
 
 

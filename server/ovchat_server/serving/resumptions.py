@@ -1,4 +1,4 @@
-"""Where an answer that may call goes on, should its sequence lose its place in the grammar."""
+"""How to resume the grammar of an answer with tool calls in its middle, after a preemption."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ovchat_server.serving.reasoning import reasoned_or_not
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.call_format import CalledTool, CallFormat
+    from ovchat_server.domain.json_value import JsonObject
 
 NOTHING: JsonObject = {"type": "regex", "pattern": "()"}
 
@@ -25,20 +25,20 @@ def resumptions(
     *,
     parallel: bool,
 ) -> Iterator[Resumption]:
-    """Yield how an answer goes on, wherever its sequence lost its place.
+    """Yield how an answer continues, wherever it was interrupted.
 
     Reasoning is only at the beginning, and what looks like a mark inside of it, or inside of a
     call, is none.
 
     Args:
         calls: How the model writes calls.
-        tools: Those that it may call.
+        tools: The tools that it may call.
         plain: The format of text that may hold calls.
-        reasoning: How the model reasons before it; None: it does not.
-        parallel: Text may follow a call.
+        reasoning: How the model reasons before it; None if it does not.
+        parallel: Whether text may follow a call.
     """
     rest = grammar_text(plain)
-    # What arguments may hold, too, does not tell that a call has ended.
+    # An end that arguments may contain as well does not tell that a call has ended.
     ends = tuple(end for end in calls.ends(tools) if len(end) > 1)
     if reasoning is None or not reasoning.opened:
         yield Resumption("", rest, calls.triggers)

@@ -1,4 +1,4 @@
-"""What is served, for every door the same."""
+"""The services, which all doors share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ovchat_server.serving.chat import ChatCompletions
-    from ovchat_server.serving.codec_workers import CodecWorkers
+    from ovchat_server.serving.codec_threads import CodecThreads
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.text import TextCompletions
     from ovchat_server.serving.tokenization import Tokenization
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The services, and where doors read requests and encode answers."""
+    """The services, and the threads in which doors read requests and encode answers."""
 
     chat: ChatCompletions
     texts: TextCompletions
     tokenization: Tokenization
     models: ModelRegistry
     versions: Versions
-    workers: CodecWorkers
+    threads: CodecThreads

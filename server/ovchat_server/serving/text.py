@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, TypeAlias
 
-from ovchat_server.api.completion import ChunkChoice, Delta, FinishReason
+from ovchat_server.domain.completion import ChunkChoice, Delta, FinishReason
 from ovchat_server.serving.answer_format import AnswerFormat
 from ovchat_server.serving.plan import assembly_options, generates
 from ovchat_server.serving.render import render_texts
@@ -13,8 +13,8 @@ from ovchat_server.serving.render import render_texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.api.text import TextRequest
     from ovchat_server.chat.assembler import AssemblyOptions
+    from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer_format import AnswerFormats
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TextCompletions: TypeAlias = "Completions[TextRequest]"
 
 
-class TextEndpoint:
+class TextStages:
     """Text completions: several prompts, each with its choices, which may begin with it."""
 
     id_prefix = "cmpl"
@@ -46,7 +46,7 @@ class TextEndpoint:
         """Compile the grammar of the whole text."""
         constraint = request.generation.constraint
         grammar = await self._formats.of_text(model, constraint)
-        return AnswerFormat(grammar, bound=constraint is not None)
+        return AnswerFormat(grammar, constrains_whole_answer=constraint is not None)
 
     def assembly(
         self,
@@ -57,7 +57,9 @@ class TextEndpoint:
     ) -> list[AssemblyOptions]:
         """Return how to assemble the choices of each prompt, behind the text that they echo."""
         options = dataclasses.replace(
-            assembly_options(model, request.generation, constrained=answer_format.bound),
+            assembly_options(
+                model, request.generation, constrained=answer_format.constrains_whole_answer
+            ),
             own_alternative=True,
             token_ids=request.return_token_ids,
         )

@@ -6,10 +6,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from ovchat_server.api.errors import InvalidRequestError, Violation
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.reader import MAX_VIOLATIONS
-from ovchat_server.api.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.reader import MAX_VIOLATIONS
+from ovchat_server.domain.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.render import render_conversation
@@ -17,7 +17,7 @@ from ovchat_server.serving.render import render_conversation
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ovchat_server.api.tokenization import DetokenizeRequest, TokenizeRequest
+    from ovchat_server.domain.tokenization import DetokenizeRequest, TokenizeRequest
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
@@ -117,11 +117,11 @@ def _padding(tokenizer: Tokenizer, asked: TextsInput, length: int) -> list[int]:
         InvalidRequestError: The model has no padding token, or they are too many together.
     """
     if tokenizer.pad_token is None:
-        complaint = "cannot be served: this model has no padding token."
+        complaint = "is not supported by this model: it has no padding token."
     elif length * len(asked.texts) > MAX_PADDED_TOKENS:
         complaint = (
-            f"asks for {len(asked.texts)} times {length} tokens; "
-            f"at most {MAX_PADDED_TOKENS} are answered together."
+            f"would return {len(asked.texts)} times {length} tokens; "
+            f"at most {MAX_PADDED_TOKENS} are returned together."
         )
     else:
         return [tokenizer.pad_token] * length

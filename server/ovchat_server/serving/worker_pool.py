@@ -1,4 +1,4 @@
-"""Threads for work that would hold up the event loop."""
+"""Threads for work that would block the event loop."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ Result = TypeVar("Result")
 
 
 class WorkerPool:
-    """A bounded pool of threads with a name.
+    """A bounded pool of named threads.
 
-    Work waits for a thread of its own pool only: what may take seconds gets a pool to itself,
-    so that it delays nothing else.
+    Work that may take seconds gets a pool of its own, so that it delays nothing else.
     """
 
     def __init__(self, name: str, threads: int | None = None) -> None:
         """Create the pool; a thread starts when there is work for it.
 
         Args:
-            name: What the threads' names begin with.
-            threads: Most threads at once. None: the standard library's default, four more than
-                there are processors.
+            name: The prefix of the threads' names.
+            threads: The maximum number of threads. None for the standard library's default: four
+                more than there are processors.
         """
         self._executor = ThreadPoolExecutor(threads, name)
 
     async def run(self, work: Callable[[], Result], *, in_place: bool = False) -> Result:
         """Run `work` in one of the threads and return its result.
 
-        Cancelled while it waits for a thread, `work` never runs; once it runs, it runs to its
-        end and the result is dropped.
+        If it is cancelled before a thread is free, `work` never runs; after that, it runs to its
+        end and its result is dropped.
 
         Args:
-            work: Called with the caller's context variables. What it raises is raised here.
-            in_place: Call it at once in the event loop's thread: it is over sooner than a thread
-                would begin it.
+            work: Called with the caller's context variables; its exceptions are raised here.
+            in_place: Call it directly in the event loop's thread, because it takes less time than
+                handing it to a thread.
         """
         if in_place:
             return work()

@@ -15,8 +15,8 @@ from ovchat_server.chat.dialects.base import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ovchat_server.api.chat import Tool
     from ovchat_server.chat.dialects.base import OutputParser, ToolDialect, ToolParser
+    from ovchat_server.domain.chat import Tool
 
 
 @dataclass
@@ -29,9 +29,9 @@ class Read:
 
 
 def parser_of(
-    dialect: ToolDialect | CombinedDialect, tools: tuple[Tool, ...] = (), *, trusted: bool = False
+    dialect: ToolDialect | CombinedDialect, tools: tuple[Tool, ...] = (), *, enforced: bool = False
 ) -> ToolParser | OutputParser:
-    options = ParserOptions(tools, trusted)
+    options = ParserOptions(tools, enforced)
     if isinstance(dialect, CombinedDialect):
         return dialect.parser(CombinedOptions(options))
     return dialect.parser(options)
@@ -42,9 +42,9 @@ def read(
     pieces: Iterable[str],
     tools: tuple[Tool, ...] = (),
     *,
-    trusted: bool = False,
+    enforced: bool = False,
 ) -> Read:
-    parser = parser_of(dialect, tools, trusted=trusted)
+    parser = parser_of(dialect, tools, enforced=enforced)
     return joined([*(parser.feed(piece) for piece in pieces), parser.flush()])
 
 

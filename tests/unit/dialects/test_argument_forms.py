@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.api.chat import Tool
 from ovchat_server.chat.dialects.values import types_of
+from ovchat_server.domain.chat import Tool
 from ovchat_server.grammar.ebnf import CHARACTERS, Alphabet, character_class, literal
 from ovchat_server.grammar.notation import excluding, json_notation, verbatim
 from ovchat_server.grammar.schema.code_points import characters, without
@@ -241,7 +241,7 @@ def test_what_a_family_cannot_say_is_named(
 ) -> None:
     needed = {"type": "object", "properties": properties, "required": [*properties]}
     arguments = DIALECTS[name].format.arguments
-    assert unenforced(needed, arguments) == f"asks for {what}, so that it cannot be enforced"
+    assert unenforced(needed, arguments) == f"asks for {what}, so it cannot be enforced"
     assert not unenforced({**needed, "required": []}, arguments)
 
 
@@ -317,7 +317,7 @@ def test_names_may_hold_spaces(name: str) -> None:
 def test_a_key_that_comes_twice_is_an_object_only_where_a_grammar_let_it_through() -> None:
     tools = (Tool("f", None, {"properties": {"a": {"type": "object"}}}),)
     text = '<tool_call>f<arg_key>a</arg_key><arg_value>{"x": 1, "x": 2}</arg_value></tool_call>'
-    [(_, trusted)] = read(DIALECTS["glm"], [text], tools, trusted=True).calls
+    [(_, enforced)] = read(DIALECTS["glm"], [text], tools, enforced=True).calls
     [(_, untrusted)] = read(DIALECTS["glm"], [text], tools).calls
-    assert json.loads(trusted) == {"a": {"x": 2}}
+    assert json.loads(enforced) == {"a": {"x": 2}}
     assert json.loads(untrusted) == {"a": '{"x": 1, "x": 2}'}

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers
 
-from ovchat_server.api.completion import FinishReason
 from ovchat_server.chat.assembler import AssemblyOptions, ChoiceAssembler
 from ovchat_server.chat.collector import ChoiceCollector
 from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.chat.dialects.chain import Chain, WithoutTags
 from ovchat_server.chat.dialects.registry import choose_dialects
+from ovchat_server.domain.completion import FinishReason
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.unit.dialects.reading import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.completion import Choice, ChunkChoice
     from ovchat_server.chat.dialects.registry import Dialects
+    from ovchat_server.domain.completion import Choice, ChunkChoice
 
 END = "<|im_end|>"
 MISTRAL = choose_dialects("", "mistral", "mistral")
@@ -46,7 +46,7 @@ def tokenizer_of(dialects: Dialects) -> Tokenizer:
 
 
 def options(
-    dialects: Dialects, *, trusted: bool = False, hidden: tuple[str, ...] | None = None
+    dialects: Dialects, *, enforced: bool = False, hidden: tuple[str, ...] | None = None
 ) -> AssemblyOptions:
     end = tokenizer_of(dialects).token(END)
     assert end is not None
@@ -55,7 +55,7 @@ def options(
         dropped_tokens=frozenset({end}),
         parser=partial(
             dialects.parser,
-            ParserOptions(trusted=trusted),
+            ParserOptions(calls_enforced=enforced),
             opened=False,
             hidden=dialects.special_tokens if hidden is None else hidden,
         ),
@@ -123,9 +123,9 @@ def test_control_tokens_are_shown_where_they_were_asked_for() -> None:
 
 
 @given(st.lists(st.integers(1, 5), max_size=40), st.booleans())
-def test_the_groups_of_the_tokens_change_nothing(sizes: list[int], trusted: bool) -> None:  # noqa: FBT001
+def test_the_groups_of_the_tokens_change_nothing(sizes: list[int], enforced: bool) -> None:  # noqa: FBT001
     text = f"[THINK]Hm[/THINK]Look: {CALL}{CALL} [ARGS] and"
-    how = options(MISTRAL, trusted=trusted)
+    how = options(MISTRAL, enforced=enforced)
     whole = told(collected(chunks_of(text, MISTRAL, how)))
     assert told(collected(chunks_of(text, MISTRAL, how, sizes))) == whole
     assert whole == ("Look: and", "Hm", [("f", '{"a": "é", "b": [1.0]}')] * 2)
@@ -140,7 +140,7 @@ def test_a_control_token_is_not_shown_either_where_it_comes_in_pieces(text: str)
 
 
 def test_a_call_has_its_id_and_name_once_and_its_arguments_in_fragments() -> None:
-    chunks = chunks_of(CALL + CALL, MISTRAL, options(MISTRAL, trusted=True))
+    chunks = chunks_of(CALL + CALL, MISTRAL, options(MISTRAL, enforced=True))
     deltas = [delta for chunk in chunks for delta in chunk.delta.tool_calls]
     for index in (0, 1):
         mine = [delta for delta in deltas if delta.index == index]
@@ -155,7 +155,7 @@ def test_a_call_has_its_id_and_name_once_and_its_arguments_in_fragments() -> Non
 
 
 def test_in_one_chunk_a_call_has_one_delta() -> None:
-    [chunk, _] = chunks_of(CALL + CALL, MISTRAL, options(MISTRAL, trusted=True), [100])
+    [chunk, _] = chunks_of(CALL + CALL, MISTRAL, options(MISTRAL, enforced=True), [100])
     assert [(d.index, d.name, d.arguments) for d in chunk.delta.tool_calls] == [
         (0, "f", '{"a": "é", "b": [1.0]}'),
         (1, "f", '{"a": "é", "b": [1.0]}'),

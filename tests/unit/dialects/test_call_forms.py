@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.api.chat import Message, PromptEnding, Role, Tool, ToolCall
 from ovchat_server.chat.dialects.base import ToolDialect
 from ovchat_server.chat.dialects.call_format import CalledTool, regex_format
 from ovchat_server.chat.dialects.registry import TOOL_DIALECTS, choose_dialects
 from ovchat_server.chat.template import ChatTemplate
+from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool, ToolCall
 from tests.effort import examples
 from tests.unit.dialects.reading import Read, parser_of, read
 from tests.unit.dialects.writers import WRITERS, Written
@@ -86,15 +86,15 @@ def test_whatever_a_form_allows_is_calls(name: str, data: st.DataObject) -> None
     allowed = pattern(form.forced(TOOLS, parallel=parallel))
     text = data.draw(st.from_regex(allowed, fullmatch=True))
 
-    trusted = read(dialect, text, OFFERED, trusted=True)
+    enforced = read(dialect, text, OFFERED, enforced=True)
 
-    assert trusted.content == ""
-    assert trusted.calls
-    assert len(trusted.calls) == 1 or parallel
-    assert all(ARGUMENTS[called] == arguments for called, arguments in trusted.calls)
+    assert enforced.content == ""
+    assert enforced.calls
+    assert len(enforced.calls) == 1 or parallel
+    assert all(ARGUMENTS[called] == arguments for called, arguments in enforced.calls)
     # Nothing is missing, which a parser forgives at the end: what follows is content.
     after = WRITERS[name].say("after")
-    assert read(dialect, [text + after], OFFERED) == Read("after", trusted.calls)
+    assert read(dialect, [text + after], OFFERED) == Read("after", enforced.calls)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

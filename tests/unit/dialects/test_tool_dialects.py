@@ -17,7 +17,7 @@ from tests.unit.dialects.reading import Read, read, squeezed
 from tests.unit.dialects.writers import WRITERS, Writer, Written, tools_for
 
 if TYPE_CHECKING:
-    from ovchat_server.api.chat import Tool
+    from ovchat_server.domain.chat import Tool
 
 Dialect = ToolDialect | CombinedDialect
 DIALECTS = {dialect.name: dialect for dialect in TOOL_DIALECTS}
@@ -85,9 +85,9 @@ def test_calls_are_found_as_written_and_text_around_them_is_content(
         elif len(offered) == len(written):
             assert json.loads(arguments) == call.arguments
             assert list(json.loads(arguments)) == list(call.arguments)
-    trusted = read(DIALECTS[name], cut(data.draw, text), offered, trusted=True)
-    assert known(trusted) == known(result)
-    assert trusted.content == result.content
+    enforced = read(DIALECTS[name], cut(data.draw, text), offered, enforced=True)
+    assert known(enforced) == known(result)
+    assert enforced.content == result.content
 
 
 @every_dialect
@@ -98,10 +98,10 @@ def test_whatever_it_is_the_borders_of_the_pieces_change_nothing(
 ) -> None:
     dialect = DIALECTS[name]
     text = mixed(data.draw, dialect, WRITERS[name])
-    for trusted in (False, True):
-        whole = read(dialect, [text], tools(), trusted=trusted)
-        assert read(dialect, cut(data.draw, text), tools(), trusted=trusted) == whole
-        assert read(dialect, text, tools(), trusted=trusted) == whole
+    for enforced in (False, True):
+        whole = read(dialect, [text], tools(), enforced=enforced)
+        assert read(dialect, cut(data.draw, text), tools(), enforced=enforced) == whole
+        assert read(dialect, text, tools(), enforced=enforced) == whole
 
 
 @every_dialect
@@ -135,10 +135,10 @@ def test_cut_off_anywhere_a_call_is_whole_or_text(name: str) -> None:
 @every_dialect
 def test_cut_off_anywhere_a_trusted_call_stays_one_with_what_it_has(name: str) -> None:
     dialect, text = DIALECTS[name], WRITERS[name].write([F, F])
-    whole = read(dialect, [text], tools(), trusted=True).calls
+    whole = read(dialect, [text], tools(), enforced=True).calls
     begun = 0
     for end in range(len(text) + 1):
-        calls = read(dialect, [text[:end]], tools(), trusted=True).calls
+        calls = read(dialect, [text[:end]], tools(), enforced=True).calls
         assert len(calls) >= begun
         begun = len(calls)
         for (call, arguments), (all_of_it, all_arguments) in zip(calls, whole, strict=False):
@@ -152,7 +152,7 @@ def test_a_trusted_call_is_handed_out_as_it_is_written(name: str) -> None:
     parts = []
     dialect, text = DIALECTS[name], WRITERS[name].write([F])
     for end in range(len(text)):
-        calls = read(dialect, [text[:end]], tools(), trusted=True).calls
+        calls = read(dialect, [text[:end]], tools(), enforced=True).calls
         parts += [arguments for _, arguments in calls]
     # First the name alone, and then more than one piece of the arguments.
     assert parts[0] == ""

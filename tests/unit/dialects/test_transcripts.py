@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ovchat_server.api.chat import Tool
+from ovchat_server.domain.chat import Tool
 from tests.unit.dialects.reading import Read, parser_of, read
 from tests.unit.dialects.test_tool_dialects import DIALECTS
 
@@ -305,8 +305,8 @@ def test_calls_are_found_in_what_the_models_write(name: str, text: str, expected
     assert read(DIALECTS[name], [text], tools) == expected
     assert read(DIALECTS[name], text, tools) == expected
     if expected.calls:
-        trusted = read(DIALECTS[name], text, tools, trusted=True)
-        assert [(call, json.loads(arguments)) for call, arguments in trusted.calls] == [
+        enforced = read(DIALECTS[name], text, tools, enforced=True)
+        assert [(call, json.loads(arguments)) for call, arguments in enforced.calls] == [
             (call, json.loads(arguments)) for call, arguments in expected.calls
         ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from ovchat_server.api.chat import Tool
+from ovchat_server.domain.chat import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

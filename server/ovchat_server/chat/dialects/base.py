@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.chat import Tool
     from ovchat_server.chat.dialects.call_format import CallFormat
+    from ovchat_server.domain.chat import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class ParserOptions:
 
     Attributes:
         tools: The tools of the request. Dialects without types take them from their schemas.
-        trusted: Whether a grammar guarantees that calls are well formed, so that they are
+        calls_enforced: Whether a grammar guarantees that calls are well formed, so that they are
             streamed as they are generated. Otherwise a call is returned once it has parsed.
-        leading: Whether there are only calls at the beginning of the answer.
+        calls_only_first: Whether calls may only begin the answer.
     """
 
     tools: tuple[Tool, ...] = ()
-    trusted: bool = False
-    leading: bool = False
+    calls_enforced: bool = False
+    calls_only_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ovchat_server.grammar.values import json_grammar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.grammar.relaxation import Write
 
 

@@ -12,10 +12,10 @@ from ovchat_server.chat.dialects.source import DamagedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.call_format import CalledTool
     from ovchat_server.chat.dialects.markup import Call, MarkupParser
     from ovchat_server.chat.dialects.source import Source, Steps
+    from ovchat_server.domain.json_value import JsonObject
 
 # Names that are written without quotes: OpenAI's characters, and those that servers of tools add.
 NAME = re.compile(r"[\w.:/-]*")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ovchat_server.chat.dialects.source import DamagedError, finished
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonValue
     from ovchat_server.chat.dialects.source import Source, Steps
+    from ovchat_server.domain.json_value import JsonValue
 
 # Far more than any schema needs, far less than would trouble a reader that recurses.
 MAX_DEPTH = 128

@@ -17,8 +17,8 @@ from ovchat_server.chat.dialects.sections import SectionParser
 from ovchat_server.grammar.patterns import literal
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
+    from ovchat_server.domain.json_value import JsonObject
 
 SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
 CALL, CALL_END = "<|tool_call_begin|>", "<|tool_call_end|>"

@@ -24,22 +24,22 @@ class Call:
     """A call that is being read.
 
     Attributes:
-        trusted: A grammar guarantees that it is well formed.
+        enforced: A grammar guarantees that it is well formed.
     """
 
-    def __init__(self, parser: MarkupParser, name: str, *, trusted: bool) -> None:
+    def __init__(self, parser: MarkupParser, name: str, *, enforced: bool) -> None:
         """Begin a call; see `MarkupParser.begin`."""
         self._parser = parser
         self._name = name
-        self.trusted = trusted
+        self.enforced = enforced
         self._arguments: list[str] = []
-        if trusted:
+        if enforced:
             parser.hand_out(CallPiece(name, ""))
 
     def write(self, fragment: str) -> None:
         """Append to the JSON of the arguments."""
         self._arguments.append(fragment)
-        if self.trusted:
+        if self.enforced:
             self._parser.hand_out(CallPiece(None, fragment))
 
     def end(self) -> None:
@@ -50,7 +50,7 @@ class Call:
         """
         if not self._arguments:
             self.write("{}")
-        if self.trusted:
+        if self.enforced:
             return
         arguments = "".join(self._arguments).strip()
         if not isinstance(parse(arguments), dict):
@@ -77,8 +77,8 @@ class MarkupParser(ABC):
         """Parse one answer."""
         self.tools = options.tools
         self.source = Source()
-        self._trusted = options.trusted
-        self._leading = options.leading
+        self._calls_enforced = options.calls_enforced
+        self._calls_only_first = options.calls_only_first
         self._content: list[str] = []
         self._calls: list[CallPiece] = []
         # White space that is markup if a call follows.
@@ -125,7 +125,7 @@ class MarkupParser(ABC):
         if not encodable(name).strip():
             raise DamagedError
         self._named = True
-        return Call(self, name, trusted=self._trusted)
+        return Call(self, name, enforced=self._calls_enforced)
 
     def offers(self, name: str) -> bool:
         """Return whether there is a tool with this name; without tools any name will do."""
@@ -166,7 +166,7 @@ class MarkupParser(ABC):
             try:
                 yield from self.read(opening)
             except DamagedError:
-                if self._trusted and self._handed_out and self.source.ended:
+                if self._calls_enforced and self._handed_out and self.source.ended:
                     # Cut off between the parts of a call that is handed out already.
                     return
                 if self._cut and not self._named and opening in self.tags:
@@ -209,7 +209,7 @@ class MarkupParser(ABC):
             return None
         opening = found[1] or found[0]
         start = found.end() - len(opening)
-        if self._leading and (self._has_content or source.text[source.at : start].strip()):
+        if self._calls_only_first and (self._has_content or source.text[source.at : start].strip()):
             return None
         self.add_content(source.text[source.at : start])
         source.at = start

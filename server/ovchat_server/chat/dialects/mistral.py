@@ -22,8 +22,8 @@ from ovchat_server.chat.dialects.source import DamagedError
 from ovchat_server.grammar.patterns import literal
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject
     from ovchat_server.chat.dialects.source import Steps
+    from ovchat_server.domain.json_value import JsonObject
 
 TAG, CALL_ID, ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Iterator
 
-    from ovchat_server.api.chat import Tool
-    from ovchat_server.api.json_value import JsonObject, JsonValue
     from ovchat_server.chat.dialects.markup import Call
+    from ovchat_server.domain.chat import Tool
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
 
 # What a schema that refers to itself may cost.
 MOST_SCHEMAS = 100
@@ -46,7 +46,7 @@ class Arguments:
         Raises:
             DamagedError: The text cannot be encoded.
         """
-        value = typed(text, types_of(self._schema, key), unique=not self._call.trusted)
+        value = typed(text, types_of(self._schema, key), unique=not self._call.enforced)
         self._call.write(f"{self._separator}{quoted(key)}: {value}")
         self._separator = ", "
 

@@ -1,4 +1,4 @@
-"""Requests that wait for their first place in the engine: how many, for how long, and whose."""
+"""The queue of requests that wait for their admission: how many, for how long, and whose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ovchat_server.api.errors import OverloadedError
+from ovchat_server.domain.errors import OverloadedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Requests whose first places tell how fast the line moves, and the longest wait that is advised.
-REMEMBERED_PLACES = 32
-LONGEST_ADVICE = 60.0
+# How many admissions the pace of the queue is estimated from, and the longest Retry-After.
+REMEMBERED_ADMISSIONS = 32
+MAX_RETRY_AFTER = 60.0
 
 
 @dataclass(slots=True, eq=False)
@@ -27,9 +27,9 @@ class _Entry(Generic[T]):
     """Requests that belong together, some of which wait.
 
     Attributes:
-        stream: Where their outputs go.
-        waiting: The ids of those that do.
-        timer: Ends them; None: one of them has run.
+        stream: Receives their outputs.
+        waiting: The ids of those that wait.
+        timer: Refuses them when it expires; None once one of them has been admitted.
     """
 
     stream: T
@@ -39,7 +39,7 @@ class _Entry(Generic[T]):
 
 
 class AdmissionQueue(Generic[T]):
-    """Knows who waits; refuses those who would be too many, and those who wait too long."""
+    """Keeps track of waiting requests, and refuses those that are too many or wait too long."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class AdmissionQueue(Generic[T]):
         """Create an empty queue.
 
         Args:
-            max_waiting: Requests that may. Those that belong together are let in whole.
-            timeout: Seconds that they wait until the first of them has a place.
-            refuse: Ends those that wait, by their stream.
-            on_refusal: Told of every refusal: what is full, for operators.
+            max_waiting: How many requests may wait. Requests that belong together may exceed it.
+            timeout: How many seconds requests that belong together wait for the first admission.
+            refuse: Ends waiting requests, given their stream.
+            on_refusal: Called on every refusal with what is full, for operators.
         """
         self._max_waiting = max_waiting
         self._timeout = timeout
@@ -62,43 +62,43 @@ class AdmissionQueue(Generic[T]):
         self._on_refusal = on_refusal
         # By the ids of the requests that wait.
         self._entries: dict[int, _Entry[T]] = {}
-        # When requests got their first places, since somebody waited last.
-        self._places: deque[float] = deque(maxlen=REMEMBERED_PLACES)
+        # When requests were admitted, since the queue was empty.
+        self._admissions: deque[float] = deque(maxlen=REMEMBERED_ADMISSIONS)
 
     def check(self, caller: Caller) -> None:
-        """Refuse who would come behind too many, with no greedier one among them.
+        """Raise if the queue is full and no client holds more of it than this one.
 
         Raises:
-            OverloadedError: So it is.
+            OverloadedError: The queue is full.
         """
         if len(self._entries) >= self._max_waiting and self._greedier(caller) is None:
             raise self._full()
 
     def enter(self, stream: T, caller: Caller, requests: Iterable[int]) -> None:
-        """Let requests wait. If there are too many, the last of the greediest client go.
+        """Queue requests. If the queue is full, refuse the last ones of the greediest client.
 
         Raises:
-            OverloadedError: These are that client's.
+            OverloadedError: That client is the caller.
         """
         self.check(caller)
         if len(self._entries) >= self._max_waiting and (other := self._greedier(caller)):
-            self._turn_away(other, self._full())
+            self._refuse_entry(other, self._full())
         entry = _Entry(stream, caller, {*requests})
         loop = asyncio.get_running_loop()
         entry.timer = loop.call_later(self._timeout, self._time_out, entry)
         self._entries |= dict.fromkeys(entry.waiting, entry)
 
     def admitted(self, identifier: int) -> None:
-        """Note that a request runs for the first time."""
+        """Note that a request was admitted."""
         entry = self._entries.get(identifier)
         if entry and entry.timer:
             entry.timer.cancel()
             entry.timer = None
-            self._places.append(asyncio.get_running_loop().time())
+            self._admissions.append(asyncio.get_running_loop().time())
         self.leave(identifier)
 
     def leave(self, identifier: int) -> None:
-        """Take a request out, if it waits."""
+        """Remove a request, if it waits."""
         entry = self._entries.pop(identifier, None)
         if entry is None:
             return
@@ -106,44 +106,46 @@ class AdmissionQueue(Generic[T]):
         if entry.timer and not entry.waiting:
             entry.timer.cancel()
         if not self._entries:
-            # Idle time between two rushes does not count for the rate.
-            self._places.clear()
+            # Idle time between two rushes must not count for the pace.
+            self._admissions.clear()
 
     def _greedier(self, caller: Caller) -> _Entry[T] | None:
-        """Return the last entry of a client that has a worse priority or more entries."""
+        """Return the newest entry of a client with a worse priority or more entries than this."""
         waiting = {id(entry): entry for entry in self._entries.values() if entry.timer}
         here = Counter(entry.caller.client for entry in self._entries.values())
 
         def greed(entry: _Entry[T]) -> tuple[int, int]:
             return entry.caller.priority, here[entry.caller.client]
 
-        # Of several the last one that came.
+        # Reversed, so that of several the newest is chosen.
         other = max([*waiting.values()][::-1], key=greed, default=None)
         if other and greed(other) > (caller.priority, here[caller.client] + 1):
             return other
         return None
 
     def _time_out(self, entry: _Entry[T]) -> None:
-        message = f"The model is overloaded: no place in {self._timeout:g} s. Try again later."
-        self._on_refusal(f"a request waited {self._timeout:g} s for a place (max_queue_wait)")
-        self._turn_away(entry, OverloadedError(message, retry_after=self._advice()))
+        late = f"request was not admitted within {self._timeout:g} s"
+        message = f"The model is overloaded: the {late}. Try again later."
+        self._on_refusal(f"a {late} (max_queue_wait)")
+        self._refuse_entry(entry, OverloadedError(message, retry_after=self._retry_after()))
 
-    def _turn_away(self, entry: _Entry[T], error: OverloadedError) -> None:
+    def _refuse_entry(self, entry: _Entry[T], error: OverloadedError) -> None:
         for identifier in [*entry.waiting]:
             self.leave(identifier)
         self._refuse(entry.stream, error)
 
     def _full(self) -> OverloadedError:
         waiting = len(self._entries)
-        wait = "1 request waits" if waiting == 1 else f"{waiting} requests wait"
+        wait = "1 request is waiting" if waiting == 1 else f"{waiting} requests are waiting"
         message = f"The model is overloaded: {wait} already. Try again later."
-        self._on_refusal(f"{wait} and {self._max_waiting} may (max_queue)")
-        return OverloadedError(message, retry_after=self._advice())
+        self._on_refusal(f"{wait}, of at most {self._max_waiting} (max_queue)")
+        return OverloadedError(message, retry_after=self._retry_after())
 
-    def _advice(self) -> float:
-        """Estimate the seconds until those that wait have had their turn."""
-        if len(self._places) < 2:  # noqa: PLR2004  there is no pace of fewer
+    def _retry_after(self) -> float:
+        """Estimate the seconds until the requests that wait now have been admitted."""
+        times = self._admissions
+        if len(times) < 2:  # noqa: PLR2004  two admissions make a pace
             return 1.0
-        pace = (self._places[-1] - self._places[0]) / (len(self._places) - 1)
+        pace = (times[-1] - times[0]) / (len(times) - 1)
         requests = len({id(entry) for entry in self._entries.values()})
-        return float(math.ceil(min(max(pace * (requests + 1), 1.0), LONGEST_ADVICE)))
+        return float(math.ceil(min(max(pace * (requests + 1), 1.0), MAX_RETRY_AFTER)))

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from ovchat_server.api.models import EngineLoad
-    from ovchat_server.engine.client.live_requests import LiveRequests
-    from ovchat_server.engine.contract.messages import Wire
+    from ovchat_server.domain.models import EngineLoad
+    from ovchat_server.engine.client.in_flight_requests import InFlightRequests
+    from ovchat_server.engine.contract.messages import MessageDecoder
     from ovchat_server.engine.contract.spec import EngineSpec
 
 READ_SIZE = 1 << 20
@@ -48,21 +48,21 @@ class EngineDiedError(Exception):
 
 
 class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
-    """Starts one engine process, speaks to it, and ends it.
+    """Starts one engine process, exchanges messages with it, and ends it.
 
-    The process is alive from `start` to `close`, or until it dies: then `died` says so.
+    The process is alive from `start` to `close`, or until it dies: see `died`.
     """
 
     def __init__(
         self,
         process: asyncio.subprocess.Process,
         connection: socket.socket,
-        wire: Wire[RequestT, OutputT, LimitsT],
-        live: LiveRequests[RequestT, OutputT],
+        decoder: MessageDecoder[RequestT, OutputT, LimitsT],
+        in_flight: InFlightRequests[RequestT, OutputT],
     ) -> None:
-        """Speak to `process` over `connection`; use `start`."""
-        self._wire = wire
-        self._live = live
+        """Talk to `process` over `connection`. Use `start` instead."""
+        self._decoder = decoder
+        self._in_flight = in_flight
         self._process = process
         self._connection = connection
         loop = asyncio.get_running_loop()
@@ -73,24 +73,24 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         self._failure = Failed("")
         self._load: EngineLoad | None = None
         self._output: asyncio.Task[None] | None = None
-        # Commands that it was sent, and since when it owes an answer: to one of them, or because
-        # it said that it goes on.
+        # How many commands were sent, and since when a report is due: because a command has not
+        # been taken yet, or because the last report said that the process is busy.
         self._sent = 0
-        self._owes_since: float | None = None
-        # Not sock_recv in a task, which has the selector told twice for every frame.
+        self._awaiting_report_since: float | None = None
+        # sock_recv in a task would register and unregister the socket for every frame.
         loop.add_reader(connection, self._read)
 
     @classmethod
     async def start(
         cls,
         spec: EngineSpec,
-        wire: Wire[RequestT, OutputT, LimitsT],
-        live: LiveRequests[RequestT, OutputT],
+        decoder: MessageDecoder[RequestT, OutputT, LimitsT],
+        in_flight: InFlightRequests[RequestT, OutputT],
     ) -> Self:
-        """Start a process that loads `spec`, to work on `live`. It is not ready yet."""
+        """Start a process that loads `spec` and works on `in_flight`. It is not ready yet."""
         module = "ovchat_server.engine.process.main"
         process, ours = await start_child(module, output=asyncio.subprocess.PIPE)
-        self = cls(process, ours, wire, live)
+        self = cls(process, ours, decoder, in_flight)
         if process.stdout is not None:
             self._output = asyncio.create_task(log_output(spec.name, process.stdout))
         self._write(encode(spec))
@@ -98,11 +98,11 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
 
     @property
     def load(self) -> EngineLoad | None:
-        """How full it said it was; None: it is not ready, or gone."""
+        """The load that it reported last; None if it is not ready or gone."""
         return self._load
 
     async def ready(self) -> Ready[LimitsT]:
-        """Wait until the model is loaded; what it can hold.
+        """Wait until the model is loaded, and return its limits.
 
         Raises:
             EngineDiedError: It could not be loaded.
@@ -110,13 +110,13 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         return await asyncio.shield(self._ready)
 
     async def disconnected(self, timeout: float) -> bool:
-        """Wait until nothing more comes from the process; False: it still may."""
-        # Asked of, not for its outcome: whatever ended it, this is how to learn of it.
+        """Wait until the process has closed its socket; return False on a timeout."""
+        # asyncio.wait raises nothing, however the process ended.
         done, _ = await asyncio.wait([self._gone], timeout=timeout)
         return bool(done)
 
     async def died(self) -> Failed:
-        """Wait until the process is gone; why it went, for an operator."""
+        """Wait until the process has ended, and return why, for an operator."""
         await asyncio.shield(self._gone)
         code = await self._process.wait()
         if self._failure.reason:
@@ -125,18 +125,18 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         return Failed(SIGNALS.get(-code) or f"its engine process ended with {how}")
 
     async def close(self) -> None:
-        """End the process and wait for it. May be called again."""
+        """End the process and wait for it. It may be called again."""
         self._stop_reading()
         self._connection.close()
         try:
             async with asyncio.timeout(EXIT_TIMEOUT):
                 await self._process.wait()
         except TimeoutError:
-            # It hangs inside a step.
+            # It hangs in a step.
             self.kill()
             await self._process.wait()
         if self._output is not None:
-            # What it wrote last; a process that it has left behind may hold the pipe open.
+            # Read its last output, but not for ever: a child of its own may hold the pipe open.
             await asyncio.wait([self._output], timeout=EXIT_TIMEOUT)
             self._output.cancel()
 
@@ -147,25 +147,25 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             self._process.kill()
 
     def send(self, command: Start[RequestT] | Cancel) -> None:
-        """Send a command to the process; nothing to one that is gone, or loads its model."""
-        # That one has no requests to cancel yet. What came together with the spec would be lost,
-        # and the process seem to owe an answer from then on.
+        """Send a command to the process, unless it is gone or still loads its model."""
+        # While the model is loaded there is nothing to send: `resume` sends all requests later.
+        # A command that arrived together with the spec would be lost, and its report be overdue.
         if self._ready.done() and not self._gone.done():
             self._sent += 1
-            if self._owes_since is None:
-                self._owes_since = asyncio.get_running_loop().time()
+            if self._awaiting_report_since is None:
+                self._awaiting_report_since = asyncio.get_running_loop().time()
             self._write(encode(command))
 
     def hangs(self, seconds: float) -> bool:
-        """Return whether the process has owed an answer for so long."""
-        since = self._owes_since
+        """Return whether a report has been due for so many seconds."""
+        since = self._awaiting_report_since
         return since is not None and asyncio.get_running_loop().time() - since > seconds
 
     def _write(self, frame: bytes) -> None:
-        """Write a frame to the socket without waiting; what it does not take goes later.
+        """Write a frame to the socket without blocking; the rest follows when it is writable.
 
-        Not a StreamWriter: its drain() is a place to be cancelled at, after which nobody
-        could say whether the engine has the request.
+        A StreamWriter's drain() could be cancelled, and nobody would know whether the engine has
+        got the request.
         """
         self._unsent += frame
         if len(self._unsent) == len(frame):
@@ -178,7 +178,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         except BlockingIOError:
             sent = 0
         except OSError:
-            # The engine is gone; the reader finds out and tells everybody.
+            # The engine is gone; `_read` notices it and fails or keeps the requests.
             self._unsent.clear()
             loop.remove_writer(self._connection)
             return
@@ -189,7 +189,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             loop.remove_writer(self._connection)
 
     def _read(self) -> None:
-        """Deliver the events that came."""
+        """Deliver the events that have arrived."""
         try:
             data = self._connection.recv(READ_SIZE)
         except BlockingIOError:
@@ -199,10 +199,10 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         if not data:
             self._stop_reading()
         for frame in self._frames.feed(data):
-            self._deliver(self._wire.decode_event(frame))
+            self._deliver(self._decoder.decode_event(frame))
 
     def _stop_reading(self) -> None:
-        """Stop reading for good: the process is gone, or about to end. May be called again."""
+        """Stop reading: the process is gone or about to end. It may be called again."""
         if self._gone.done():
             return
         self._gone.set_result(None)
@@ -212,7 +212,7 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
         self._load = None
         if not self._ready.done():
             self._ready.set_exception(EngineDiedError())
-            # Nobody may be waiting for it.
+            # Mark it as retrieved: perhaps nobody waits for it.
             self._ready.exception()
 
     def _deliver(self, event: Report[OutputT] | Ready[LimitsT] | Failed | IsolatedRun) -> None:
@@ -220,10 +220,10 @@ class EngineConnection(Generic[RequestT, OutputT, LimitsT]):
             case Report(load=load):
                 self._load = load
                 owes = event.busy or event.taken < self._sent
-                self._owes_since = asyncio.get_running_loop().time() if owes else None
-                self._live.deliver(event)
+                self._awaiting_report_since = asyncio.get_running_loop().time() if owes else None
+                self._in_flight.deliver(event)
             case IsolatedRun(id=identifier):
-                self._live.isolate(identifier)
+                self._in_flight.isolate(identifier)
             case Ready(load=load):
                 self._load = load
                 self._ready.set_result(event)

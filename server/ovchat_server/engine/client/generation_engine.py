@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.models import ModelState
-from ovchat_server.engine.client.generation_stream import EngineGeneration
-from ovchat_server.engine.client.grammar_checker import GrammarSandbox
+from ovchat_server.domain.models import ModelState
+from ovchat_server.engine.client.generation_stream import EngineGenerationStream
+from ovchat_server.engine.client.grammar_process import GrammarProcess
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GenerationStatus
@@ -17,21 +17,21 @@ from ovchat_server.engine.contract.generation_messages import (
     GenerationLimits,
     SequenceOutput,
     SequenceRequest,
-    generation_wire,
+    generation_decoder,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ovchat_server.backoff import Backoff
-    from ovchat_server.engine.client.live_requests import LiveRequests
+    from ovchat_server.engine.client.in_flight_requests import InFlightRequests
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
-    from ovchat_server.engine.contract.generation_engine import Generation
+    from ovchat_server.engine.contract.generation_engine import GenerationStream
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 
-class SupervisedGeneration:
+class SupervisedGenerationEngine:
     """See contract.generation_engine.GenerationEngine. Starts with `start`, ends with `close`."""
 
     def __init__(
@@ -39,9 +39,9 @@ class SupervisedGeneration:
     ) -> None:
         """Generate with the engine of `spec`; `on_change` learns of every change of state."""
         self.supervisor: EngineSupervisor[SequenceRequest, SequenceOutput, GenerationLimits] = (
-            EngineSupervisor(spec, generation_wire(), self._changed, backoff)
+            EngineSupervisor(spec, generation_decoder(), self._changed, backoff)
         )
-        self._sandbox = GrammarSandbox(spec)
+        self._grammar_process = GrammarProcess(spec)
         self._on_change = on_change
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class SupervisedGeneration:
     async def close(self) -> None:
         """End the engine and wait for its processes."""
         await self.supervisor.close()
-        await self._sandbox.close()
+        await self._grammar_process.close()
 
     @property
     def status(self) -> GenerationStatus:
@@ -70,58 +70,58 @@ class SupervisedGeneration:
 
     async def check_grammar(self, grammar: str) -> str:
         """See engine.contract.generation_engine.GenerationEngine."""
-        return await self._sandbox.check(grammar)
+        return await self._grammar_process.check(grammar)
 
     def check_queue(self, caller: Caller = ANONYMOUS) -> None:
         """See engine.contract.generation_engine.GenerationEngine."""
-        self.supervisor.live.check_queue(caller)
+        self.supervisor.in_flight.check_queue(caller)
 
     def generate(
         self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
-    ) -> Generation:
+    ) -> GenerationStream:
         """See engine.contract.generation_engine.GenerationEngine."""
         self.supervisor.check_ready()
-        return start_generation(self.supervisor.live, requests, caller)
+        return start_generation(self.supervisor.in_flight, requests, caller)
 
     def _changed(self) -> None:
         self._on_change()
         if self.supervisor.status.state is ModelState.READY:
             # Later, and the first to ask would wait for it.
-            self._sandbox.start()
+            self._grammar_process.start()
 
 
 def start_generation(
-    live: LiveRequests[SequenceRequest, SequenceOutput],
+    in_flight: InFlightRequests[SequenceRequest, SequenceOutput],
     requests: Sequence[GenerationRequest],
     caller: Caller,
-) -> EngineGeneration:
+) -> EngineGenerationStream:
     """Start the sequences of requests that belong together.
 
     Raises:
-        OverloadedError: Too many wait already.
+        OverloadedError: The queue is full.
     """
-    started: list[_Progress] = []
+    started: list[_ResumableSequences] = []
     sequences: dict[int, range] = {}
     index = 0
     for generation in requests:
         request = SequenceRequest(
-            live.new_id(), generation, client=caller.client, priority=caller.priority
+            in_flight.new_id(), generation, client=caller.client, priority=caller.priority
         )
-        started.append(_Progress(request))
+        started.append(_ResumableSequences(request))
         sequences[request.id] = range(index, index + generation.sequences)
         index += generation.sequences
-    stream = EngineGeneration(sequences, live.cancel, live.forget)
-    live.start(started, stream, caller)
+    stream = EngineGenerationStream(sequences, in_flight.cancel, in_flight.forget)
+    in_flight.start(started, stream, caller)
     return stream
 
 
 @dataclass(slots=True)
-class _Progress:
-    """See live_requests.Progress.
+class _ResumableSequences:
+    """See in_flight_requests.ResumableRequest.
 
     Attributes:
-        generated: Tokens so far; none of a beam search, which reports them when it ends.
-        ran: Most steps that a beam search ran for in a process that died.
+        generated: The tokens so far; empty for a beam search, which reports them when it ends.
+        ran: The most steps that a beam search took in a process that died.
     """
 
     request: SequenceRequest
@@ -134,7 +134,7 @@ class _Progress:
             self.generated += output.tokens
 
     def remaining(self, steps: int, *, suspect: bool) -> SequenceRequest:
-        """Return the request with what was generated; a beam search begins anew."""
+        """Return the request with the tokens so far; a beam search starts over."""
         if self.request.generation.beams > 1:
             self.ran = max(self.ran, steps)
         return msgspec.structs.replace(

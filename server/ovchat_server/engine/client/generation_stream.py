@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import InternalError
+from ovchat_server.domain.errors import InternalError
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from ovchat_server.api.errors import ApiError
+    from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.contract.generation import PromptScore
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
 
@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 _FAILURES: Mapping[str, str] = {
     REFUSED: "The model's engine refused the request",
     BROKEN: "The model's engine failed because of the request",
-    MISATTRIBUTED: "The model's engine could not tell the request's tokens from another's; "
-    "ask again",
+    MISATTRIBUTED: "The model's engine could not tell the request's tokens from those of another; "
+    "send it again",
 }
 
 
@@ -43,8 +43,8 @@ class _Piece:
     cached: int | None = None
 
 
-class EngineGeneration:
-    """See engine.contract.generation_engine.Generation.
+class EngineGenerationStream:
+    """See engine.contract.generation_engine.GenerationStream.
 
     Holds outputs until they are read, merged: a slow reader finds one larger piece a sequence,
     never a queue. What it can hold is bounded by the sequences' own lengths.
@@ -92,12 +92,12 @@ class EngineGeneration:
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:
-        """See engine.contract.generation_engine.Generation. Only the first reason counts."""
+        """See engine.contract.generation_engine.GenerationStream. Only the first reason counts."""
         self._failure = self._failure or error
         self._arrived.set()
 
     def __enter__(self) -> Self:
-        """See engine.contract.generation_engine.Generation; so the others."""
+        """See engine.contract.generation_engine.GenerationStream; so the others."""
         return self
 
     def __exit__(
@@ -130,7 +130,7 @@ class EngineGeneration:
             # Here and not where the output arrived: the log has the id of the request that reads.
             extra = {"failure": failure, "reason": piece.reason}
             logger.error("%s: %s", failure, piece.reason, extra=extra)
-            raise InternalError(f"{failure}. The server's log says why, under the request id.")
+            raise InternalError(f"{failure}. See the server's log for this request id.")
         finish = TokenFinish(piece.finish) if piece.finish else None
         if finish:
             self._open.remove(index)

@@ -31,10 +31,12 @@ def memory_text(memory: EngineMemory, replicas: int) -> str:
 
 
 def _room(memory: EngineMemory) -> str:
-    each = min(memory.kv_tokens // CALLERS, memory.longest)
-    cut = memory.longest < memory.context_length
-    longest = f"{memory.longest} of the model's {memory.context_length}" if cut else memory.longest
-    return f"up to {longest} for one caller, {each} each for {CALLERS}"
+    each = min(memory.kv_tokens // CALLERS, memory.max_length)
+    cut = memory.max_length < memory.context_length
+    limit = (
+        f"{memory.max_length} of the model's {memory.context_length}" if cut else memory.max_length
+    )
+    return f"up to {limit} for one caller, {each} each for {CALLERS}"
 
 
 def _mib(size: int) -> str:

@@ -10,7 +10,7 @@ from ovchat_server.telemetry.paced_log import PacedLog
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.domain.models import EngineLoad
 
 logger = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, Generic
 
-from ovchat_server.api.errors import UnavailableError
-from ovchat_server.api.models import ModelState
 from ovchat_server.backoff import Backoff
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.connection import EngineConnection, EngineDiedError
 from ovchat_server.engine.client.file_changes import files_changed, files_of
-from ovchat_server.engine.client.live_requests import LiveRequests
+from ovchat_server.engine.client.in_flight_requests import InFlightRequests
 from ovchat_server.engine.client.memory_text import memory_text
 from ovchat_server.engine.client.overload_log import OverloadLog
 from ovchat_server.engine.contract.engine import EngineStatus
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.engine.client.file_changes import Files
-    from ovchat_server.engine.contract.messages import Cancel, Ready, Start, Wire
+    from ovchat_server.engine.contract.messages import Cancel, MessageDecoder, Ready, Start
     from ovchat_server.engine.contract.spec import EngineSpec
 
-# Starts in a row that may come to nothing before those who wait for one fail, and seconds that
-# they wait at least: a machine may be out of memory for a moment.
+# After so many failed starts in a row, and at least so many seconds, waiting requests fail. Not
+# sooner: a machine may be out of memory for a moment.
 MAX_FAILED_STARTS = 5
 RESTART_TIMEOUT = 60.0
-# Seconds after which it is said that a model is still being loaded.
+# Seconds between log lines that say that a model is still being loaded.
 LOADING_INTERVAL = 30.0
 
 logger = logging.getLogger(__name__)
 
 
 class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
-    """An engine that is restarted when it dies, with the requests that are under way.
+    """Restarts an engine when its process dies, and resumes the requests in flight.
 
-    Runs from `start` to `close`. `on_change` is called after every change of state.
+    It runs from `start` to `close`. `on_change` is called after every change of state.
 
     Attributes:
-        live: The requests under way.
-        ready: What the engine said when it was loaded last; None: it never was.
+        in_flight: The requests in flight.
+        ready: What the engine reported when it was loaded last; None if it never was.
     """
 
     def __init__(
         self,
         spec: EngineSpec,
-        wire: Wire[RequestT, OutputT, LimitsT],
+        decoder: MessageDecoder[RequestT, OutputT, LimitsT],
         on_change: Callable[[], None],
         backoff: Backoff | None = None,
     ) -> None:
@@ -62,22 +62,22 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
 
         Args:
             spec: What to start.
-            wire: Decodes what it sends.
+            decoder: Decodes the messages of its process.
             on_change: Called in the event loop.
             backoff: Delays restarts.
         """
         options = spec.options
         self._overload = OverloadLog(spec.name, lambda: self.status.load)
-        self.live: LiveRequests[RequestT, OutputT] = LiveRequests(
+        self.in_flight: InFlightRequests[RequestT, OutputT] = InFlightRequests(
             self._send,
             options.max_queue,
             options.max_queue_wait,
-            self._trouble,
+            self._unavailable_reason,
             self._overload.refused,
         )
         self.ready: Ready[LimitsT] | None = None
         self._spec = spec
-        self._wire = wire
+        self._decoder = decoder
         self._on_change = on_change
         self._backoff = backoff or Backoff()
         self._state = ModelState.LOADING
@@ -85,21 +85,21 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         self._connection: EngineConnection[RequestT, OutputT, LimitsT] | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
-        # Starts in a row that came to nothing, and when the first of them was lost.
+        # How many starts in a row have failed, and when the first of them did.
         self._failures = 0
         self._lost_at = 0.0
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start in the background."""
         self._task = asyncio.create_task(self._run(), name=f"engine {self._spec.name}")
 
     async def close(self) -> None:
-        """End the engine and wait for its process. What is under way fails."""
+        """End the engine and wait for its process. Requests in flight fail."""
         self._closing = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        self.live.fail(self._unavailable)
+        self.in_flight.fail(self._unavailable)
         self._overload.close()
 
     @property
@@ -110,53 +110,53 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         return EngineStatus(self._state, self._reason, load, capabilities)
 
     def check_ready(self) -> None:
-        """Refuse to start requests while there is no engine.
+        """Raise unless the engine is ready.
 
         Raises:
-            UnavailableError: There is none.
+            UnavailableError: It is not.
         """
-        if trouble := self._trouble():
-            raise trouble
+        if error := self._unavailable_reason():
+            raise error
 
     async def _run(self) -> None:
         while not self._closing:
-            # Before they are read: they may be others by the time that they are refused.
+            # Before they are read, because they may have changed by the time loading fails.
             files = files_of(self._spec.path)
             try:
                 failure = await self._run_once()
             except Exception as error:
-                # Whatever it is, an engine that nobody restarts would be worse.
+                # Restart after any error: an engine that nobody restarts would be worse.
                 logger.exception("%s: its engine is lost", self._spec.name)
                 failure = Failed(f"its engine is lost: {error!r}")
             too_often = self._failed_too_often()
-            # What was loaded before may be so again: its files are being replaced, perhaps.
+            # A model that was loaded before may load again: perhaps its files are being replaced.
             if failure.lasting and (self.ready is None or too_often):
                 await self._fail(failure.reason, files)
                 continue
             delay = self._backoff.delay
-            self._log(logging.ERROR, f"{failure.reason}; it is started again in {delay:g} s")
+            self._log(logging.ERROR, f"{failure.reason}; restarting in {delay:g} s")
             self._change(ModelState.UNAVAILABLE, failure.reason)
             if too_often:
-                self.live.fail(self._unavailable)
+                self.in_flight.fail(self._unavailable)
             await self._backoff.wait()
             self._change(ModelState.LOADING, f"it is being loaded again after: {failure.reason}")
 
     async def _fail(self, reason: str, files: Files) -> None:
-        """Tell all who wait that the model cannot be loaded, and wait until its files are others.
+        """Fail all waiting requests, and wait until the model's files change.
 
         Args:
-            reason: Why.
-            files: Those that it cannot be loaded from.
+            reason: Why the model cannot be loaded.
+            files: The files that it cannot be loaded from.
         """
         self._log(logging.ERROR, f"cannot be loaded: {reason}")
         self._change(ModelState.FAILED, f"it cannot be loaded: {reason}")
-        self.live.fail(self._unavailable)
+        self.in_flight.fail(self._unavailable)
         self._failures = 0
         await files_changed(self._spec.path, files)
         self._change(ModelState.LOADING, "it is being loaded: its files have changed")
 
     def _failed_too_often(self) -> bool:
-        """Count an engine that was lost; say whether those who wait for the next give up."""
+        """Count a lost engine, and return whether waiting requests have to fail."""
         now = asyncio.get_running_loop().time()
         if not self._failures:
             self._lost_at = now
@@ -164,11 +164,11 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         return self._failures >= MAX_FAILED_STARTS and now - self._lost_at >= RESTART_TIMEOUT
 
     async def _run_once(self) -> Failed:
-        """Run one engine process until it dies; why it died."""
+        """Run one engine process until it dies, and return why it died."""
         options = self._spec.options
         began = asyncio.get_running_loop().time()
         self._log(logging.INFO, "loading")
-        connection = await EngineConnection.start(self._spec, self._wire, self.live)
+        connection = await EngineConnection.start(self._spec, self._decoder, self.in_flight)
         self._connection = connection
         try:
             async with asyncio.timeout(options.load_timeout):
@@ -178,11 +178,11 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             self._log(logging.INFO, f"loaded in {seconds:.1f} s: {memory}")
             self._backoff.reset()
             self._failures = 0
-            self.live.resume()
+            self.in_flight.resume()
             self._change(ModelState.READY, "")
             await self._watch(connection)
-            self.live.process_died()
-            # Now, not when the process is gone: its callers know already.
+            self.in_flight.process_died()
+            # Now, not when the process has exited: callers notice already.
             self._change(ModelState.UNAVAILABLE, "its engine process ended")
             return await connection.died()
         except EngineDiedError:
@@ -197,7 +197,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
     async def _loaded(
         self, connection: EngineConnection[RequestT, OutputT, LimitsT]
     ) -> Ready[LimitsT]:
-        """Wait until the model is loaded, and say now and then that it is not yet."""
+        """Wait until the model is loaded, and log now and then that it is not yet."""
         telling = asyncio.create_task(self._tell_of_loading())
         try:
             return await connection.ready()
@@ -211,7 +211,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             self._log(logging.INFO, f"still loading, for {seconds:g} s now")
 
     async def _watch(self, connection: EngineConnection[RequestT, OutputT, LimitsT]) -> None:
-        """Wait until the process is gone; end it where it hangs."""
+        """Wait until the process is gone; end it if it hangs."""
         timeout = self._spec.options.step_timeout
         while not await connection.disconnected(timeout / 4):
             if connection.hangs(timeout):
@@ -221,13 +221,13 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         if self._connection is not None:
             self._connection.send(command)
 
-    def _trouble(self) -> UnavailableError | None:
+    def _unavailable_reason(self) -> UnavailableError | None:
         return None if self._state is ModelState.READY else self._unavailable()
 
     def _unavailable(self) -> UnavailableError:
         if self._closing:
             return UnavailableError("The server is stopping. Try again shortly.", retry_after=1)
-        complaint = f"The model {self._spec.name!r} does not answer: {self._reason}."
+        complaint = f"The model {self._spec.name!r} is not available: {self._reason}."
         if self._state is ModelState.FAILED:
             return UnavailableError(complaint)
         return UnavailableError(f"{complaint} Try again shortly.", retry_after=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.engine.contract.messages import NO_CAPABILITIES, Capabilities
 
 if TYPE_CHECKING:
-    from ovchat_server.api.models import EngineLoad, ModelState
+    from ovchat_server.domain.models import EngineLoad, ModelState
 
 
 @dataclass(frozen=True, slots=True)

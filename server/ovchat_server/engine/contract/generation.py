@@ -22,8 +22,8 @@ class ReasoningBudget:
 
     Attributes:
         tokens: The maximum number of tokens of reasoning; then it is closed.
-        opening: The text that opens it; "": the prompt ends inside of it.
-        closing: Tokens that close it, at least one.
+        opening: The text that opens it; "" if the prompt ends inside it.
+        closing: The tokens that close it, at least one.
     """
 
     tokens: int
@@ -36,18 +36,18 @@ class Sampling:
     """How each token is chosen; every value is set.
 
     Attributes:
-        temperature: 0 is greedy: the most likely token, whatever the filters say.
+        temperature: 0 is greedy: the most likely token, whatever the filters.
         top_p: (0, 1].
         top_k: 0 turns it off.
         min_p: [0, 1); 0 turns it off.
         repetition_penalty: Above 0; 1 turns it off.
-        seed: 0 to 2^32 - 1: the engine's generator takes no more bits.
-        presence_penalty: -2 to 2: taken off the logits of tokens that the answer has already.
-        frequency_penalty: -2 to 2: the same, so many times as it has them.
-        bias: Tokens of the vocabulary and what is added to their logits.
-        allowed: The only tokens to choose from; none: all.
-        banned: Sequences of tokens that the answer must not hold.
-        reasoning: How long reasoning may be; None: any length.
+        seed: 0 to 2^32 - 1, as the engine's generator takes 32 bits.
+        presence_penalty: -2 to 2: subtracted from the logits of tokens that the answer contains.
+        frequency_penalty: -2 to 2: the same, once for each time that it contains them.
+        bias: Tokens of the vocabulary, and what is added to their logits.
+        allowed: The only tokens to choose from; empty for all.
+        banned: Sequences of tokens that the answer must not contain.
+        reasoning: How long the reasoning may be; None for any length.
     """
 
     temperature: float = 0.0
@@ -65,7 +65,7 @@ class Sampling:
 
     @property
     def changes_logits(self) -> bool:
-        """Whether it needs what only some devices can do; see EngineStatus."""
+        """Whether it needs to change logits, which only some devices can; see Capabilities."""
         return bool(
             self.presence_penalty
             or self.frequency_penalty
@@ -78,11 +78,11 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class BeamSearch:
-    """Beam search: the likeliest whole sequences.
+    """Beam search: the most likely whole sequences.
 
     Attributes:
-        width: Sequences followed at once, at least 2.
-        returned: How many of them to return, the best first; at most `width`.
+        width: How many sequences are followed at once, at least 2.
+        returned: How many of them are returned, the best first; at most `width`.
         length_penalty: Above 0 favours longer sequences.
     """
 
@@ -93,14 +93,14 @@ class BeamSearch:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """What form the rest of an answer has, should its sequence lose its place and come back.
+    """How to resume a grammar in the middle of an answer, after a preemption.
 
     Attributes:
-        mark: A text: the last mark in the answer so far says how it goes on. "": the place
-            where the answer begins.
-        grammar: What follows then, as of grammar.formats. "": none could begin in the middle of
-            what the mark begins. Such a sequence repeats what it said.
-        until: The only marks that count behind this one; none: all do.
+        mark: A text. The last mark in the answer so far decides how the answer continues. "" is
+            the beginning of the answer.
+        grammar: The grammar of what follows the mark (see grammar.formats). "" if no grammar could
+            begin there: such a sequence generates its tokens once more.
+        until: The only marks that count after this one; empty for all.
     """
 
     mark: str
@@ -110,29 +110,29 @@ class Resumption:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """Sequences to generate from one prompt: one by sampling, or some by beam search.
+    """Sequences to generate from one prompt: one by sampling, or several by beam search.
 
     Attributes:
         prompt: Tokens of the model's vocabulary, at least one.
-        max_tokens: Most tokens to generate, at least one; with the prompt no more than the
-            engine's context length.
-        min_tokens: No end token before so many; at most `max_tokens`. Not in a search.
-        ignore_eos: No end token ends the sequence, nor does one of `stop_tokens`. Not in a
+        max_tokens: The maximum number of tokens to generate, at least one; together with the
+            prompt at most the engine's context length.
+        min_tokens: No end token before so many tokens; at most `max_tokens`. Not in a search.
+        ignore_eos: Neither an end token nor one of `stop_tokens` ends the sequence. Not in a
             search.
         stop_tokens: Tokens of the vocabulary that end it, besides the model's own.
-        reserve: Room for all of `max_tokens` is kept from the start: the caller asked for them.
-            Otherwise it begins where there is room for its prompt.
-        logprobs: Report the log probability of every token.
-        top_logprobs: So many of the likeliest tokens are told with each token; not in a search.
-        prompt_logprobs: Tell of each of the prompt's tokens how likely it was, and so many of the
-            likeliest in its place. None: tell nothing; so in a search. The prompt is read anew
-            for it, whatever the prefix cache has.
-        grammar: What the sequence must be, as of grammar.formats, checked before; "" for
-            anything. Not in a search, nor with `ignore_eos` or `min_tokens`.
-        closed: The grammar says where the sequence ends: a token that ends answers is text
-            before that, but for the tokenizer's own.
-        resumptions: How the grammar goes on in the middle of an answer; with none it cannot,
-            and the sequence keeps its place.
+        reserve_max_tokens: Whether admission waits until there is room for all of `max_tokens`,
+            because the caller set them. Otherwise room for the prompt is enough.
+        logprobs: Whether to report the log probability of every token.
+        top_logprobs: How many of the most likely tokens to report with each token. Not in a search.
+        prompt_logprobs: How many of the most likely tokens to report with each of the prompt's
+            tokens, whose own log probabilities are reported, too; None for none at all, as in a
+            search. The prompt is then read without the prefix cache.
+        grammar: The grammar that the sequence must follow (see grammar.formats), which was checked
+            before; "" for none. Not in a search, nor with `ignore_eos` or `min_tokens`.
+        self_terminating: Whether the grammar alone decides where the sequence ends: until then,
+            tokens that end answers are text, except for the tokenizer's own end token.
+        resumptions: How to resume the grammar in the middle of the answer. If empty, it cannot be
+            resumed, and the sequence is never preempted.
     """
 
     prompt: tuple[int, ...]
@@ -142,12 +142,12 @@ class GenerationRequest:
     min_tokens: int = 0
     ignore_eos: bool = False
     stop_tokens: tuple[int, ...] = ()
-    reserve: bool = False
+    reserve_max_tokens: bool = False
     logprobs: bool = False
     top_logprobs: int = 0
     prompt_logprobs: int | None = None
     grammar: str = ""
-    closed: bool = False
+    self_terminating: bool = False
     resumptions: tuple[Resumption, ...] = ()
 
     @property
@@ -157,19 +157,20 @@ class GenerationRequest:
 
     @property
     def beams(self) -> int:
-        """How many sequences run for it; 1: it is no beam search."""
+        """How many sequences run for it; 1 if it is no beam search."""
         return self.beam_search.width if self.beam_search else 1
 
 
 @dataclass(frozen=True, slots=True)
 class PromptScore:
-    """How likely the model found a token of a prompt, behind those before it.
+    """How likely a token of a prompt was, given those before it.
 
     Attributes:
-        logprob: Natural logarithm of its probability.
-        rank: Tokens that were as likely at least, itself among them: 1 is the likeliest (vLLM).
-        alternatives: The likeliest tokens in its place and their log probabilities, the
-            likeliest first, as many as were asked for. It need not be one of them.
+        logprob: The natural logarithm of its probability.
+        rank: How many tokens were at least as likely, itself included: 1 is the most likely
+            (vLLM).
+        alternatives: The most likely tokens in its place and their log probabilities, most likely
+            first, as many as were asked for. The token itself need not be among them.
     """
 
     logprob: float
@@ -179,18 +180,18 @@ class PromptScore:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedTokens:
-    """Tokens of one sequence that came since the last time; the end token is one of them.
+    """The tokens of one sequence since the last ones, with the end token.
 
     Attributes:
-        index: Which sequence: counted through all requests of the generation.
-        logprobs: One for every token where asked for, else none. Natural logarithms of the
-            model's own probabilities, before temperature, filters, penalties and bias.
-        alternatives: For every token the likeliest tokens in its place and their log
-            probabilities, the likeliest first, where asked for; else none.
-        prompt: One for each token of the prompt but the first, where asked for: all of them with
-            the sequence's first token, and never again.
-        cached: The number of tokens that the prefix cache had of the prompt, with the first tokens;
-            None: not known, or told before.
+        index: The index of the sequence, among those of all requests in the stream.
+        logprobs: One for every token if asked for, else empty. Natural logarithms of the model's
+            own probabilities, before temperature, filters, penalties and bias.
+        alternatives: For every token, the most likely tokens in its place and their log
+            probabilities, most likely first, if asked for; else empty.
+        prompt: One for each token of the prompt except the first, if asked for: all of them come
+            with the sequence's first token.
+        cached: How many of the prompt's tokens the prefix cache had; comes with the first tokens.
+            None if it is unknown or came before.
     """
 
     index: int
@@ -202,7 +203,7 @@ class GeneratedTokens:
     cached: int | None = None
 
 
-# Those that an engine is taken to have until it was loaded once.
+# Assumed until the engine has been loaded once.
 USUAL_CAPABILITIES = Capabilities(sees_logits=True)
 
 
@@ -211,8 +212,9 @@ class GenerationStatus(EngineStatus):
     """How an engine that generates tokens is doing.
 
     Attributes:
-        context_length: Most tokens of prompt and answer together; 0 until loaded once.
-        search_lengths: The same for each sequence of a beam search: of width 1, 2 and so on.
+        context_length: The maximum number of tokens of prompt and answer together; 0 until the
+            engine has been loaded once.
+        search_lengths: The same for each sequence of a beam search of width 1, 2 and so on.
     """
 
     capabilities: Capabilities = USUAL_CAPABILITIES

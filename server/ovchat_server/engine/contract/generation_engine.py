@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from ovchat_server.api.errors import ApiError
+    from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import (
         GeneratedTokens,
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     )
 
 
-class Generation(Protocol):
-    """Sequences under way. Leaving the context frees all of them within one step."""
+class GenerationStream(Protocol):
+    """A stream of tokens of running sequences. Leaving the context frees them within one step."""
 
     @property
     def admitted(self) -> bool:
-        """Return whether one of them has, or had, a place in the engine."""
+        """Return whether one of the sequences has been admitted."""
         ...
 
     def __enter__(self) -> Self:
-        """Return itself; the sequences run already."""
+        """Return the stream; the sequences run already."""
         ...
 
     def __exit__(
@@ -42,28 +42,28 @@ class Generation(Protocol):
         ...
 
     def __aiter__(self) -> Self:
-        """Return itself."""
+        """Return the stream."""
         ...
 
     async def __anext__(self) -> GeneratedTokens:
-        """Wait for tokens of a sequence; a slow reader gets fewer, larger pieces.
+        """Wait for the next tokens of a sequence; a slow reader gets fewer, larger pieces.
 
-        The last piece of each sequence says why it ended.
+        The last piece of each sequence has its finish reason.
 
         Raises:
             StopAsyncIteration: All sequences have ended.
-            OverloadedError: It waited too long to be admitted.
-            InternalError: The engine failed because of it, or its tokens may be misattributed.
-            UnavailableError: The engine died, and cannot be restarted.
+            OverloadedError: The request was not admitted in time.
+            InternalError: The engine failed on the request, or its tokens may be misattributed.
+            UnavailableError: The engine died and cannot be restarted.
         """
         ...
 
     def end(self, index: int) -> None:
-        """Cancel one sequence, of which nothing more is returned."""
+        """Cancel one sequence; no more of its tokens are returned."""
         ...
 
     def fail(self, error: ApiError) -> None:
-        """Raise an error in the reader, after the tokens so far."""
+        """Raise an error in the reader, after the tokens that have arrived."""
         ...
 
 
@@ -76,7 +76,7 @@ class GenerationEngine(Protocol):
         ...
 
     async def check_grammar(self, grammar: str) -> str:
-        """Return why a grammar cannot be followed, a clause for the caller; "" where it can.
+        """Return why a grammar does not compile, as a clause for the caller; "" if it does.
 
         Raises:
             UnavailableError: It cannot be checked now.
@@ -84,20 +84,20 @@ class GenerationEngine(Protocol):
         ...
 
     def check_queue(self, caller: Caller = ANONYMOUS) -> None:
-        """Refuse early what `generate` would refuse: nobody reads its prompt in vain.
+        """Refuse what `generate` would refuse, before the prompt is rendered.
 
         Raises:
-            OverloadedError: Too many wait already.
+            OverloadedError: Too many are waiting already.
         """
         ...
 
     def generate(
         self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
-    ) -> Generation:
-        """Start generating the sequences of `requests`, when it is their turn.
+    ) -> GenerationStream:
+        """Queue the sequences of `requests`, and return the stream of their tokens.
 
         Raises:
-            OverloadedError: Too many wait already.
+            OverloadedError: Too many are waiting already.
             UnavailableError: There is no engine now.
         """
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore
-from ovchat_server.engine.contract.messages import Ready, Report, Start, Wire
+from ovchat_server.engine.contract.messages import MessageDecoder, Ready, Report, Start
 
 
 class SequenceRequest(msgspec.Struct, frozen=True):
@@ -57,6 +57,6 @@ class GenerationLimits(msgspec.Struct, frozen=True):
     search_lengths: tuple[int, ...]
 
 
-def generation_wire() -> Wire[SequenceRequest, SequenceOutput, GenerationLimits]:
+def generation_decoder() -> MessageDecoder[SequenceRequest, SequenceOutput, GenerationLimits]:
     """Return the decoders of generation's messages."""
-    return Wire(Start[SequenceRequest], Report[SequenceOutput], Ready[GenerationLimits])
+    return MessageDecoder(Start[SequenceRequest], Report[SequenceOutput], Ready[GenerationLimits])

@@ -17,15 +17,17 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
 
     Attributes:
         device: OpenVINO's name of a device, such as "CPU" or "GPU.0".
-        kv_blocks: Size of the KV cache in blocks (32 tokens on a CPU, 16 on a GPU).
-        kv_cache_gb: Its size in GiB instead, a whole number. Neither: DEFAULT_KV_BLOCKS.
-        max_num_batched_tokens: Most tokens of one step: a longer prompt takes several, and
-            running sequences get a token each in between.
-        max_step_seconds: Seconds that a step should take at the most: it reads so much less of
-            all prompts together, as fast as the machine was lately. Less keeps streams moving and
-            lets short prompts overtake long ones, more reads long prompts faster. 0: any time.
+        kv_blocks: Size of the KV cache in blocks of 32 tokens (16 on a GPU), shared by all
+            callers (docs/models.md).
+        kv_cache_gb: Size of the KV cache in GiB, a whole number, instead of `kv_blocks`.
+        max_num_batched_tokens: Most tokens processed in one step. A longer prompt takes several
+            steps, and each running request gets a token in between.
+        max_step_seconds: Target for the longest step, in seconds. A step reads only as many
+            prompt tokens as fit, by the machine's recent speed. A lower value keeps streams moving
+            and lets short prompts overtake long ones; a higher one reads long prompts faster.
+            0: no limit.
         grammar_timeout: Seconds that compiling the grammar of an answer may take.
-        properties: OpenVINO's, such as {"INFERENCE_PRECISION_HINT": "f32"}.
+        properties: OpenVINO's own properties, as a table.
     """
 
     device: str = "CPU"
@@ -46,7 +48,7 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
             ValueError: Options contradict each other.
         """
         if self.kv_blocks is not None and self.kv_cache_gb is not None:
-            raise ValueError("kv_blocks and kv_cache_gb say the same thing: give one")
+            raise ValueError("kv_blocks and kv_cache_gb both set the KV cache's size: set one")
 
 
 class GenerationSpec(EngineSpec, frozen=True, kw_only=True):

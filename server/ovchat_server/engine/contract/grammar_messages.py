@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 
-class SandboxSpec(msgspec.Struct, frozen=True):
+class GrammarProcessSpec(msgspec.Struct, frozen=True):
     """The name of a model, and the path of its folder."""
 
     name: str
     path: str
 
 
-class SandboxReady(msgspec.Struct, frozen=True):
+class GrammarProcessReady(msgspec.Struct, frozen=True):
     """The process is ready to compile grammars."""
 
 

@@ -1,8 +1,8 @@
 """The messages between the server and an engine process, whatever kind of work it does.
 
-The server sends commands; the process answers with one report for every step, which holds the
-outputs of the whole batch, so that all of them share the cost of a frame. A kind of work adds
-the types of its requests, outputs and limits (`Wire`), such as engine.contract.generation_messages.
+The server sends commands; the process answers each step with one report, which holds the outputs
+of the whole batch, so that they share the cost of a frame. A kind of work adds the types of its
+requests, outputs and limits (`MessageDecoder`): see engine.contract.generation_messages.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.models import EngineLoad
 
-# Why a request failed, in place of a kind's own finish reasons: the worker did not take it in,
+# Failures, which stand in place of a kind's own finish reasons.
+# The worker did not accept the request.
 REFUSED = "refused"
-# a step failed because of it, or the worker kept losing it,
+# A step failed because of the request, or the worker kept losing it.
 BROKEN = "broken"
-# or its output cannot be told from another request's.
+# The output cannot be told from another request's.
 MISATTRIBUTED = "misattributed"
 
 
 class Request(Protocol):
-    """What a request of any kind has: an id from a counter, never used again."""
+    """A request of any kind: it has an id from a counter, which is never reused."""
 
     @property
     def id(self) -> int:
@@ -31,7 +32,7 @@ class Request(Protocol):
 
 
 class Output(Protocol):
-    """What an output of any kind has."""
+    """An output of any kind of request."""
 
     @property
     def id(self) -> int:
@@ -42,7 +43,7 @@ class Output(Protocol):
     def finish(self) -> str | None:
         """Return why the request ended: REFUSED and so on, or a reason of the kind's own.
 
-        None: more outputs follow.
+        None if more outputs follow.
         """
         ...
 
@@ -55,24 +56,24 @@ LimitsT = TypeVar("LimitsT")
 class Start(msgspec.Struct, Generic[RequestT], frozen=True, tag="start"):
     """Start requests that belong together.
 
-    They come in one frame, so that they run in the same steps whenever they are asked again:
-    what shares a step with a sequence can change how its numbers round, and so its tokens.
+    They travel in one frame, so that they share the same steps each time they are sent: what else
+    is in a step can change how a sequence's numbers round, and so its tokens.
     """
 
     requests: tuple[RequestT, ...]
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
-    """Cancel a request. One that has ended is no error: its last output may be on its way."""
+    """Cancel a request; one that has just ended is no error: its last output is on its way."""
 
     id: int
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What an engine can do, which not every model, device or library can.
+    """What an engine can do, as not every model, device or library can.
 
     Attributes:
-        several_tokens_a_step: A step may bring more than one token of a sequence.
+        several_tokens_a_step: A step may return more than one token of a sequence.
         sees_logits: It can change logits, and report the likeliest tokens.
         pictures: It takes pictures in prompts.
         adapters: It applies adapters (LoRA) per request.
@@ -88,20 +89,20 @@ NO_CAPABILITIES = Capabilities()
 
 
 class EngineMemory(msgspec.Struct, frozen=True):
-    """What a loaded model takes, and has room for.
+    """The memory that a loaded model takes, and what fits into it.
 
     Attributes:
-        weights: Bytes of the files that hold its weights.
-        kv_cache: Bytes of its KV cache; 0: it has none.
-        kv_tokens: Tokens that have room there, of all requests together.
-        longest: Most tokens of one request.
-        context_length: Most that the model was made for.
+        weights: The size of its weights' files, in bytes.
+        kv_cache: The size of its KV cache, in bytes; 0 if it has none.
+        kv_tokens: How many tokens fit into the KV cache, of all requests together.
+        max_length: The maximum number of tokens of one request.
+        context_length: The context length that the model was made for.
     """
 
     weights: int = 0
     kv_cache: int = 0
     kv_tokens: int = 0
-    longest: int = 0
+    max_length: int = 0
     context_length: int = 0
 
 
@@ -125,8 +126,8 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """The model could not be loaded, or a step threw. The process ends after this.
 
     Attributes:
-        reason: In words for an operator.
-        lasting: Another process would fail for the same reason.
+        reason: Why, for an operator.
+        lasting: Whether another process would fail for the same reason.
     """
 
     reason: str
@@ -134,9 +135,9 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class IsolatedRun(msgspec.Struct, frozen=True, tag="isolated"):
-    """A suspect runs alone from the next step on: should the process die now, it was that one.
+    """A suspect runs alone from the next step on, and is to blame if the process dies.
 
-    None: it came further than where something broke, or is gone; nobody is suspected.
+    The id is None once it has passed the point of failure or is gone: nobody is suspected.
     """
 
     id: int | None
@@ -146,9 +147,10 @@ class Report(msgspec.Struct, Generic[OutputT], frozen=True, tag="report"):
     """The outcome of a step.
 
     Attributes:
-        admitted: Ids of requests that run for the first time.
-        taken: Commands that the process has taken so far.
-        busy: It steps on without further commands, and so another report will follow.
+        admitted: The ids of requests that run for the first time.
+        taken: How many commands the process has received so far.
+        busy: Whether the process continues without further commands, so that another report
+            follows.
     """
 
     outputs: list[OutputT]
@@ -158,7 +160,7 @@ class Report(msgspec.Struct, Generic[OutputT], frozen=True, tag="report"):
     busy: bool = False
 
 
-class Wire(Generic[RequestT, OutputT, LimitsT]):
+class MessageDecoder(Generic[RequestT, OutputT, LimitsT]):
     """Decodes the messages of one kind of work."""
 
     def __init__(

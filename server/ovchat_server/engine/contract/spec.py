@@ -13,13 +13,15 @@ Duration = Annotated[float, msgspec.Meta(gt=0)]
 class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How any engine is kept running, and how many requests may wait for it.
 
+    docs/configuration.md has these descriptions, and those of subclasses.
+
     Attributes:
         load_timeout: Seconds that loading the model may take.
-        step_timeout: Seconds after which an engine that says nothing hangs, and is restarted:
-            more than a step ever takes.
-        max_queue: Most requests that may wait for a place in the engine, each choice being one.
-            More are refused: those of the client that has most there.
-        max_queue_wait: Seconds that each of them may wait.
+        step_timeout: Seconds of silence after which an engine counts as hung and is restarted;
+            choose more than any step takes.
+        max_queue: Choices (`n` of a request) that may wait for a place in the engine. More get
+            429: first those of the client with the most choices waiting.
+        max_queue_wait: Seconds that a choice may wait; then its request gets 429.
     """
 
     load_timeout: Duration = 600.0

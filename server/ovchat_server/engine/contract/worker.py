@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from ovchat_server.engine.contract.messages import LimitsT, Output, OutputT, Request, RequestT
 
 if TYPE_CHECKING:
-    from ovchat_server.api.models import EngineLoad
-    from ovchat_server.engine.contract.messages import Ready, Report, Wire
+    from ovchat_server.domain.models import EngineLoad
+    from ovchat_server.engine.contract.messages import MessageDecoder, Ready, Report
 
 
 class ModelLoadError(Exception):
@@ -19,7 +19,7 @@ class Worker(Protocol[RequestT, OutputT, LimitsT]):
     """Works on requests in steps, driven by one thread."""
 
     @property
-    def wire(self) -> Wire[RequestT, OutputT, LimitsT]:
+    def decoder(self) -> MessageDecoder[RequestT, OutputT, LimitsT]:
         """Return the decoders of its messages."""
         ...
 
@@ -58,7 +58,7 @@ class Worker(Protocol[RequestT, OutputT, LimitsT]):
         ...
 
 
-class Host(Protocol):
+class WorkerContext(Protocol):
     """What the process does for its worker."""
 
     def wake(self) -> None:
@@ -76,12 +76,12 @@ class Host(Protocol):
 class LoadWorker(Protocol):
     """What the spec names: a function that loads a model."""
 
-    def __call__(self, spec: bytes, host: Host) -> Worker[Request, Output, object]:
+    def __call__(self, spec: bytes, context: WorkerContext) -> Worker[Request, Output, object]:
         """Load a model; seconds and gigabytes.
 
         Args:
             spec: The frame that holds the kind's EngineSpec.
-            host: The process.
+            context: The process.
 
         Raises:
             ModelLoadError: It cannot be loaded, and would not be at another attempt.

@@ -1,7 +1,7 @@
-"""The grammar sandbox's process: `python -m ovchat_server.engine.genai.grammar_process FD`.
+"""The grammar process: `python -m ovchat_server.engine.genai.grammar_process FD`.
 
-Compiles one grammar after the other, so that a grammar that kills the compiler kills this process,
-not the engine. It limits its memory itself; the server limits the time.
+It compiles one grammar after the other, so that a grammar that crashes the compiler ends this
+process and not the engine. It limits its own memory; the server limits the time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ovchat_server.engine.contract.frames import encode
 from ovchat_server.engine.contract.grammar_messages import (
     Checked,
     Compile,
-    SandboxReady,
-    SandboxSpec,
+    GrammarProcessReady,
+    GrammarProcessSpec,
 )
 from ovchat_server.engine.process.channel import Channel, leave_ending_to_the_server
 from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
@@ -38,7 +38,7 @@ def main() -> int:
     frames = channel.receive(wait=True)
     if not frames:
         return 1
-    spec = msgspec.msgpack.decode(frames[0], type=SandboxSpec)
+    spec = msgspec.msgpack.decode(frames[0], type=GrammarProcessSpec)
     setproctitle(f"ovchat grammars {spec.name}")
 
     from ovchat_server.engine.genai.grammar_compiler import GrammarError, load_compiler  # noqa: PLC0415
@@ -47,7 +47,7 @@ def main() -> int:
     # The library's own address space is a multiple of what it uses.
     limit = _address_space() + HEADROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    channel.send(encode(SandboxReady()))
+    channel.send(encode(GrammarProcessReady()))
     while frames := channel.receive(wait=True):
         request = msgspec.msgpack.decode(frames[0], type=Compile)
         try:

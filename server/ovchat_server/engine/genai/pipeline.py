@@ -236,7 +236,7 @@ class GenaiPipeline:
             return config
         if request.grammar:
             config.structured_output_config = structured(request.grammar)
-        if request.closed:
+        if request.self_terminating:
             # The grammar allows all others inside strings, where they must not end the answer.
             config.stop_token_ids = {self._tokenizer_end}
         _set_sampling(config, request.sampling)

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
         SequenceOutput,
         SequenceRequest,
     )
-    from ovchat_server.engine.contract.worker import Host, Worker
+    from ovchat_server.engine.contract.worker import Worker, WorkerContext
 
 
-def load(spec: bytes, host: Host) -> Worker[SequenceRequest, SequenceOutput, GenerationLimits]:
+def load(
+    spec: bytes, context: WorkerContext
+) -> Worker[SequenceRequest, SequenceOutput, GenerationLimits]:
     """Load the model of a GenerationSpec; see engine.contract.worker.LoadWorker."""
     decoded = msgspec.msgpack.decode(spec, type=GenerationSpec)
     try:
@@ -29,7 +31,7 @@ def load(spec: bytes, host: Host) -> Worker[SequenceRequest, SequenceOutput, Gen
         if told := lasting(error, decoded, lambda: _block_bytes(decoded)):
             raise told from error
         raise
-    return GenerationWorker(pipeline, decoded, host)
+    return GenerationWorker(pipeline, decoded, context)
 
 
 def _block_bytes(spec: GenerationSpec) -> int:

@@ -24,12 +24,12 @@ class Intake(Generic[RequestT, OutputT, LimitsT]):
     def __init__(self, worker: Worker[RequestT, OutputT, LimitsT]) -> None:
         """Pass on to `worker`."""
         self._worker = worker
-        self._live: set[int] = set()
+        self._in_flight: set[int] = set()
 
     def take(self, frame: bytes) -> None:
         """Do what a frame says."""
         try:
-            command = self._worker.wire.decode_command(frame)
+            command = self._worker.decoder.decode_command(frame)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             sys.stderr.write(f"a frame is no command: {error}\n")
             return
@@ -37,17 +37,17 @@ class Intake(Generic[RequestT, OutputT, LimitsT]):
             for request in command.requests:
                 self._add(request)
         else:
-            self._live.discard(command.id)
+            self._in_flight.discard(command.id)
             self._worker.cancel(command.id)
 
     def note(self, report: Report[OutputT]) -> None:
         """Learn which requests have ended."""
-        self._live.difference_update(item.id for item in report.outputs if item.finish)
+        self._in_flight.difference_update(item.id for item in report.outputs if item.finish)
 
     def _add(self, request: RequestT) -> None:
-        if request.id in self._live:
+        if request.id in self._in_flight:
             # Not refused: that would end the one that has the id.
             sys.stderr.write(f"the id {request.id} is in use already\n")
             return
-        self._live.add(request.id)
+        self._in_flight.add(request.id)
         self._worker.add(request)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.worker import LoadWorker, Worker
 
 
-class _Host:
-    """See engine.contract.worker.Host."""
+class _WorkerContext:
+    """See engine.contract.worker.WorkerContext."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -86,7 +86,7 @@ def main() -> NoReturn:
         os.sched_setaffinity(0, spec.processors)
     try:
         # Its library takes seconds and memory, so not before the process has its name.
-        worker = _named(spec.worker)(frames[0], _Host(channel))
+        worker = _named(spec.worker)(frames[0], _WorkerContext(channel))
         channel.send(encode(worker.ready))
         serve(channel, worker)
         _end(0)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Grammars:
-    """Knows which grammars are compiled, and has those compiled that somebody asks for."""
+    """Keeps track of compiled grammars, and compiles those that are asked for."""
 
     def __init__(self, compiler: GrammarThread) -> None:
         """Begin with none."""
         self._compiler = compiler
-        # By digests: a grammar may be as long as a request. False: it is queued.
+        # By digest, as a grammar may be as long as a request. False while it is being compiled.
         self._known: dict[bytes, bool | None] = {}
         self._draining = False
 
@@ -46,7 +46,7 @@ class Grammars:
         for item in done:
             self._known[_digest(item.grammar)] = None if item.error else True
             if item.error:
-                # It was checked before it came here.
+                # Unexpected: it was checked before.
                 sys.stderr.write(f"a grammar did not compile: {item.error}\n")
         return [item.grammar for item in done]
 
@@ -74,7 +74,7 @@ class GrammarGate:
         self._waiting: dict[str, list[SequenceRequest]] = {}
 
     def add(self, request: SequenceRequest) -> None:
-        """Take a sequence, now or when its grammar is compiled."""
+        """Add a sequence to the scheduler, now or once its grammar is compiled."""
         grammar = request.generation.grammar
         compiled = self._grammars.compiled(grammar) if grammar else True
         if compiled:
@@ -85,13 +85,13 @@ class GrammarGate:
             self._waiting.setdefault(grammar, []).append(request)
 
     def cancel(self, identifier: int) -> None:
-        """Give a sequence up, wherever it is; its grammar is compiled all the same."""
+        """Cancel a sequence, wherever it is; its grammar is still compiled."""
         for waiting in self._waiting.values():
             waiting[:] = [request for request in waiting if request.id != identifier]
         self._scheduler.cancel(identifier)
 
     def open(self) -> None:
-        """Let those pass whose grammars are compiled by now. Call it between two steps."""
+        """Pass on sequences whose grammars are compiled by now. Call it between two steps."""
         # Asked first: nothing more is compiled then, and `take` returns all that was.
         full = self._grammars.full
         compiled = self._grammars.take()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
 
-# A sequence may grow by one token in a step, and the one after it must have a place too.
+# A sequence may grow by one token in a step, and there must be room for the token after it.
 LOOK_AHEAD_TOKENS = 2
 
 
@@ -19,28 +19,31 @@ class KvPool:
     total: int
     block_size: int
 
-    def longest(self, width: int) -> int:
+    def max_length(self, width: int) -> int:
         """Return the maximum number of tokens of each of `width` sequences that share no blocks."""
         return max((self.total - 1) // width * self.block_size - LOOK_AHEAD_TOKENS, 0)
 
     def held(self, sequence: ScheduledSequence) -> int:
-        """Return the number of blocks that a sequence has or may take in the next step."""
+        """Return the number of blocks that a sequence has, or may have after the next step."""
         return self.blocks(sequence.length) * sequence.request.generation.beams
 
-    def expected(self, sequence: ScheduledSequence) -> int:
-        """Return the number of blocks that admission leaves to a sequence."""
-        return self.blocks(sequence.expected) * sequence.request.generation.beams
+    def admission_blocks(self, sequence: ScheduledSequence) -> int:
+        """Return the number of blocks that admission leaves room for."""
+        return self.blocks(sequence.admission_length) * sequence.request.generation.beams
 
     def needed(self, newcomer: ScheduledSequence) -> int:
         """Return the number of blocks that must be free to admit a sequence.
 
-        One more than it needs now if it may grow further, or it would be preempted next.
+        It is one more than needed now if the sequence may grow further: it would be preempted
+        next otherwise.
         """
-        return self.expected(newcomer) + (0 if newcomer.request.generation.reserve else 1)
+        return self.admission_blocks(newcomer) + (
+            0 if newcomer.request.generation.reserve_max_tokens else 1
+        )
 
-    def at_most(self, sequence: ScheduledSequence) -> int:
-        """Return the number of blocks that a sequence has at its maximum length."""
-        return self.blocks(sequence.longest) * sequence.request.generation.beams
+    def max_blocks(self, sequence: ScheduledSequence) -> int:
+        """Return the number of blocks of a sequence at its maximum length."""
+        return self.blocks(sequence.max_length) * sequence.request.generation.beams
 
     def blocks(self, length: int) -> int:
         """Return the number of blocks of a sequence of `length` tokens."""

@@ -12,23 +12,28 @@ PartialBlock: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 class PartialBlocks:
-    """Finds the partial blocks that a prompt may continue in, as only one prompt may at a time.
+    """Finds the partial blocks that a prompt may continue in: only one prompt may at a time.
 
-    A prompt that begins with all of such a text continues in its last block. genai copies a shared
-    block when a running sequence writes into it, but not when prompts do: of several prompts that
-    continue there in the same step all but one read another's tokens, and answer accordingly
-    (2026.4.1; block_manager.hpp, restore_cached_blocks and append_slots). In the next step
-    the block has another name, or is copied; but one that the prompt has just filled is neither
-    before that step is under way.
+        a text that was read    [ full block ][ full block ][ part ]
+        a prompt A              [ full block ][ full block ][ part a a ]
+        a prompt B              [ full block ][ full block ][ part b b ]
+
+    A and B begin with all of the text, so genai's prefix cache lets both continue in its last
+    block. It copies a shared block when a running sequence writes into it, but not when prompts
+    do: if A and B are read in the same step, one of them reads the other's tokens (2026.4.1;
+    block_manager.hpp, restore_cached_blocks and append_slots).
+
+    After that step the block has another name or is copied, and B can be read. Only if A has just
+    filled the block, B has to wait until the next step is under way.
     """
 
     def __init__(self, capacity: int, block_size: int) -> None:
         """Remember `capacity` texts, in blocks of `block_size` tokens."""
         self._capacity = capacity
         self._block_size = block_size
-        # By the blocks before them.
+        # By the name of the full blocks before them.
         self._ends: dict[int, set[tuple[int, ...]]] = {}
-        # The one noted last is at the end.
+        # In the order in which they were noted.
         self._order: dict[PartialBlock, None] = {}
 
     def note(self, text: Sequence[int], names: Sequence[int]) -> None:

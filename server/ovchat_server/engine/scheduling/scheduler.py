@@ -20,7 +20,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.models import EngineLoad
+from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED, Report
 from ovchat_server.engine.scheduling.admission import Admission
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.step_budget import StepBudget
     from ovchat_server.engine.scheduling.steps import Pipeline
 
-# Times that a sequence the engine dropped without cause is offered again.
+# How often a sequence that the engine dropped without cause is added again.
 MAX_DROPS = 3
 
 
@@ -91,7 +91,7 @@ class Scheduler:
 
     @property
     def needs_grammar(self) -> bool:
-        """Whether a sequence in the pipeline, or on its way there, needs its compiled grammar."""
+        """Whether a sequence in the pipeline, or about to be added, needs its compiled grammar."""
         running = any(item.needs_grammar for item in self._running)
         return running or self._cancelled.need_grammar
 
@@ -117,7 +117,7 @@ class Scheduler:
         """Preempt, admit, step, and report what the step generated.
 
         Raises:
-            Exception: The pipeline throws whatever runs, or cannot be trusted any more.
+            Exception: The pipeline fails whatever runs, or cannot be trusted any more.
         """
         self._preempt()
         # The pipeline may drop a sequence that is added in the step that frees another's
@@ -141,7 +141,7 @@ class Scheduler:
         collected = [outputs for item in self._running[::-1] if (outputs := self._collect(item))]
         if self._waiting.suspects:
             for sequence in [item for item in self._running if not item.suspect]:
-                # It ran alone, and makes room for the next.
+                # A suspect ran alone: make room for the next one.
                 self._preempt_one(sequence)
         refused, self._refused = self._refused, []
         admitted, self._admitted = self._admitted, []
@@ -198,7 +198,7 @@ class Scheduler:
                 self.refuse(sequence.request.id, f"the pipeline: {error}")
 
     def _recover(self, error: Exception) -> None:
-        """Resume all sequences after a step threw, but for the one that makes it throw.
+        """Resume all sequences after a failed step, except the one that makes it fail.
 
         Which one did is not known. So all become suspects, each of which runs on its own until it
         comes further; the one that throws then fails. A fault that shows later makes all of them

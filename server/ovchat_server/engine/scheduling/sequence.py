@@ -83,45 +83,48 @@ class ScheduledSequence:
 
     @property
     def needs_grammar(self) -> bool:
-        """Whether a step to come looks its compiled grammar up: that of its first token."""
+        """Whether its compiled grammar is yet to be looked up, in the step of its first token."""
         return bool(self.added.generation.grammar) and not (self.handle and self.handle.answered)
 
     @property
     def constrained(self) -> bool:
-        """Whether it has a grammar that cannot be resumed in the middle."""
+        """Whether it has a grammar that cannot be resumed in the middle of the answer."""
         return bool(self.request.generation.grammar) and not self.request.generation.resumptions
 
     @property
-    def stays(self) -> bool:
-        """Whether preemption would lose all tokens: a beam search starts anew, too."""
+    def never_preempted(self) -> bool:
+        """Whether preemption would lose all tokens, so that room is kept for the whole answer.
+
+        It would for a grammar that cannot be resumed, and for a beam search, which starts over.
+        """
         return self.constrained or self.request.generation.beams > 1
 
     @property
-    def longest(self) -> int:
+    def max_length(self) -> int:
         """The maximum number of tokens of prompt and answer."""
         return len(self.request.generation.prompt) + self.request.generation.max_tokens
 
     @property
-    def expected(self) -> int:
+    def admission_length(self) -> int:
         """The number of tokens of prompt and answer that admission leaves room for.
 
-        All of them if the caller limited them, and for a beam search, which reports nothing before
-        it ends. Otherwise, if it may call tools, enough for a call: it should not be preempted
-        within one.
+        That is the maximum if the caller set `max_tokens`, and for a beam search, which reports
+        nothing before it ends. A sequence that may call tools gets room for a call, so that it is
+        not preempted within one.
         """
-        if self.request.generation.reserve or self.request.generation.beams > 1:
-            return self.longest
+        if self.request.generation.reserve_max_tokens or self.request.generation.beams > 1:
+            return self.max_length
         if not self.request.generation.resumptions:
             return self.length
         return min(
-            self.longest, max(self.length, len(self.request.generation.prompt) + CALL_TOKENS)
+            self.max_length, max(self.length, len(self.request.generation.prompt) + CALL_TOKENS)
         )
 
     def texts(self) -> list[tuple[int, ...]]:
-        """Return what the pipeline may have read: a token is read in the step after it came.
+        """Return the texts that the pipeline may have read; it reads a token one step after.
 
-        The beams of a beam search are not known, but they begin with their prompt: one of its
-        texts ends in a partial block that any continuation is found by (`partial_blocks`).
+        The beams of a beam search are unknown, but they all begin with the prompt: one of the
+        texts returned ends in the partial block that they continue in (see `partial_blocks`).
         """
         if self.request.generation.beams > 1:
             return [self.prompt, self.prompt[:-1]]
@@ -165,11 +168,11 @@ class ScheduledSequence:
     def go_on(self, grammar: str | None, pipeline: Pipeline) -> None:
         """Make the request with which the sequence is added to the pipeline now.
 
-        With prompt and tokens so far as the prompt, and `grammar` for the rest ("" for none). If
-        no grammar can begin there (None), it is added as before: with the same seed it generates
-        its tokens once more, until it is at their end with its grammar. A beam search starts
-        anew, too, and so does a prompt whose log probabilities are asked for, as one that the
-        prefix cache does not have: cached tokens have no log probabilities.
+        Its prompt is the prompt with the tokens so far, and `grammar` is that of the rest ("" for
+        none). If no grammar can begin there (None), the sequence is added as before: with the same
+        seed it generates its tokens once more, until it is where it was, with its grammar. A beam
+        search starts over, too. So does a prompt whose log probabilities are asked for, in a form
+        that the prefix cache does not know: cached tokens have no log probabilities.
         """
         generation, done = self.request.generation, len(self.tokens)
         self.repeated = []
@@ -197,8 +200,8 @@ class ScheduledSequence:
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
         """Return how many of the new tokens are repeated ones, or -1 if they differ from those.
 
-        Beside other sequences numbers round differently, which may give other tokens. Then the
-        sequence cannot go on: it would do so without its grammar.
+        In a batch with other sequences numbers round differently, which may give other tokens.
+        Then the sequence has to end: it would continue without its grammar.
         """
         count = min(len(tokens), len(self.repeated))
         same = self.repeated[:count] == [*tokens[:count]]

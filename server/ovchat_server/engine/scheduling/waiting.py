@@ -23,7 +23,7 @@ class WaitingLine:
         """Start empty."""
         self._sequences: list[ScheduledSequence] = []
         self._turns = itertools.count(1)
-        # The last turn of each waiting client, or the one at which it arrived.
+        # The last turn of each waiting client, or the turn at which it arrived.
         self._served: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class WaitingLine:
         return min(waiting, key=lambda item: self._turn(item, running), default=None)
 
     def take(self, sequence: ScheduledSequence) -> None:
-        """Remove a sequence that had its turn."""
+        """Remove a sequence that was admitted."""
         self._sequences.remove(sequence)
         self._served[sequence.request.client] = next(self._turns)
         self._forget_gone_clients()

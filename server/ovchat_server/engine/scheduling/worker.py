@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ovchat_server.engine.contract.generation_messages import GenerationLimits, generation_wire
+from ovchat_server.engine.contract.generation_messages import GenerationLimits, generation_decoder
 from ovchat_server.engine.contract.messages import EngineMemory, Ready
 from ovchat_server.engine.scheduling.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.scheduling.grammar_thread import Compiler, GrammarThread
@@ -14,11 +14,11 @@ from ovchat_server.engine.scheduling.step_budget import StepBudget
 from ovchat_server.engine.scheduling.steps import Pipeline
 
 if TYPE_CHECKING:
-    from ovchat_server.api.models import EngineLoad
+    from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
     from ovchat_server.engine.contract.messages import Capabilities, Report
-    from ovchat_server.engine.contract.worker import Host
+    from ovchat_server.engine.contract.worker import WorkerContext
 
 MAX_BEAM_WIDTH = 32
 
@@ -60,22 +60,24 @@ class LoadedPipeline(Pipeline, Protocol):
 class GenerationWorker:
     """See engine.contract.worker.Worker."""
 
-    def __init__(self, pipeline: LoadedPipeline, spec: GenerationSpec, host: Host) -> None:
+    def __init__(
+        self, pipeline: LoadedPipeline, spec: GenerationSpec, context: WorkerContext
+    ) -> None:
         """Generate with a pipeline that was loaded."""
-        self.wire = generation_wire()
-        grammars = Grammars(GrammarThread(pipeline.grammar_compiler, host.wake))
+        self.decoder = generation_decoder()
+        grammars = Grammars(GrammarThread(pipeline.grammar_compiler, context.wake))
         options = spec.options
         self._pool = KvPool(pipeline.total_blocks, pipeline.block_size)
         self._scheduler = Scheduler(
             pipeline,
             self._pool,
             StepBudget(options.max_step_seconds, options.max_num_batched_tokens),
-            isolate=host.isolate,
+            isolate=context.isolate,
             compiled=grammars.compiled,
         )
-        self._gate = GrammarGate(grammars, self._scheduler, host.wake)
+        self._gate = GrammarGate(grammars, self._scheduler, context.wake)
         lengths = [
-            min(spec.context_length, self._pool.longest(width))
+            min(spec.context_length, self._pool.max_length(width))
             for width in range(1, MAX_BEAM_WIDTH + 1)
         ]
         self.ready = Ready(
@@ -86,7 +88,7 @@ class GenerationWorker:
                 weights=pipeline.weight_bytes,
                 kv_cache=pipeline.cache_bytes,
                 kv_tokens=pipeline.total_blocks * pipeline.block_size,
-                longest=lengths[0],
+                max_length=lengths[0],
                 context_length=spec.context_length,
             ),
         )
@@ -124,4 +126,4 @@ class GenerationWorker:
         if not generation.prompt or generation.max_tokens < 1 or generation.beams < 1:
             return False
         tokens = len(generation.prompt) + generation.max_tokens
-        return tokens <= self._pool.longest(generation.beams)
+        return tokens <= self._pool.max_length(generation.beams)

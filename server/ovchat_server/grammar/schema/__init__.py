@@ -1,7 +1,7 @@
-"""JSON Schemas as shapes: which values follow a schema, one kind of value at a time.
+"""JSON Schemas as shapes: which values conform to a schema, one type of value at a time.
 
-`reading` takes a schema apart, `shapes` says what two shapes are together and `apart` whether no
-value has both. Patterns, formats, lengths and ranges of numbers become trees of characters
-(`nodes`), which know no notation. What strings several trees have in common, `automata` finds out,
+`reading` turns a schema into `shapes` and intersects them; `disjoint` tells whether no value
+conforms to two of them. Patterns, formats, lengths and ranges of numbers become trees of
+characters (`nodes`), which know no notation. `automata` intersects the strings of several trees,
 by the `languages` of the trees.
 """

@@ -40,14 +40,14 @@ def inside(node: Node, others: list[Node]) -> bool:
     """
     languages = Languages()
     one = languages.of(node)
-    wanted = languages.both(map(languages.of, others))
+    wanted = languages.intersection(map(languages.of, others))
     # One after the other, which are fewer states than together.
-    parts: Iterable[Language] = wanted.parts[0] if wanted.kind == "both" else [wanted]
+    parts: Iterable[Language] = wanted.parts[0] if wanted.kind == "intersection" else [wanted]
     return not any(
         state.empty
         for part in parts
         for state, _ in _moves(
-            languages, languages.both([one, languages.other(part)]), MAX_COMPARED
+            languages, languages.intersection([one, languages.complement(part)]), MAX_COMPARED
         )
     )
 
@@ -59,7 +59,7 @@ def in_common(nodes: list[Node]) -> Node | None:
         PatternError: It is too large.
     """
     languages = Languages()
-    start = languages.both(map(languages.of, nodes))
+    start = languages.intersection(map(languages.of, nodes))
     return _tree(dict(_moves(languages, start, MAX_STATES)), start)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_LANGUAGES = 6_000
 # Of what choices and intersections are made of.
 MAX_EFFORT = 80_000
-TOO_LARGE = "is too large to be brought together with what stands beside it"
+TOO_LARGE = "is too large to be combined with the other constraints on the same string"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,7 @@ class Languages:
         self._effort = 0
         # All sets of characters that languages are made of.
         self.sets: set[Ranges] = set()
-        self.none = self._make("either", frozenset())
+        self.none = self._make("union", frozenset())
         self.end = self._make("end", empty=True)
         self.all = self._make("repeat", self._chars(EVERY), 0, None, empty=True)
 
@@ -87,23 +87,23 @@ class Languages:
             other = self._make("then", part, other, empty=part.empty and other.empty)
         return other
 
-    def either(self, languages: Iterable[Language]) -> Language:
+    def union(self, languages: Iterable[Language]) -> Language:
         """Return the union."""
-        found = self._flat("either", languages)
+        found = self._flat("union", languages)
         if self.all in found:
             return self.all
         if len(found) == 1:
             return next(iter(found))
-        return self._make("either", found, empty=any(language.empty for language in found))
+        return self._make("union", found, empty=any(language.empty for language in found))
 
-    def both(self, languages: Iterable[Language]) -> Language:
+    def intersection(self, languages: Iterable[Language]) -> Language:
         """Return the intersection."""
-        found = self._flat("both", languages) - {self.all}
+        found = self._flat("intersection", languages) - {self.all}
         if self.none in found:
             return self.none
         if not found - {first := next(iter(found), self.all)}:
             return first
-        return self._make("both", found, empty=all(language.empty for language in found))
+        return self._make("intersection", found, empty=all(language.empty for language in found))
 
     def _flat(self, kind: str, languages: Iterable[Language]) -> frozenset[Language]:
         flat: set[Language] = set()
@@ -114,16 +114,16 @@ class Languages:
             raise PatternError(TOO_LARGE)
         return frozenset(flat)
 
-    def other(self, language: Language) -> Language:
+    def complement(self, language: Language) -> Language:
         """Return the complement."""
-        if language.kind == "other":
+        if language.kind == "complement":
             complement: Language = language.parts[0]
             return complement
         if language is self.none:
             return self.all
         if language is self.all:
             return self.none
-        return self._make("other", language, empty=not language.empty)
+        return self._make("complement", language, empty=not language.empty)
 
     def _repeat(self, part: Language, fewest: int, most: int | None) -> Language:
         if most == 0 or part is self.end:
@@ -150,10 +150,10 @@ class Languages:
                     follow = self.of(part, follow)
                 return follow
             case Choice(options):
-                return self.either(self.of(option, follow) for option in options)
+                return self.union(self.of(option, follow) for option in options)
             case Ahead(part, wanted):
                 ahead = self.of(part)
-                return self.both([ahead if wanted else self.other(ahead), follow])
+                return self.intersection([ahead if wanted else self.complement(ahead), follow])
             case Repeat(part, fewest, most):
                 if not looks_ahead(part):
                     return self._then(self._repeat(self.of(part), fewest, most), follow)
@@ -163,15 +163,15 @@ class Languages:
         """Repeat what looks ahead over what follows the last time."""
         if most is None:
             if not width(part)[0]:
-                raise PatternError("looks ahead in what it repeats")
+                raise PatternError("has a lookahead inside a repetition")
             most = fewest
             follow = self._make("loop", part, follow, empty=follow.empty)
             self.of(part)
         if most > MAX_LANGUAGES:
-            raise PatternError("looks ahead in what it repeats")
+            raise PatternError("has a lookahead inside a repetition")
         for index in range(most):
             more = self.of(part, follow)
-            follow = more if index >= most - fewest else self.either([more, follow])
+            follow = more if index >= most - fewest else self.union([more, follow])
         return follow
 
     def after(self, language: Language, char: str) -> Language:
@@ -189,17 +189,17 @@ class Languages:
             case "then", (one, rest):
                 found = self._then(self.after(one, char), rest)
                 if one.empty:
-                    found = self.either([found, self.after(rest, char)])
-            case "either", (languages,):
-                found = self.either(self.after(one, char) for one in languages)
-            case "both", (languages,):
-                found = self.both(self.after(one, char) for one in languages)
-            case "other", (one,):
-                found = self.other(self.after(one, char))
+                    found = self.union([found, self.after(rest, char)])
+            case "union", (languages,):
+                found = self.union(self.after(one, char) for one in languages)
+            case "intersection", (languages,):
+                found = self.intersection(self.after(one, char) for one in languages)
+            case "complement", (one,):
+                found = self.complement(self.after(one, char))
             case "repeat", (part, fewest, most):
                 more = self._repeat(part, max(fewest - 1, 0), None if most is None else most - 1)
                 found = self._then(self.after(part, char), more)
             case "loop", (part, follow):
                 again = self.of(part, language)
-                found = self.either([self.after(again, char), self.after(follow, char)])
+                found = self.union([self.after(again, char), self.after(follow, char)])
         return found

@@ -43,7 +43,7 @@ def _unsigned(low: int, high: int, step: int, places: int) -> Node:
     )
     block = 10**size
     if block // step > MAX_ENDINGS:
-        raise SchemaError(f"uses a multipleOf of which there are more than {MAX_LISTED}")
+        raise SchemaError(f"uses a multipleOf with more than {MAX_LISTED} multiples")
     first, last = low // block, high // block
     options = [_listed(low, first * block + block - 1, step, places)]
     if last - first > 1:

@@ -151,7 +151,7 @@ def fitted(node: Node, shortest: int, longest: int | None) -> Node:
         repeated = _repeated(part, others, shortest, longest)
         if repeated is not None:
             return Sequence((*parts[:index], repeated, *parts[index + 1 :]))
-    raise PatternError("cannot be brought together with its length")
+    raise PatternError("cannot be combined with its length limits")
 
 
 def _shared(parts: tuple[Node, ...], longest: int) -> tuple[Node, ...]:

@@ -93,7 +93,7 @@ class _Reader:
         while self._take("|"):
             options.append(self._anchored())
         if self._at < len(self._text):
-            raise PatternError("closes a parenthesis that it does not open")
+            raise PatternError("has an unmatched closing parenthesis")
         return choice(options)
 
     def _anchored(self) -> Node:
@@ -118,7 +118,7 @@ class _Reader:
                 self._at = found.end()
                 atom = _repeated(atom, found)
             if self._next() in ("*", "+", "?", "{"):
-                raise PatternError("repeats what is not there")
+                raise PatternError("has a quantifier with nothing to repeat")
             parts.append(atom)
         return parts
 
@@ -136,7 +136,7 @@ class _Reader:
             case "^" | "$":
                 raise PatternError("has an anchor inside")
             case "*" | "+" | "?" | "{":
-                raise PatternError("repeats what is not there")
+                raise PatternError("has a quantifier with nothing to repeat")
         return Chars(ranges(char * 2))
 
     def _group(self) -> Node:
@@ -148,13 +148,13 @@ class _Reader:
                 return self._ahead()
             found = GROUP.match(self._text, self._at)
             if not found:
-                raise PatternError("looks behind, or sets flags")
+                raise PatternError("uses a lookbehind or flags")
             self._at = found.end()
         options: list[Node] = [Sequence(tuple(self._parts()))]
         while self._take("|"):
             options.append(Sequence(tuple(self._parts())))
         if not self._take(")"):
-            raise PatternError("does not close a parenthesis")
+            raise PatternError("has an unclosed parenthesis")
         self._groups -= 1
         return choice(options)
 
@@ -171,7 +171,7 @@ class _Reader:
             options.append(Sequence((*parts, *([] if self._take("$") else [ANYTHING]))))
         self._wide ^= not wanted
         if not self._take(")"):
-            raise PatternError("does not close a parenthesis")
+            raise PatternError("has an unclosed parenthesis")
         self._groups -= 1
         return Ahead(choice(options), wanted)
 
@@ -187,7 +187,7 @@ class _Reader:
                 self._at += 1
                 last = self._class_item()
                 if not _single(item) or not _single(last) or last[0][0][0] < item[0][0][0]:
-                    raise PatternError("has a range that is none")
+                    raise PatternError("has an invalid character range")
                 item = last = (((item[0][0][0], last[0][0][1]),),) * 2
             surely.append(item[0])
             maybe.append(item[1])
@@ -200,7 +200,7 @@ class _Reader:
             case "\\":
                 return self._escape()
             case "":
-                raise PatternError("does not close a bracket")
+                raise PatternError("has an unclosed bracket")
         return (ranges(char * 2),) * 2
 
     def _escape(self) -> tuple[Ranges, Ranges]:
@@ -219,7 +219,7 @@ class _Reader:
         if char in CONTROLS:
             return (ranges(CONTROLS[char] * 2),) * 2
         if not char or char.isalnum() or char == "_":
-            raise PatternError("has a back reference, or an escape that is not known")
+            raise PatternError("has a back reference or an unknown escape")
         return (ranges(char * 2),) * 2
 
     def _next(self) -> str:
@@ -248,5 +248,5 @@ def _repeated(atom: Node, found: re.Match[str]) -> Node:
     fewest = int(low)
     most = int(high) if high else None if comma else fewest
     if most is not None and most < fewest:
-        raise PatternError("repeats more often than it may")
+        raise PatternError("repeats too often")
     return Repeat(atom, fewest, most)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ovchat_server.api.errors import shortened
-from ovchat_server.grammar.schema.apart import apart
+from ovchat_server.domain.errors import shortened
+from ovchat_server.grammar.schema.disjoint import disjoint
 from ovchat_server.grammar.schema.formats import PATTERNS
 from ovchat_server.grammar.schema.limits import TooLargeError
 from ovchat_server.grammar.schema.references import References
@@ -23,14 +23,14 @@ from ovchat_server.grammar.schema.shapes import (
     Shape,
     String,
     Values,
-    both,
-    together,
+    intersect,
+    intersect_schemas,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
 
 # Keywords that are not enforced.
 NEVER = (
@@ -82,7 +82,7 @@ class SchemaReader:
         """
         self._read += 1
         if self._read > MAX_READ:
-            raise TooLargeError("is too large when it is written out")
+            raise TooLargeError("is too large when written as a grammar")
         if isinstance(schema, bool):
             return EVERY if schema else []
         if not isinstance(schema, dict):
@@ -91,17 +91,17 @@ class SchemaReader:
             raise SchemaError(f"uses {never}")
         shapes = _typed(schema)
         for part in self._parts(schema, inside):
-            shapes = self._in_both(shapes, part)
+            shapes = self._intersect_all(shapes, part)
         closed = schema.get("unevaluatedProperties") is False
         return [*map(_closed, shapes)] if closed else shapes
 
-    def _in_both(self, one: list[Shape], other: list[Shape]) -> list[Shape]:
+    def _intersect_all(self, one: list[Shape], other: list[Shape]) -> list[Shape]:
         shapes: list[Shape] = []
         for pair in itertools.product(one, other):
             self._effort += _effort(*pair) + len(shapes)
             if self._effort > MAX_EFFORT:
                 raise TooLargeError("combines too many schemas")
-            shape = together(*pair)
+            shape = intersect(*pair)
             if shape is not None and shape not in shapes:
                 shapes.append(shape)
         return shapes
@@ -110,7 +110,7 @@ class SchemaReader:
         """Yield the shapes of each keyword that is not one of a type."""
         if (reference := _text(schema, "$ref")) is not None:
             if reference in inside:
-                raise SchemaError("uses a $ref that leads back to itself")
+                raise SchemaError("uses a circular $ref")
             yield self.shapes(self._references.target(reference), inside | {reference})
         if "not" in schema:
             excluded = self.shapes(schema["not"], inside)
@@ -131,18 +131,20 @@ class SchemaReader:
     def _one_of(self, schema: JsonObject, inside: frozenset[str]) -> list[Shape]:
         if len(_list(schema, "oneOf")) > MAX_ONE_OF:
             raise SchemaError(f"uses oneOf of more than {MAX_ONE_OF} schemas")
-        # What stands beside tells them apart, too.
+        # The keywords beside oneOf may make its options disjoint, too.
         beside = {key: value for key, value in schema.items() if key != "oneOf"}
-        options = [self.shapes(both(item, beside), inside) for item in _list(schema, "oneOf")]
+        options = [
+            self.shapes(intersect_schemas(item, beside), inside) for item in _list(schema, "oneOf")
+        ]
         closed = [[*map(_closed, option)] for option in options]
         pairs = [*itertools.combinations(range(len(options)), 2)]
-        if not all(apart(options[one], options[other], self.shapes) for one, other in pairs):
+        if not all(disjoint(options[one], options[other], self.shapes) for one, other in pairs):
             if not all(
-                apart(closed[one], options[other], self.shapes)
-                and apart(options[one], closed[other], self.shapes)
+                disjoint(closed[one], options[other], self.shapes)
+                and disjoint(options[one], closed[other], self.shapes)
                 for one, other in pairs
             ):
-                raise SchemaError("uses oneOf of schemas that are not told apart")
+                raise SchemaError("uses oneOf of schemas that may overlap")
             options = closed
         return [shape for option in options for shape in option]
 
@@ -188,7 +190,7 @@ def _shape(kind: str, schema: JsonObject) -> Shape | None:
                 () if pattern is None else (pattern,),
                 () if form not in PATTERNS else (form,),
             )
-            return together(shape, String())
+            return intersect(shape, String())
         case "array":
             return _array(schema)
         case "object":
@@ -206,7 +208,7 @@ def _number(schema: JsonObject, *, whole: bool) -> Shape | None:
         Number(high=_fraction(schema, "maximum"), below=below),
         Number(high=_exclusive(schema, "exclusiveMaximum"), below=True),
     ):
-        shape = None if shape is None else together(shape, number)
+        shape = None if shape is None else intersect(shape, number)
     return shape
 
 
@@ -214,7 +216,7 @@ def _array(schema: JsonObject) -> Array:
     keys = ("prefixItems", "items")
     if isinstance(schema.get("items"), list):
         if "prefixItems" in schema:
-            raise SchemaError("uses items for the first items, beside prefixItems")
+            raise SchemaError("uses an array as items beside prefixItems")
         # As until 2019-09.
         keys = ("items", "additionalItems")
     return Array(
@@ -245,32 +247,32 @@ def _object(schema: JsonObject) -> Object:
 def _text(schema: JsonObject, key: str) -> str | None:
     value = schema.get(key)
     if not isinstance(value, str | None):
-        raise SchemaError(f"uses a {key} that is no text")
+        raise SchemaError(f"uses a {key} that is not a string")
     return value
 
 
 def _named(schema: JsonObject, key: str) -> JsonObject:
     value = schema.get(key, {})
     if not isinstance(value, dict):
-        raise SchemaError(f"has {key} that are no object")
+        raise SchemaError(f"has {key} that are not an object")
     return value
 
 
 def _list(schema: JsonObject, key: str) -> list[JsonValue]:
     value = schema.get(key, [])
     if not isinstance(value, list):
-        raise SchemaError(f"uses {key} with a value that is no array")
+        raise SchemaError(f"uses {key} with a value that is not an array")
     return value
 
 
 def _count(schema: JsonObject, key: str) -> int | None:
     number = _fraction(schema, key)
     if number is not None and (number < 0 or number.denominator != 1):
-        raise SchemaError(f"has a {key} that is no count")
+        raise SchemaError(f"has a {key} that is not a non-negative integer")
     if number is None or number <= MAX_COUNT:
         return None if number is None else int(number)
     if key.startswith("min"):
-        raise SchemaError(f"has a {key} that nothing reaches")
+        raise SchemaError(f"has a {key} that is too large")
     # Nor that, so that it is no bound.
     return None
 
@@ -291,7 +293,7 @@ def _fraction(schema: JsonObject, key: str) -> Fraction | None:
     if key not in schema:
         return None
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise SchemaError(f"uses {key} with a value that is no number")
+        raise SchemaError(f"uses {key} with a value that is not a number")
     # Beyond that nothing is written.
     if abs(number) > LARGEST:
         number = LARGEST if number > 0 else -LARGEST

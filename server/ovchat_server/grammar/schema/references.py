@@ -10,7 +10,7 @@ from ovchat_server.grammar.schema.pointers import child, steps
 from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
-    from ovchat_server.api.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
 
 UNKNOWN = "uses a $ref to no schema of its own"
 

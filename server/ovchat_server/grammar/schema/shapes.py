@@ -1,7 +1,7 @@
 """Shapes: what a schema allows for one type of value, and the intersection of two.
 
-A schema is a list of shapes, of which a value must have one. Schemas within a shape are not read
-yet: they may refer to themselves.
+A schema is a list of shapes, and a value conforms to it if it conforms to one of them. Schemas
+within a shape are kept unread: they may refer to themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ovchat_server.grammar.schema.patterns import found_in, may_match
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ovchat_server.api.json_value import JsonValue
+    from ovchat_server.domain.json_value import JsonValue
 
 
 class SchemaError(ValueError):
@@ -127,8 +127,8 @@ KINDS: dict[str, Shape] = {
 EVERY = [shape for kind, shape in KINDS.items() if kind != "integer"]
 
 
-def both(one: JsonValue, other: JsonValue) -> JsonValue:
-    """Return a schema of the values that follow both schemas."""
+def intersect_schemas(one: JsonValue, other: JsonValue) -> JsonValue:
+    """Return a schema of the values that conform to both schemas."""
     if one == other or other is True or other == {}:
         return one
     if one is True or one == {}:
@@ -139,7 +139,7 @@ def both(one: JsonValue, other: JsonValue) -> JsonValue:
     return {"allOf": joined if other in joined else [*joined, other]}
 
 
-def together(one: Shape, other: Shape) -> Shape | None:
+def intersect(one: Shape, other: Shape) -> Shape | None:
     """Return the intersection of two shapes; None if it is empty.
 
     Raises:
@@ -149,7 +149,7 @@ def together(one: Shape, other: Shape) -> Shape | None:
         one, other = other, one
     match one, other:
         case Values(values), _:
-            kept = tuple(value for value in values if has(value, other))
+            kept = tuple(value for value in values if conforms(value, other))
             return Values(kept) if kept else None
         case Number(), Number():
             return _numbers(one, other)
@@ -162,8 +162,8 @@ def together(one: Shape, other: Shape) -> Shape | None:
     return None
 
 
-def has(value: JsonValue, shape: Shape) -> bool:
-    """Return whether a value has a shape.
+def conforms(value: JsonValue, shape: Shape) -> bool:
+    """Return whether a value conforms to a shape.
 
     Raises:
         SchemaError: It cannot be determined easily.
@@ -179,7 +179,7 @@ def has(value: JsonValue, shape: Shape) -> bool:
             if not isinstance(value, list if isinstance(shape, Array) else dict):
                 return False
             if shape not in (Array(), Object()):
-                raise SchemaError("uses constants beside keywords of an array or object")
+                raise SchemaError("uses const or enum beside keywords of an array or object")
     return True
 
 
@@ -201,7 +201,7 @@ def _is_string(value: str, shape: String) -> bool:
         return False
     surely = [*map(found_in, shape.patterns), *map(of_format, shape.formats)]
     if not all(matches(node, value) for node in surely):
-        raise SchemaError("uses constants beside a pattern or format that they may not have")
+        raise SchemaError("uses const or enum with a pattern or format that may not match")
     return True
 
 
@@ -252,8 +252,8 @@ def _strings(one: String, other: String) -> String | None:
 def _arrays(one: Array, other: Array) -> Array:
     size = max(len(one.first), len(other.first))
     return Array(
-        tuple(both(_item(one, at), _item(other, at)) for at in range(size)),
-        both(one.rest, other.rest),
+        tuple(intersect_schemas(_item(one, at), _item(other, at)) for at in range(size)),
+        intersect_schemas(one.rest, other.rest),
         max(one.fewest, other.fewest),
         _least(one.most, other.most),
         one.unique or other.unique,
@@ -266,11 +266,11 @@ def _objects(one: Object, other: Object) -> Object:
         raise SchemaError("uses patternProperties in several schemas of one object")
     names = dict.fromkeys([*one.properties, *other.properties])
     return Object(
-        {name: both(_property(one, name), _property(other, name)) for name in names},
+        {name: intersect_schemas(_property(one, name), _property(other, name)) for name in names},
         tuple(dict.fromkeys(one.required + other.required)),
         {**one.patterns, **other.patterns},
-        both(one.rest, other.rest),
-        both(one.names, other.names),
+        intersect_schemas(one.rest, other.rest),
+        intersect_schemas(one.names, other.names),
         max(one.fewest, other.fewest),
         _least(one.most, other.most),
     )

@@ -59,7 +59,7 @@ class Strings:
         self._combined.add(shape)
         if len(self._combined) > MAX_COMBINED:
             self._combined.remove(shape)
-            raise PatternError("is one of too many that are brought together with others")
+            raise PatternError("is one of too many to be combined")
         found = _together(shape)
         if isinstance(found, PatternError):
             raise PatternError(str(found))
@@ -73,7 +73,7 @@ def _together(shape: String) -> Node | PatternError:
     That is kept, too: what is left out of a schema is found by trying.
     """
     patterns = [*map(found_in, shape.patterns)]
-    problem = PatternError("no string matches that follows what stands beside it, too")
+    problem = PatternError("no string matches together with the constraints beside it")
     beside = [[*patterns, *nodes] for nodes in product(*map(beside_patterns, shape.formats))]
     if len(shape.patterns) == 1 and not shape.formats:
         # By itself a pattern without anchors is the whole string, where that has its length.

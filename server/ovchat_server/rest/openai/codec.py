@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.api.chat import ToolMode
-from ovchat_server.api.chat_request import read_chat_request
-from ovchat_server.api.errors import InvalidRequestError
-from ovchat_server.api.field_path import FieldPath
-from ovchat_server.api.generation import StreamOptions
-from ovchat_server.api.text_request import read_text_request
+from ovchat_server.domain.chat import ToolMode
+from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.rest.codec import RestError
 from ovchat_server.rest.openai import objects
 from ovchat_server.rest.openai.function_call import with_function_call
@@ -22,12 +22,12 @@ from ovchat_server.rest.response_body import event
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ovchat_server.api.chat import ChatRequest
-    from ovchat_server.api.completion import Chunk, Completion
-    from ovchat_server.api.errors import ApiError
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.limits import Limits
-    from ovchat_server.api.text import TextRequest
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.completion import Chunk, Completion
+    from ovchat_server.domain.errors import ApiError
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.limits import Limits
+    from ovchat_server.domain.text import TextRequest
 
 DONE = b"data: [DONE]\n\n"
 # vLLM takes schemas and structural tags as objects and as their text.
@@ -124,6 +124,6 @@ def _value(text: str, path: FieldPath) -> JsonValue:
     try:
         value: JsonValue = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        complaint = f"must hold an object, or JSON as text: {error}."
+        complaint = f"must be an object, or JSON in a string: {error}."
         raise InvalidRequestError.about(path, complaint, "invalid_json") from error
     return value

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.api.chat import Message
-    from ovchat_server.api.completion import (
+    from ovchat_server.domain.chat import Message
+    from ovchat_server.domain.completion import (
         Alternative,
         Choice,
         Chunk,
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         ToolCallDelta,
         Usage,
     )
-    from ovchat_server.api.errors import ApiError
-    from ovchat_server.api.generation import StreamOptions
-    from ovchat_server.api.json_value import JsonObject, JsonValue
-    from ovchat_server.api.models import ModelStatus
+    from ovchat_server.domain.errors import ApiError
+    from ovchat_server.domain.generation import StreamOptions
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.models import ModelStatus
 
 
 def chat_completion(completion: Completion) -> JsonObject:

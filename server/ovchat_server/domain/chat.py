@@ -1,0 +1,163 @@
+"""A validated chat request."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import GenerationParams
+
+if TYPE_CHECKING:
+    from ovchat_server.domain.generation import StreamOptions
+    from ovchat_server.domain.json_value import JsonObject
+
+
+class Role(StrEnum):
+    """The author of a message."""
+
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ToolMode(StrEnum):
+    """The mode of a tool choice.
+
+    Attributes:
+        NAMED: The model must call one certain function, once.
+    """
+
+    NONE = "none"
+    AUTO = "auto"
+    REQUIRED = "required"
+    NAMED = "named"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether the model calls tools, and which.
+
+    Attributes:
+        field: The name of the field it was read from.
+        allowed: The names of the tools that the model may call; None for all of them.
+        parallel: Whether the model may call several tools in one answer.
+        older: Whether calls are returned in OpenAI's older form, to a caller that gave `functions`.
+    """
+
+    mode: ToolMode = ToolMode.NONE
+    field: FieldPath = dataclasses.field(default=FieldPath.of("tool_choice"), compare=False)
+    allowed: tuple[str, ...] | None = None
+    parallel: bool = True
+    older: bool = False
+
+    def allows(self, name: str) -> bool:
+        """Return whether the tool with this name may be called."""
+        return self.allowed is None or name in self.allowed
+
+    @property
+    def forced(self) -> bool:
+        """Whether there must be a call."""
+        return self.mode in (ToolMode.REQUIRED, ToolMode.NAMED)
+
+
+class CallTags(StrEnum):
+    """The tags around calls written into the text, for agents that need them (AbstractCore)."""
+
+    QWEN3 = "|tool_call|"
+    LLAMA3 = "function_call"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call made by the assistant.
+
+    Attributes:
+        id: The id that the tool message with the result refers to.
+        name: The name of the function.
+        arguments: The arguments: the text of a JSON object, keys in the order they were written.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a conversation.
+
+    Attributes:
+        content: The text parts, joined; None if the message only calls tools.
+    """
+
+    role: Role
+    content: str | None
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    reasoning_content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the model may call.
+
+    Attributes:
+        parameters: The JSON Schema of the arguments, properties in the caller's order; None if
+            there are no arguments.
+        field: The path of `parameters` in the request.
+    """
+
+    name: str
+    description: str | None
+    parameters: JsonObject | None
+    strict: bool | None = None
+    field: FieldPath = dataclasses.field(default=FieldPath(), compare=False)
+
+
+class PromptEnding(StrEnum):
+    """How a prompt ends, if the chat template supports it.
+
+    Attributes:
+        ASSISTANT_TURN: With the opening of an assistant message (add_generation_prompt).
+        NOTHING: With the last message, closed.
+        FINAL_MESSAGE: With the last message, open for the model to continue.
+    """
+
+    ASSISTANT_TURN = "assistant_turn"
+    NOTHING = "nothing"
+    FINAL_MESSAGE = "final_message"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A chat request.
+
+    Attributes:
+        call_tags: The tags in which calls are written into the text, too; None if they are not.
+        include_reasoning: Whether the reasoning is returned.
+        template_arguments: Variables of the chat template.
+        documents: The documents for templates that support retrieval.
+        echo: Whether the answer starts with the text of the message that it continues.
+        stream: The options of the stream; None if the answer is not streamed.
+        ignored: The names of unknown fields.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    generation: GenerationParams = dataclasses.field(default_factory=GenerationParams)
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    call_tags: CallTags | None = None
+    include_reasoning: bool = True
+    template_arguments: JsonObject = dataclasses.field(default_factory=dict)
+    documents: tuple[JsonObject, ...] = ()
+    prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN
+    echo: bool = False
+    stream: StreamOptions | None = None
+    ignored: tuple[str, ...] = ()

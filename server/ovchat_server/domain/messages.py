@@ -1,0 +1,185 @@
+"""Reading the messages of a chat request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.domain.chat import Message, Role, ToolCall
+from ovchat_server.domain.limits import text_deeper, too_many_parts
+from ovchat_server.domain.reader import kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ovchat_server.domain.json_value import JsonValue
+    from ovchat_server.domain.reader import Reader
+
+# OpenAI's older role of a function's result.
+FUNCTION = "function"
+# Known to the wire formats, but not to a model that only reads text.
+UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
+# Of what SDKs give back, or say to others, annotations, hints about caching and what they have
+# parsed themselves (OpenAI's) or keep of a provider (LiteLLM) change nothing.
+MESSAGE_KEYS = frozenset(
+    {
+        "role",
+        "content",
+        "name",
+        "tool_calls",
+        "tool_call_id",
+        "reasoning_content",
+        "reasoning",
+        "refusal",
+        "function_call",
+        "audio",
+        "annotations",
+        "parsed",
+        "provider_specific_fields",
+    }
+)
+PARTS = {
+    name: frozenset({"type", name, "prompt_cache_breakpoint", "cache_control"})
+    for name in ("text", "refusal")
+}
+CALL_KEYS = frozenset({"id", "type", "function", "index", "provider_specific_fields"})
+CALLED_FUNCTION_KEYS = frozenset(
+    {"name", "arguments", "parsed_arguments", "provider_specific_fields"}
+)
+
+
+def read_messages(request: Reader) -> tuple[Message, ...]:
+    """Read the conversation; note what is wrong in the reader."""
+    # Many begin with the other API's field.
+    elsewhere = ": prompt is for text completions, at /v3/completions"
+    if not request.require("messages", elsewhere if request.present("prompt") else ""):
+        return ()
+    if request.fields["messages"] == []:
+        request.refuse("messages", "must contain at least one message")
+    if complaint := too_many_parts(_parts(request.fields["messages"]), request.limits):
+        request.refuse("messages", complaint)
+        return ()
+    messages: list[Message] = []
+    # The ids of the last calls, by the names of their functions.
+    called: dict[str, str] = {}
+    readers = request.objects("messages", MESSAGE_KEYS, request.limits.max_messages)
+    for number, reader in enumerate(readers):
+        if message := _read_message(reader, f"call{number:05}", called):
+            messages.append(message)
+            called.update((call.name, call.id) for call in message.tool_calls)
+    return tuple(messages)
+
+
+def _parts(messages: JsonValue) -> int:
+    """Count the parts and calls of all messages, right ones or not."""
+    return sum(
+        len(value)
+        for message in (messages if isinstance(messages, list) else ())
+        if isinstance(message, dict)
+        for name in ("content", "tool_calls")
+        if isinstance(value := message.get(name), list)
+    )
+
+
+def _read_message(reader: Reader, call_id: str, called: Mapping[str, str]) -> Message | None:
+    """Read a message.
+
+    Args:
+        reader: The message.
+        call_id: The id of its call, where that is in OpenAI's older form, which has none.
+        called: The ids of the calls before it, by the names of their functions.
+    """
+    if not reader.require("role"):
+        return None
+    given = reader.choice("role", [*Role, FUNCTION])
+    if given is None:
+        return None
+    role = Role.TOOL if given == FUNCTION else Role(given)
+    tool_calls = _read_tool_calls(reader, role, call_id)
+    content = _read_content(reader)
+    if reader.fields.get("content") in (None, []):
+        # Left out, null or without parts: no text, as OVMS takes it.
+        content = reader.string("refusal") if role is Role.ASSISTANT else ""
+        if role is not Role.ASSISTANT and reader.present("refusal"):
+            reader.refuse("refusal", f"is allowed in an assistant message, not in a {role} message")
+    name, tool_call_id = reader.string("name"), reader.string("tool_call_id")
+    if given == FUNCTION:
+        reader.require("name")
+        tool_call_id = called.get(name or "", call_id)
+    elif role is Role.TOOL:
+        reader.require("tool_call_id")
+    reasoning = reader.string("reasoning")
+    return Message(
+        role=role,
+        content=content,
+        name=name,
+        tool_calls=tool_calls,
+        tool_call_id=tool_call_id,
+        # vLLM's newer name comes beside the older one, which wins.
+        reasoning_content=reader.string("reasoning_content") or reasoning,
+    )
+
+
+def _read_content(reader: Reader) -> str | None:
+    """Read the text of a string or of text parts, joined with a line break (OVMS)."""
+    value = reader.fields.get("content")
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        complaint = f"must be a string or an array, not {kind(value)}"
+        reader.refuse("content", complaint, "invalid_type")
+        return None
+    return "\n".join(
+        _read_part(part) for part in reader.objects("content", PARTS, reader.limits.max_parts)
+    )
+
+
+def _read_part(part: Reader) -> str:
+    if not part.require("type"):
+        return ""
+    given: JsonValue = part.fields["type"]
+    if given in UNSUPPORTED_PARTS:
+        part.refuse("type", f"is {given!r}, but this model takes text only", "unsupported_value")
+        return ""
+    known = part.choice("type", PARTS)
+    if known is None or not part.require(known):
+        return ""
+    return part.string(known) or ""
+
+
+def _read_tool_calls(reader: Reader, role: Role, call_id: str) -> tuple[ToolCall, ...]:
+    """Read the calls of a message, in either form; `call_id` is for the older one."""
+    if reader.present("audio"):
+        reader.refuse("audio", "is not supported: this model takes text only", "unsupported_value")
+    calls = reader.objects("tool_calls", CALL_KEYS, reader.limits.max_parts)
+    older = reader.object("function_call", CALLED_FUNCTION_KEYS)
+    if (calls or older) and role is not Role.ASSISTANT:
+        name = "tool_calls" if calls else "function_call"
+        reader.refuse(name, f"is allowed in an assistant message, not in a {role} message")
+        return ()
+    if calls and older:
+        reader.refuse("function_call", "is the older form of tool_calls: send only one of them")
+    read = [_read_tool_call(item) for item in calls]
+    if older:
+        read.append(_read_function(older, call_id))
+    return tuple(filter(None, read))
+
+
+def _read_tool_call(reader: Reader) -> ToolCall | None:
+    given = reader.choice("type", ["function"])
+    reader.require("id")
+    reader.require("function")
+    identifier = reader.string("id")
+    function = reader.object("function", CALLED_FUNCTION_KEYS)
+    if identifier is None or function is None or (given is None and reader.present("type")):
+        return None
+    return _read_function(function, identifier)
+
+
+def _read_function(function: Reader, identifier: str) -> ToolCall | None:
+    function.require("name")
+    name = function.string("name")
+    arguments = function.string("arguments")
+    depth = function.limits.max_json_depth
+    if arguments and text_deeper(arguments, depth):
+        function.refuse("arguments", f"is nested more than {depth} levels deep")
+    return None if name is None else ToolCall(identifier, name, arguments or "{}")

@@ -1,0 +1,143 @@
+"""The examples of the README and of docs/ run as they stand.
+
+Examples that cannot run here have no language, or `text`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from tests.rest.conftest import Stack
+
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+# What the examples of each page say, in their order.
+EXPECTED = {
+    "README.md": [
+        "Paris",
+        "1, 2, 3",
+        "Tokyo",
+        "For Rome, the temperature is 21",
+        "name='Anna' age=31",
+    ],
+    "docs/clients.md": ["42", "1, 2, 3", "2 ", "For Rome, the temperature is 21", "I"],
+    "docs/grpc.md": ["1, 2, 3", "FINISH_REASON_STOP", '"totalKvBlocks": ', "0 0 of "],
+    "docs/operations.md": ['"total_kv_blocks":'],
+    "docs/rest.md": [
+        "data: [DONE]",
+        '"openvino_genai":',
+        '{"prompt":"Hello there"}',
+        "MODEL_STATE_READY",
+    ],
+    "docs/start.md": ["Rome"],
+    "docs/structured-output.md": ["name='Anna' age=31", r"\"age\": 31}", '"content":"Rome"'],
+    "docs/tools.md": [r'"arguments":"{\"city\": \"Paris\"}"'],
+}
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
+BLOCKS = {
+    page: re.findall(
+        r"^```(bash|python|javascript)\n(.*?)^```",
+        (ROOT / page).read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    for page in PAGES
+}
+# Python's run one after the other in one process: importing OpenAI's SDK takes seconds.
+RUN_ALL = """
+import contextlib, io, json, sys, traceback
+
+ended = []
+for code in json.load(sys.stdin):
+    output, error = io.StringIO(), ""
+    with contextlib.redirect_stdout(output):
+        try:
+            exec(code, {"__name__": "__main__"})
+        except Exception:
+            error = traceback.format_exc()
+    ended.append([output.getvalue(), error])
+json.dump(ended, sys.stdout)
+"""
+
+
+def examples(*languages: str) -> list[Any]:
+    return [
+        pytest.param(page, number, id=f"{page}-{number}")
+        for page, blocks in BLOCKS.items()
+        for number, (language, _) in enumerate(blocks)
+        if language in languages
+    ]
+
+
+def adapted(code: str, stack: Stack) -> str:
+    code = code.replace(":8000", f":{stack.rest_port}").replace(":9000", f":{stack.grpc_port}")
+    code = code.replace(".venv/bin", str(SCRIPTS))
+    # A model that takes longer to load; tests/launch/test_gguf.py asks it the same.
+    return code.replace('"smollm2"', '"demo"')
+
+
+def run(*command: str | Path, text: str = "") -> str:
+    result = subprocess.run(
+        command,
+        input=text,
+        capture_output=True,
+        check=False,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_example_has_an_expectation(page: str) -> None:
+    assert len(BLOCKS[page]) == len(EXPECTED.get(page, []))
+
+
+@pytest.mark.parametrize(("page", "number"), examples("bash"))
+def test_a_command_works_as_typed(stack: Stack, page: str, number: int) -> None:
+    code = adapted(BLOCKS[page][number][1], stack)
+
+    assert EXPECTED[page][number] in run("bash", "-euo", "pipefail", "-c", code)
+
+
+@pytest.fixture(scope="module")
+def python_outputs(stack: Stack) -> dict[tuple[str, int], tuple[str, str]]:
+    """What each Python example prints, and its traceback."""
+    keys = [tuple(param.values) for param in examples("python")]
+    codes = [adapted(BLOCKS[page][number][1], stack) for page, number in keys]
+    ended = json.loads(run(sys.executable, "-c", RUN_ALL, text=json.dumps(codes)))
+    return dict(zip(keys, ended, strict=True))
+
+
+@pytest.mark.parametrize(("page", "number"), examples("python"))
+def test_a_python_program_works_as_typed(
+    python_outputs: dict[tuple[str, int], tuple[str, str]], page: str, number: int
+) -> None:
+    output, error = python_outputs[page, number]
+
+    assert not error, error
+    assert EXPECTED[page][number] in output
+
+
+# Needs the SDK for Node, which only `make test-all` installs.
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "number"), examples("javascript"))
+def test_a_node_program_works_as_typed(
+    stack: Stack, tmp_path: Path, page: str, number: int
+) -> None:
+    (tmp_path / "node_modules").symlink_to(ROOT / "tests/rest/node/node_modules")
+    file = tmp_path / "x.mjs"
+    file.write_text(adapted(BLOCKS[page][number][1], stack))
+
+    assert EXPECTED[page][number] in run(SCRIPTS / "node", file)

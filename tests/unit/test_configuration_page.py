@@ -1,0 +1,41 @@
+"""docs/configuration.md is what its script makes, and its sample has every key and default."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from docs import configuration_page
+from ovchat_server.config_file import LIMITS, MODELS
+from ovchat_server.domain.limits import Limits
+from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
+from ovchat_server.options import SERVER, SETTINGS
+from ovchat_server.settings import ModelSettings
+
+PAGE = configuration_page.PAGE.read_text()
+[TEXT] = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SAMPLE = tomllib.loads(TEXT)
+
+
+def test_the_page_is_what_make_gen_writes() -> None:
+    assert configuration_page.page() == PAGE
+
+
+def test_the_sample_has_every_key() -> None:
+    found = tomllib.loads(re.sub("^# ", "", TEXT, flags=re.MULTILINE))
+    [model] = found["models"]
+    assert [set(found["server"]), set(found["limits"]), set(model)] == [
+        set(SERVER),
+        set(LIMITS),
+        set(MODELS),
+    ]
+
+
+def test_the_samples_values_are_the_defaults() -> None:
+    defaults = {setting.name: setting.default for setting in SETTINGS}
+    server = SAMPLE["server"]
+    assert server == {name: defaults[name] for name in server}
+    assert Limits(**SAMPLE["limits"]) == Limits()
+    [table] = SAMPLE["models"]
+    assert table.pop("kv_blocks") == DEFAULT_KV_BLOCKS
+    assert ModelSettings(**table) == ModelSettings(name="demo", path=table["path"])
