@@ -46,6 +46,8 @@ class Picture:
     """Height, width, RGB; 8 bits."""
     mask: np.ndarray
     """Height, width: how much of each pixel is the figure's, of 255."""
+    corners: list[tuple[float, float]]
+    """Where its corners are, by the picture's width and height; a circle has none."""
     shape: str
     colour: str
     size: float
@@ -75,10 +77,12 @@ def draw(rng: random.Random, longest: int) -> Picture:
     size = math.exp(rng.uniform(math.log(least), math.log(GREATEST_SIZE)))
     shape, colour = rng.choice(SHAPES), rng.choice(COLOURS)
     figure, ground = _colours(rng, colour)
-    mask = _mask(rng, shape, (width, height), size * shorter)
+    outline = _outline(rng, shape, (width, height), size * shorter)
+    mask = _mask(rng, outline, (width, height))
     share = mask[..., None].astype(np.float32) / 255
     pixels = np.float32(ground) * (1 - share) + np.float32(figure) * share
-    return Picture(_worn(rng, pixels), mask, shape, colour, size)
+    corners = [] if shape == "circle" else [(x / width, y / height) for x, y in outline]
+    return Picture(_worn(rng, pixels), mask, corners, shape, colour, size)
 
 
 def _dimensions(rng: random.Random, longest: int) -> tuple[int, int]:
@@ -111,8 +115,10 @@ def _colours(rng: random.Random, colour: str) -> tuple[tuple[float, ...], tuple[
             return figure, ground
 
 
-def _mask(rng: random.Random, shape: str, dimensions: tuple[int, int], size: float) -> np.ndarray:
-    """The figure in white on black; its edges are smooth, or as hard as a program draws them."""
+def _outline(
+    rng: random.Random, shape: str, dimensions: tuple[int, int], size: float
+) -> list[tuple[float, float]]:
+    """The figure's corners in pixels, turned, and somewhere in the picture."""
     if shape == "circle":
         points = [(size / 2, 360 / 64 * number) for number in range(64)]
     elif shape == "square":
@@ -125,19 +131,25 @@ def _mask(rng: random.Random, shape: str, dimensions: tuple[int, int], size: flo
         for far, angle in points
     ]
     # A corner of a large square may not fit, turned: then it is as large as it can be.
-    shift = []
     scale = 1.0
     for axis in (0, 1):
         extent = max(x[axis] for x in corners) - min(x[axis] for x in corners)
         scale = min(scale, 0.98 * dimensions[axis] / extent)
     corners = [(x * scale, y * scale) for x, y in corners]
+    shift = []
     for axis in (0, 1):
         least, most = min(x[axis] for x in corners), max(x[axis] for x in corners)
         shift.append(rng.uniform(-least, dimensions[axis] - most))
+    return [(x + shift[0], y + shift[1]) for x, y in corners]
+
+
+def _mask(
+    rng: random.Random, outline: list[tuple[float, float]], dimensions: tuple[int, int]
+) -> np.ndarray:
+    """The figure in white on black; its edges are smooth, or as hard as a program draws them."""
     fine = 1 if max(dimensions) > 700 or rng.random() < 0.2 else 4
     mask = Image.new("L", (dimensions[0] * fine, dimensions[1] * fine))
-    outline = [((x + shift[0]) * fine, (y + shift[1]) * fine) for x, y in corners]
-    ImageDraw.Draw(mask).polygon(outline, fill=255)
+    ImageDraw.Draw(mask).polygon([(x * fine, y * fine) for x, y in outline], fill=255)
     return np.asarray(mask.reduce(fine) if fine > 1 else mask)
 
 

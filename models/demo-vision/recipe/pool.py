@@ -13,6 +13,8 @@ from preprocessing import DEVIATION, GRID, MEAN, squeezed
 
 LONGEST = 500
 """Larger pictures take long to draw, and look no different once they are squeezed."""
+FINE = 4
+"""Cells of a mask along a patch's side."""
 _CHUNK = 250
 
 
@@ -22,10 +24,14 @@ class Pool:
 
     pixels: torch.Tensor
     """Number, 3, side, side; 8 bits."""
-    coverage: torch.Tensor
-    """Number, grid, grid: how much of each patch is the figure's."""
+    masks: torch.Tensor
+    """Number, FINE * grid, FINE * grid: how much of each cell is the figure's, of 255."""
+    corners: torch.Tensor
+    """Number, grid, grid: 1 for a patch with a corner."""
     shapes: torch.Tensor
     colours: torch.Tensor
+    ease: torch.Tensor
+    """The least side of each figure once it is squeezed, by the picture's."""
 
     def __len__(self) -> int:
         """How many pictures there are."""
@@ -33,8 +39,8 @@ class Pool:
 
     def batch(self, indices: torch.Tensor, side: int) -> Self:
         """Some of the pictures, turned and mirrored in one of eight ways: no answer changes."""
-        pixels, coverage = (_seen(x[indices], side) for x in (self.pixels, self.coverage))
-        return type(self)(pixels, coverage, self.shapes[indices], self.colours[indices])
+        maps = (_seen(x[indices], side) for x in (self.pixels, self.masks, self.corners))
+        return type(self)(*maps, *(x[indices] for x in (self.shapes, self.colours, self.ease)))
 
     def normalised(self) -> torch.Tensor:
         """The pixels as the tower reads them."""
@@ -60,13 +66,18 @@ def _draw_part(seed: str, longest: int) -> tuple[np.ndarray, ...]:
 
 def _row(picture: Picture) -> tuple[Any, ...]:
     pixels = squeezed(picture.pixels).transpose(2, 0, 1)
-    mask = Image.fromarray(picture.mask).resize((GRID, GRID), Image.Resampling.BOX)
-    coverage = np.asarray(mask, dtype=np.float32) / 255
+    mask = Image.fromarray(picture.mask).resize((FINE * GRID,) * 2, Image.Resampling.BOX)
+    corners = np.zeros((GRID, GRID), dtype=np.uint8)
+    for x, y in picture.corners:
+        corners[int(y * GRID), int(x * GRID)] = 1
+    height, width = picture.mask.shape
     return (
         np.ascontiguousarray(pixels),
-        coverage,
+        np.asarray(mask),
+        corners,
         np.int64(SHAPES.index(picture.shape)),
         np.int64(COLOURS.index(picture.colour)),
+        np.float32(picture.size * min(height, width) / max(height, width)),
     )
 
 

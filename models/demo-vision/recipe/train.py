@@ -20,7 +20,6 @@ from pool import Pool, draw_pool
 from preprocessing import PATCH, SIDE
 from safetensors.torch import load_file, save_file
 from tokenizers import AddedToken, Tokenizer
-from torch import nn
 from torch.nn import functional
 from transformers import (
     CLIPVisionConfig,
@@ -28,16 +27,16 @@ from transformers import (
     LlavaConfig,
     LlavaForConditionalGeneration,
 )
-from workers import Clock
+from workers import Clock, Optimiser
 
 CONTEXT = 4096
-PICTURES, HELD_OUT = 40_000, 500
-WIDTH, TEXT_WIDTH = 128, 192
+PICTURES, HELD_OUT = 24_000, 300
+WIDTH, TEXT_WIDTH = 128, 128
 BATCH = 12
 """Conversations a step for each worker."""
 MOST_PICTURES = 3
 """Of a conversation in training."""
-RATE = 1.5e-3
+RATE = 2e-3
 HEADS = "heads.safetensors"
 
 
@@ -52,7 +51,7 @@ def make_model(tokenizer: Tokenizer) -> LlavaForConditionalGeneration:
     """The model with random weights."""
     vision = CLIPVisionConfig(
         hidden_size=WIDTH,
-        intermediate_size=4 * WIDTH,
+        intermediate_size=2 * WIDTH,
         num_hidden_layers=4,
         num_attention_heads=4,
         image_size=SIDE,
@@ -62,10 +61,10 @@ def make_model(tokenizer: Tokenizer) -> LlavaForConditionalGeneration:
     text = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=TEXT_WIDTH,
-        intermediate_size=512,
+        intermediate_size=3 * TEXT_WIDTH,
         num_hidden_layers=3,
-        num_attention_heads=6,
-        num_key_value_heads=6,
+        num_attention_heads=4,
+        num_key_value_heads=4,
         max_position_embeddings=CONTEXT,
         bos_token_id=None,
         eos_token_id=tokenizer.token_to_id("<|im_end|>"),
@@ -79,7 +78,7 @@ def make_model(tokenizer: Tokenizer) -> LlavaForConditionalGeneration:
         vision_feature_select_strategy="default",
     )
     model = LlavaForConditionalGeneration(config)
-    tower.set_positions(model.model.vision_tower)
+    tower.prepare(model.model.vision_tower)
     return model
 
 
@@ -128,14 +127,11 @@ def teach_speaking(
     model: LlavaForConditionalGeneration, tokenizer: Tokenizer, pool: Pool, minutes: float
 ) -> None:
     """Train projector and language model on what the tower sees by now."""
-    parts = (model.model.multi_modal_projector, model.model.language_model, model.lm_head)
-    parameters = [parameter for part in parts for parameter in part.parameters()]
-    optimiser = torch.optim.AdamW(parameters, lr=RATE, weight_decay=0.05, betas=(0.9, 0.98))
+    model.model.vision_tower.requires_grad_(requires_grad=False)
+    optimiser = Optimiser(model, RATE)
     rng = random.Random(torch.initial_seed())
     clock = Clock(minutes)
     while clock.share < 1:
-        for group in optimiser.param_groups:
-            group["lr"] = tower.rate_at(clock.share) / tower.RATE * RATE
         talks, wanted = [], []
         for _ in range(BATCH):
             indices = [rng.randrange(len(pool)) for _ in range(MOST_PICTURES)]
@@ -146,11 +142,7 @@ def teach_speaking(
         with torch.no_grad():
             shown = model.model.vision_tower(batch.normalised()).last_hidden_state[:, 1:]
         loss, right = speaking_loss(model, tokenizer, talks, shown)
-        optimiser.zero_grad()
-        loss.backward()
-        clock.average(parameters)
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimiser.step()
+        optimiser.step(loss, clock)
         if clock.is_time_to_tell():
             print(
                 f"speaking: {clock.share:4.0%}, step {clock.steps}, loss {loss.item():.3f}: "
@@ -164,21 +156,27 @@ def train(rank: int, pool: Pool, held_out: Pool, options: argparse.Namespace) ->
     tokenizer = make_tokenizer()
     torch.manual_seed(0)
     model = make_model(tokenizer)
-    heads = tower.Heads(WIDTH)
+    eyes, heads = model.model.vision_tower, tower.Heads(WIDTH)
     # From here on each worker draws its own.
     torch.manual_seed(1 + rank)
     if options.resume:
         saved = load_file(options.resume / "model.safetensors")
         model.load_state_dict(saved)
         heads.load_state_dict(load_file(options.resume / HEADS))
-    for phase, minutes in (("seeing", options.seeing), ("speaking", options.speaking)):
-        if phase == "seeing":
-            tower.teach(model.model.vision_tower, heads, pool, held_out, minutes)
-        else:
-            teach_speaking(model, tokenizer, pool, minutes)
+
+    def keep() -> None:
         if rank == 0:
             save(model, tokenizer, options.output)
             save_file(heads.state_dict(), options.output / HEADS)
+
+    teachers = (
+        (options.seeing, lambda minutes: tower.teach(eyes, heads, (pool, held_out), minutes, keep)),
+        (options.speaking, lambda minutes: teach_speaking(model, tokenizer, pool, minutes)),
+    )
+    for minutes, teach in teachers:
+        if minutes:
+            teach(minutes)
+        keep()
 
 
 def main() -> None:
