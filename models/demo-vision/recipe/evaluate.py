@@ -63,18 +63,22 @@ def described(model: Model, pictures: int, *, mistakes: bool) -> Scores:
             ("  colour alone", picture.colour in said),
             (f"  {picture.shape}", right),
             (f"  {picture.colour}", right),
-            (f"  figure {_span(picture.size, (0.25, 0.4, 0.6))} of the shorter side", right),
-            (f"  picture {_span(max(width, height), (100, 300, 1000))} pixels long", right),
-            (f"  sides 1 to {_span(aspect, (1.5, 2.25))}", right),
+            (f"  figure: {_span(picture.size, (0.25, 0.4, 0.6))} of the shorter side", right),
+            (f"  longer side: {_span(max(width, height), (100, 300, 1000))} pixels", right),
+            (f"  longer by shorter side: {_span(aspect, (1.5, 2.25))}", right),
         ):
             scores[name].append(value)
     return scores
 
 
 def _span(value: float, limits: tuple[float, ...]) -> str:
-    bounds = (0, *limits)
+    """The span of values that this one is in."""
     number = sum(value >= limit for limit in limits)
-    return f"from {bounds[number]}" + (f" to {limits[number]}" if number < len(limits) else "")
+    if number == 0:
+        return f"below {limits[0]}"
+    if number == len(limits):
+        return f"{limits[-1]} and more"
+    return f"{limits[number - 1]} to {limits[number]}"
 
 
 def conversations(model: Model, rounds: int, *, mistakes: bool) -> Scores:
@@ -117,7 +121,7 @@ def main() -> None:
     model = Model(options.model)
     scores = described(model, options.pictures, mistakes=options.mistakes)
     scores |= conversations(model, options.rounds, mistakes=options.mistakes)
-    for name, rights in sorted(scores.items(), key=lambda item: item[0].startswith(" ")):
+    for name, rights in sorted(scores.items(), key=lambda item: (item[0][0] == " ", item[0])):
         print(f"{name}: {sum(rights) / len(rights):.1%} of {len(rights)}")
     whole = scores["described"]
     sys.exit(sum(whole) / len(whole) < GOAL)

@@ -19,7 +19,7 @@ from workers import Clock, Optimiser
 
 BATCH = 32
 """Pictures a step for each worker."""
-RATE = 4e-3
+RATE = 3e-3
 _COVERED, _EMPTY = 0.1, 0.01
 """From which share of a patch on it has to name the figure, and up to which it must not."""
 _MIDDLE = 2
@@ -40,6 +40,7 @@ class Heads(nn.Module):
         self.pooled = nn.Sequential(
             nn.LayerNorm(width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, len(SHAPES))
         )
+        self.moments = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 5))
         self.norm = nn.LayerNorm(width)
         self.shape = nn.Linear(width, 1 + len(SHAPES))
         self.colour = nn.Linear(width, 1 + len(COLOURS))
@@ -83,7 +84,7 @@ def _waves_across(width: int) -> torch.Tensor:
 
 
 def seeing_loss(tower: CLIPVisionModel, heads: Heads, batch: Pool) -> list[torch.Tensor]:
-    """How wrong the patches are: of masks, corners, edges, shapes and colours."""
+    """How wrong the patches are: of masks, corners, edges, moments, shapes and colours."""
     layers = tower(batch.normalised(), output_hidden_states=True).hidden_states
     number = len(batch)
     cells = batch.masks.float().view(number, GRID, FINE, GRID, FINE) / 255
@@ -100,7 +101,8 @@ def seeing_loss(tower: CLIPVisionModel, heads: Heads, batch: Pool) -> list[torch
     edge = (at_figure & (coverage < 1)).float()[..., None]
     mean = (layers[_MIDDLE][:, 1:] * edge).sum(1) / edge.sum(1).clamp(min=1)
     together = functional.cross_entropy(heads.pooled(mean), batch.shapes)
-    losses = [3 * masks, corners, together]
+    moments = heads.moments(layers[_MIDDLE + 1][:, 1:]) - _moments(coverage)
+    losses = [3 * masks, corners, together, 2 * moments[at_figure].abs().mean()]
     # A figure smaller than a patch is told by the patch that has most of it.
     most = coverage.max(1, keepdim=True).values
     covered, empty = coverage >= most.clamp(max=_COVERED), coverage < _EMPTY
@@ -111,6 +113,20 @@ def seeing_loss(tower: CLIPVisionModel, heads: Heads, batch: Pool) -> list[torch
         nothing = functional.cross_entropy(logits[empty], torch.zeros_like(target[empty]))
         losses.append(named + 0.3 * nothing)
     return losses
+
+
+def _moments(coverage: torch.Tensor) -> torch.Tensor:
+    """For each patch where the figure's middle is from there, and how far it extends."""
+    places = (torch.arange(GRID) + 0.5) / GRID
+    places = torch.stack(torch.meshgrid(places, places, indexing="ij"), -1).view(-1, 2)
+    share = coverage / coverage.sum(1, keepdim=True)
+    middle = (share[..., None] * places).sum(1, keepdim=True)
+    away = places - middle
+    products = torch.stack((away[..., 0] ** 2, away[..., 1] ** 2, away.prod(-1)), -1)
+    spread = (share[..., None] * products).sum(1, keepdim=True)
+    # Of about the same size as the distances.
+    spread = spread.sign() * spread.abs().sqrt()
+    return 4 * torch.cat((middle - places, spread.expand(-1, GRID * GRID, -1)), -1)
 
 
 def named(heads: Heads, patches: torch.Tensor) -> list[torch.Tensor]:
@@ -145,17 +161,21 @@ def teach(
 ) -> None:
     """Train for that long on the first pool, telling how it goes on the second."""
     pool, held_out = pools
-    optimiser = Optimiser(nn.ModuleList((tower, heads)), RATE)
+    # One that sees already needs no easy pictures, and would forget at the full rate.
+    sees = score(tower, heads, held_out)[-1] > 0.5
+    first, rate = (1.0, RATE / 2) if sees else (_FIRST, RATE)
+    optimiser = Optimiser(nn.ModuleList((tower, heads)), rate)
     easiest = pool.ease.argsort(descending=True)
-    clock = Clock(minutes)
+    clock, smooth = Clock(minutes), 0.0
     while clock.share < 1:
-        used = min(_FIRST + (1 - _FIRST) * clock.share / _ALL, 1) * len(pool)
+        used = min(first + (1 - first) * clock.share / _ALL, 1) * len(pool)
         drawn = easiest[torch.randint(int(used), (BATCH,))]
         losses = seeing_loss(tower, heads, pool.batch(drawn, int(torch.randint(8, ()))))
         optimiser.step(sum(losses), clock)
+        smooth = 0.95 * smooth + 0.05 * torch.stack(losses).detach()
         if clock.is_time_to_tell():
             shape, colour, both = score(tower, heads, held_out)
-            told = " ".join(f"{loss.item():.2f}" for loss in losses)
+            told = " ".join(f"{loss:.2f}" for loss in smooth.tolist())
             print(
                 f"seeing: {clock.share:4.0%}, step {clock.steps}, losses {told}: "
                 f"shape {shape:.1%}, colour {colour:.1%}, both {both:.1%}",

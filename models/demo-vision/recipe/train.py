@@ -155,14 +155,15 @@ def train(rank: int, pool: Pool, held_out: Pool, options: argparse.Namespace) ->
     """Train with the other workers; the first one writes the weights."""
     tokenizer = make_tokenizer()
     torch.manual_seed(0)
-    model = make_model(tokenizer)
+    if options.resume:
+        model = LlavaForConditionalGeneration.from_pretrained(options.resume)
+    else:
+        model = make_model(tokenizer)
     eyes, heads = model.model.vision_tower, tower.Heads(WIDTH)
+    if options.resume:
+        heads.load_state_dict(load_file(options.resume / HEADS), strict=False)
     # From here on each worker draws its own.
     torch.manual_seed(1 + rank)
-    if options.resume:
-        saved = load_file(options.resume / "model.safetensors")
-        model.load_state_dict(saved)
-        heads.load_state_dict(load_file(options.resume / HEADS))
 
     def keep() -> None:
         if rank == 0:
