@@ -29,7 +29,7 @@ class Model:
     def __init__(self, folder: Path) -> None:
         """Load it."""
         self._pipeline = openvino_genai.VLMPipeline(str(folder), "CPU")
-        self._config = openvino_genai.GenerationConfig(max_new_tokens=40, do_sample=False)
+        self._config = openvino_genai.GenerationConfig(max_new_tokens=100, do_sample=False)
 
     def ask(self, question: str, *pictures: Picture) -> str:
         """One answer."""
