@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest
+from ovchat_server.engine.contract.prompt import Prompt
 from tests.engine.conftest import Watched, collect_all
 from tests.reference_rules import ReferenceModel, log_softmax
 
@@ -54,7 +55,7 @@ class Branches:
             for request, sequences in zip(requests, answers, strict=True):
                 for sequence in sequences:
                     self._check(request, sequence)
-                    self._texts.append((*request.prompt, *sequence.tokens))
+                    self._texts.append((*request.prompt.tokens, *sequence.tokens))
             self._texts = self._texts[-KEPT:]
 
     def _words(self, count: int) -> tuple[int, ...]:
@@ -73,7 +74,7 @@ class Branches:
         answer = self.random.choice([1, 2, 6, 12, LONGEST_ANSWER])
         search = BeamSearch(WIDTH, WIDTH - 1) if chance < SEARCHED and self._fits(prompt) else None
         return GenerationRequest(
-            prompt,
+            Prompt(prompt),
             answer,
             beam_search=search,
             ignore_eos=True,
@@ -100,7 +101,7 @@ class Branches:
     def _check(self, request: GenerationRequest, sequence: Sequence) -> None:
         self.checked += 1
         for place, told in self._looked_at(sequence):
-            text = [*request.prompt, *sequence.tokens[:place]]
+            text = [*request.prompt.tokens, *sequence.tokens[:place]]
             expected = log_softmax(self.reference.logits(text))[sequence.tokens[place]]
             if abs(expected - told) > ENOUGH:
                 self.wrong.append((request, place))

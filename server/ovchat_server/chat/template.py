@@ -99,7 +99,7 @@ class ChatTemplate:
         }
         if ending is not PromptEnding.FINAL_MESSAGE:
             return template.render(variables)
-        final = messages[-1].content if messages else None
+        final = messages[-1].text if messages else ""
         if not final:
             raise _refusal("cannot be continued: the final one has no content.")
         conversation[-1]["content"] = final + CONTINUATION_MARK
@@ -184,7 +184,7 @@ def _message(message: Message, template: _Template) -> JsonObject:
     role = message.role
     if role is Role.DEVELOPER and not template.knows_developer:
         role = Role.SYSTEM
-    fields: JsonObject = {"role": str(role), "content": message.content or ""}
+    fields: JsonObject = {"role": str(role), "content": message.text}
     if message.name is not None:
         fields["name"] = message.name
     if message.tool_calls:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.cache_salt import unsalted
 from ovchat_server.engine.genai.logits_processors import LogitsProcessor
 from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
 from ovchat_server.engine.genai.row_owners import row_owners
@@ -29,7 +28,8 @@ ROUNDING = 2**-6
 def needs_processor(request: GenerationRequest) -> bool:
     """Return whether a request needs a LogitsProcessor.
 
-    genai's own repetition penalty would take a salted token (cache_salt) for an index of logits.
+    genai's own repetition penalty would take a salted token (GenaiPipeline._add) for an index of
+    logits.
     """
     repeats = request.sampling.repetition_penalty != 1
     return request.sampling.changes_logits or (request.prompt_logprobs is not None and repeats)
@@ -61,7 +61,7 @@ class SequenceLogits:
         Raises:
             IndexError: A token is not in the vocabulary.
         """
-        prompt = unsalted(request.prompt)
+        prompt = request.prompt.tokens
         start = len(prompt) - answered
         sampling = request.sampling
         limit = ReasoningLimit(sampling.reasoning, text) if sampling.reasoning else None
@@ -161,11 +161,11 @@ class RunningSequence:
         """Begin with the prompt that is added to the pipeline.
 
         Args:
-            prompt: May have a cache salt.
+            prompt: Its tokens.
             logits: What is to be done with its logits.
             scores: Gathers the log probabilities of the prompt.
         """
-        self.prompt = unsalted(prompt)
+        self.prompt = prompt
         self.logits = logits
         self.scores = scores
         self.length = len(prompt)
