@@ -1,4 +1,4 @@
-"""Models of text in the form of models that see, whose embeddings are a graph of their own."""
+"""Models of text in the form of vision models, whose embeddings are a graph of their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AXES = 3
 def as_vision_model(folder: Path, target: Path, *, axes: int = 1) -> Path:
     """Write a model that says of text what the model in `folder` says; return its folder.
 
-    With three `axes` a token has three positions, as in Qwen's models that see; the model says
+    With three `axes` a token has three positions, as in Qwen's vision models; the model says
     something else if one of them is wrong.
     """
     target.mkdir()

@@ -1,4 +1,4 @@
-"""Models that see get text as rows of embeddings, and say of it what they would say of tokens."""
+"""Vision models get text as rows of embeddings, and say of it what they would say of tokens."""
 
 from __future__ import annotations
 

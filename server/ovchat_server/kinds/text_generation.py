@@ -1,4 +1,4 @@
-"""Models that generate text: chats and completions. Those that see do so of text alone."""
+"""Models that generate text: chats and completions."""
 
 from __future__ import annotations
 

@@ -130,7 +130,9 @@ def _check_capabilities(capabilities: Capabilities, params: GenerationParams) ->
         )
     elif not capabilities.scores_prompts:
         asked = dict.fromkeys(params.prompt_alternatives())
-        complaint = "is not supported by models that see: OpenVINO GenAI does not score prompts."
+        complaint = (
+            "is not supported by vision models: OpenVINO GenAI does not score their prompts."
+        )
     else:
         return
     if asked:

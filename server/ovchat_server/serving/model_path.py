@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
-# Of models that see, which are several graphs.
+# Of vision models, which are several graphs.
 LANGUAGE_MODEL = "openvino_language_model.xml"
 MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
 _FILES = ("tokenizer.json", "config.json")

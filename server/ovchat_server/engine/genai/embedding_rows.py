@@ -1,4 +1,4 @@
-"""Rows of embeddings that say more than an embedding: what models that see get instead of tokens.
+"""Rows of embeddings that say more than an embedding: what vision models get instead of tokens.
 
 genai takes a prompt as rows of embeddings, too, and so one that holds images. But then
 
@@ -40,11 +40,11 @@ DIGIT = 256
 # What a step tells of a row: the lowest digits of its cache id, which hold any token.
 TOLD_DIGITS = 3
 TOLD = DIGIT**TOLD_DIGITS - 1
-# The positions of a token in models that have more than one, as Qwen's that see.
+# The positions of a token in models that have more than one, as Qwen's vision models.
 AXES = 3
 EMBEDDINGS, POSITIONS = "inputs_embeds", "position_ids"
-# What genai gives a language model besides; others come in its own way alone, without our rows.
-OTHER_INPUTS = {"attention_mask", "beam_idx"}
+# What genai gives a language model that gets rows.
+INPUTS = frozenset({EMBEDDINGS, POSITIONS, "attention_mask", "beam_idx"})
 
 
 class RowFormat:
@@ -124,13 +124,11 @@ class RowFormat:
         _write(outputs, self.rows(embeddings, tokens))
 
 
-def row_format(graph: Graph) -> RowFormat | None:
-    """Return the format of rows for a language model; None where it needs more than rows."""
-    parameters = graph.parameters
-    if parameters.keys() - OTHER_INPUTS != {EMBEDDINGS, POSITIONS}:
-        return None
-    axes = AXES if len(parameters[POSITIONS].shape) == AXES else 1
-    return RowFormat(int(parameters[EMBEDDINGS].shape[-1]), axes)
+def row_format(graph: Graph) -> RowFormat:
+    """Return the format of rows for a language model, which has INPUTS."""
+    embeddings, positions = graph.parameters[EMBEDDINGS], graph.parameters[POSITIONS]
+    axes = AXES if len(positions.shape) == AXES else 1
+    return RowFormat(int(embeddings.shape[-1]), axes)
 
 
 def insert_prompt_rows(graph: Graph, rows: RowFormat) -> Output:

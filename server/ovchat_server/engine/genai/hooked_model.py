@@ -4,7 +4,7 @@ genai loads models from folders only, and has no hook at the logits. So it gets 
 graph with two more nodes, and links to all other files. The model's own folder is not changed, and
 no weights are read or copied.
 
-Of a model that sees, the language model also takes rows with columns of ours (embedding_rows), and
+Of a vision model, the language model also takes rows with columns of ours (embedding_rows), and
 the embeddings of text have them. Its encoder of images is left out: images are encoded elsewhere.
 """
 
@@ -25,6 +25,7 @@ from openvino import opset13 as op
 
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.embedding_rows import (
+    INPUTS,
     RowFormat,
     insert_answer_rows,
     insert_prompt_rows,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GRAPH = "openvino_model.xml"
-# Of models that see.
+# Of vision models.
 LANGUAGE_MODEL = "openvino_language_model.xml"
 TEXT_EMBEDDINGS = "openvino_text_embeddings_model.xml"
 IMAGE_EMBEDDINGS = "openvino_vision_embeddings_model"
@@ -74,7 +75,7 @@ def hooked_model(path: str, device: str, cache: str = "") -> Iterator[HookedMode
             none.
 
     Raises:
-        ModelLoadError: It sees, and cannot be served.
+        ModelLoadError: It is a vision model that cannot be served.
     """
     folder = Path(path).resolve()
     rows = _rows(folder, device) if (folder / LANGUAGE_MODEL).is_file() else None
@@ -91,16 +92,20 @@ def hooked_model(path: str, device: str, cache: str = "") -> Iterator[HookedMode
 
 
 def _rows(folder: Path, device: str) -> RowFormat:
-    """Return the rows that a model that sees takes.
+    """Return the rows that a vision model takes.
 
     Raises:
         ModelLoadError: It cannot be served.
     """
     if device != "CPU":
-        raise ModelLoadError(f"set device to CPU, not {device!r}: models that see run there alone")
-    if rows := row_format(Graph(folder / LANGUAGE_MODEL)):
-        return rows
-    raise ModelLoadError("this family of models that see is not supported yet")
+        raise ModelLoadError(f"set device to CPU, not {device!r}: vision models run on no other")
+    graph = Graph(folder / LANGUAGE_MODEL)
+    if others := sorted(graph.parameters.keys() - INPUTS):
+        needed = ", ".join(others)
+        raise ModelLoadError(
+            f"models of this family cannot be served: its language model needs {needed}"
+        )
+    return row_format(graph)
 
 
 def _fill(place: Path, folder: Path, rows: RowFormat | None) -> bool:
@@ -134,7 +139,7 @@ def _hooked(folder: Path) -> dict[str, Graph] | None:
 
 
 def _with_rows(folder: Path, rows: RowFormat) -> dict[str, Graph] | None:
-    """Return the same of a model that sees."""
+    """Return the same of a vision model."""
     language, texts = Graph(folder / LANGUAGE_MODEL), Graph(folder / TEXT_EMBEDDINGS)
     told = insert_prompt_rows(language, rows)
     insert_answer_rows(texts, rows)

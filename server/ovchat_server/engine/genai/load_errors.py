@@ -113,7 +113,7 @@ def _broken(folder: Path) -> str:
     """Return which files of a model cannot be read; "" if all can be."""
     reads: dict[str, Callable[[], object]] = {
         "openvino_tokenizer": lambda: genai.Tokenizer(folder),
-        # Those that see are several graphs.
+        # Vision models are several graphs.
         **{
             graph.stem: partial(ov.Core().read_model, graph)
             for graph in sorted(folder.glob("openvino*model.xml"))
