@@ -33,6 +33,8 @@ def test_embeddings_come_out_as_they_went_in(size: int) -> None:
     rows = form.rows(embeddings, range(5))
     assert rows.shape == (1, 5, form.width)
     np.testing.assert_array_equal(form.embeddings(rows), embeddings)
+    scaled = RowFormat(size, 1, 12).rows(embeddings, range(5))
+    np.testing.assert_array_equal(form.embeddings(scaled), embeddings * 12)
 
 
 @pytest.mark.parametrize("size", [8, 128, 2048])

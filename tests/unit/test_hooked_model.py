@@ -264,10 +264,22 @@ def test_a_model_that_sees_says_what_to_do_where_it_cannot_be_served(
 ) -> None:
     with pytest.raises(ModelLoadError, match="set device to CPU"), hooked_model(str(sees), "GPU"):
         pass
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / LANGUAGE_MODEL).write_text("cut o")
+    broken = "export or copy .* anew"
+    with pytest.raises(ModelLoadError, match=broken), hooked_model(str(tmp_path), "CPU"):
+        pass
     tree = ET.parse(sees / LANGUAGE_MODEL)
     [layer] = [item for item in tree.getroot().iter("layer") if item.get("name") == "beam_idx"]
     layer.set("name", "token_type_ids")
     tree.write(tmp_path / LANGUAGE_MODEL)
     unknown = "its language model needs token_type_ids"
     with pytest.raises(ModelLoadError, match=unknown), hooked_model(str(tmp_path), "CPU"):
+        pass
+    layer.set("name", "beam_idx")
+    other_end(tree.getroot())
+    tree.write(tmp_path / LANGUAGE_MODEL)
+    shutil.copy(sees / TEXT_EMBEDDINGS, tmp_path)
+    end = "does not end in a product"
+    with pytest.raises(ModelLoadError, match=end), hooked_model(str(tmp_path), "CPU"):
         pass

@@ -54,28 +54,30 @@ class RowFormat:
         width: How many columns they have.
     """
 
-    def __init__(self, hidden_size: int, axes: int) -> None:
+    def __init__(self, hidden_size: int, axes: int, scale: float = 1) -> None:
         """Lay out rows for a model.
 
         Args:
             hidden_size: How many numbers an embedding has.
             axes: How many positions a token has: 1, or AXES.
+            scale: What the embeddings of text are multiplied by, as MiniCPM-V 2's are.
         """
         self._axes = axes
+        self._scale = np.float32(scale)
         taken = {*NAME.tolist(), *OFFSETS.tolist()}
         self.width = max(hidden_size + len(taken), max(taken) + 1)
         free = (column for column in range(self.width) if column not in taken)
         self._embedding = np.array([*free][:hidden_size])
 
     def rows(self, embeddings: Floats, cache_ids: Sequence[int] | Integers) -> Floats:
-        """Return the rows of tokens, whose positions are plain.
+        """Return the rows of tokens of text.
 
         Args:
             embeddings: One in each row, in any number of batches.
             cache_ids: One for each.
         """
         rows = np.zeros((*embeddings.shape[:-1], self.width), np.float32)
-        rows[..., self._embedding] = embeddings
+        rows[..., self._embedding] = embeddings * self._scale
         names = np.asarray(cache_ids, np.int64).reshape(embeddings.shape[:-1])
         for number, column in enumerate(NAME):
             rows[..., column] = names >> 8 * number & DIGIT - 1
@@ -124,11 +126,11 @@ class RowFormat:
         _write(outputs, self.rows(embeddings, tokens))
 
 
-def row_format(graph: Graph) -> RowFormat:
-    """Return the format of rows for a language model, which has INPUTS."""
+def row_format(graph: Graph, scale: float = 1) -> RowFormat:
+    """Return the format of rows for a language model, which has INPUTS; `scale` as RowFormat's."""
     embeddings, positions = graph.parameters[EMBEDDINGS], graph.parameters[POSITIONS]
     axes = AXES if len(positions.shape) == AXES else 1
-    return RowFormat(int(embeddings.shape[-1]), axes)
+    return RowFormat(int(embeddings.shape[-1]), axes, scale)
 
 
 def insert_prompt_rows(graph: Graph, rows: RowFormat) -> Output:

@@ -81,14 +81,18 @@ def hooked_model(path: str, device: str, cache: str = "") -> Iterator[HookedMode
     rows = _rows(folder, device) if (folder / LANGUAGE_MODEL).is_file() else None
     if device != "CPU":
         yield None
-    elif cache:
-        kept = Path(cache).resolve() / f"ovchat-{_name(folder)}"
-        there = kept.is_dir() or _keep(kept, folder, rows)
-        yield HookedModel(str(kept), rows) if there else None
-    else:
-        with tempfile.TemporaryDirectory(prefix="ovchat-") as place:
-            there = _fill(Path(place), folder, rows)
-            yield HookedModel(place, rows) if there else None
+        return
+    with contextlib.ExitStack() as stack:
+        if cache:
+            place = Path(cache).resolve() / f"ovchat-{_name(folder)}"
+            there = place.is_dir() or _keep(place, folder, rows)
+        else:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ovchat-")))
+            there = _fill(place, folder, rows)
+        if rows and not there:
+            # genai would take none of the tokens that it gets instead.
+            raise ModelLoadError("its language model does not end in a product of matrices")
+        yield HookedModel(str(place), rows) if there else None
 
 
 def _rows(folder: Path, device: str) -> RowFormat:
@@ -99,13 +103,18 @@ def _rows(folder: Path, device: str) -> RowFormat:
     """
     if device != "CPU":
         raise ModelLoadError(f"set device to CPU, not {device!r}: vision models run on no other")
-    graph = Graph(folder / LANGUAGE_MODEL)
+    try:
+        graph = Graph(folder / LANGUAGE_MODEL)
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ET.ParseError, ValueError) as error:
+        raise ModelLoadError(f"export or copy {folder} anew: {error}") from error
     if others := sorted(graph.parameters.keys() - INPUTS):
         needed = ", ".join(others)
         raise ModelLoadError(
             f"models of this family cannot be served: its language model needs {needed}"
         )
-    return row_format(graph)
+    # Otherwise genai multiplies all that rows hold.
+    return row_format(graph, config.get("scale_emb", 1))
 
 
 def _fill(place: Path, folder: Path, rows: RowFormat | None) -> bool:
