@@ -33,6 +33,7 @@ class Branches:
     """Asks an engine and a model beside it.
 
     Attributes:
+        scores: Whether to ask for the log probabilities of prompts, too.
         checked: Sequences.
         wrong: Those whose log probabilities are not the model's: what was asked, and where.
     """
@@ -40,6 +41,7 @@ class Branches:
     watched: Watched
     reference: ReferenceModel
     random: random.Random
+    scores: bool = True
     checked: int = 0
     wrong: list[tuple[GenerationRequest, int]] = field(default_factory=list)
 
@@ -70,7 +72,7 @@ class Branches:
         more = max(length - len(text), self.random.choice([0, 1, 5]), 0 if text else 1)
         prompt = (*text, *self._words(more))[:LONGEST]
         chance = self.random.random()
-        scored = SEARCHED < chance < SEARCHED + SCORED
+        scored = self.scores and SEARCHED < chance < SEARCHED + SCORED
         answer = self.random.choice([1, 2, 6, 12, LONGEST_ANSWER])
         search = BeamSearch(WIDTH, WIDTH - 1) if chance < SEARCHED and self._fits(prompt) else None
         return GenerationRequest(

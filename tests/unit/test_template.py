@@ -283,3 +283,29 @@ def test_a_message_that_makes_a_template_fail_when_continued_is_refused() -> Non
 def test_what_a_model_speaks_shows_in_both_of_its_templates() -> None:
     assert ChatTemplate("a", {}).source == "a"
     assert ChatTemplate("a", {}, "b").source == "ab"
+
+
+# As those of LLaVA do, which would show nothing of a text.
+OF_PARTS = """\
+{%- for m in messages %}<{{ m.role }}>
+{%- for part in m.content | selectattr('type', 'equalto', 'text') %}{{ part.text }} {% endfor -%}
+</>{% endfor %}"""
+
+
+def test_a_template_that_shows_parts_alone_gets_them() -> None:
+    assert render(OF_PARTS, USER, Message(Role.ASSISTANT, ("a", "b"))) == (
+        "<user>Hi </><assistant>a b </>"
+    )
+    assert ended(PromptEnding.FINAL_MESSAGE, "Yes,", OF_PARTS) == "<user>Hi </><assistant>Yes,"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ messages[0].content if messages[0].content is string else 'parts' }}",
+        "{% for part in messages[0].content %}{{ part }}{% endfor %}",
+        "{{ messages[0].content[:2] }}",
+    ],
+)
+def test_a_template_that_shows_texts_gets_texts(source: str) -> None:
+    assert render(source, USER) == "Hi"

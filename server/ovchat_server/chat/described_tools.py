@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects import hermes
-from ovchat_server.chat.template import call_fields, tool_fields
+from ovchat_server.chat.template import PROBE, call_fields, tool_fields
 from ovchat_server.chat.template_sandbox import tojson
 from ovchat_server.domain.chat import Message, PromptEnding, Role
 from ovchat_server.domain.errors import InvalidRequestError
@@ -43,8 +43,6 @@ For each function call, return a json object with function name and arguments wi
 # Texts are joined with line breaks.
 BLANK_LINE = ("",)
 INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
-# What a template that knows a system message shows of it.
-PROBE = "You are tried."
 
 
 def tool_description(
