@@ -20,6 +20,7 @@ from benchmarks.figures import Spread
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.generation import GenerationRequest
+from ovchat_server.engine.contract.prompt import Prompt
 
 # The server's own, so that they cannot differ.
 from ovchat_server.kinds.text_generation import generation_spec
@@ -43,7 +44,7 @@ class Reading:
         """Until the first token behind a new prompt."""
         prompt = tuple(random.choices(self._vocabulary, k=self._tokens))
         start = time.perf_counter()
-        request = GenerationRequest(prompt, 1, ignore_eos=True, prompt_logprobs=top)
+        request = GenerationRequest(Prompt(prompt), 1, ignore_eos=True, prompt_logprobs=top)
         with self._engine.generate([request]) as generation:
             told = [piece async for piece in generation]
         if len(told[0].prompt) != (0 if top is None else self._tokens - 1):
@@ -55,7 +56,7 @@ class Reading:
         times: list[float] = []
         # It goes on for longer than any prompt takes.
         longest = self._engine.status.context_length - 2
-        request = GenerationRequest((1, 2), longest, ignore_eos=True)
+        request = GenerationRequest(Prompt((1, 2)), longest, ignore_eos=True)
         with self._engine.generate([request]) as stream:
             reading: asyncio.Task[float] | None = None
             async for _ in stream:

@@ -25,6 +25,7 @@ from benchmarks.figures import Spread
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.genai.pipeline import GenaiPipeline, _greedy, _scheduler_config
 from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.serving.model_files import read_model_files
@@ -90,7 +91,7 @@ class Contest:
                 SequenceRequest(
                     next(self._ids),
                     GenerationRequest(
-                        prompt,
+                        Prompt(prompt),
                         ANSWER,
                         sampling=sampling,
                         ignore_eos=True,

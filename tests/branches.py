@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest
+from ovchat_server.engine.contract.prompt import Prompt
 from tests.engine.conftest import Watched, collect_all
 from tests.reference_rules import ReferenceModel, log_softmax
 
@@ -32,6 +33,7 @@ class Branches:
     """Asks an engine and a model beside it.
 
     Attributes:
+        scores: Whether to ask for the log probabilities of prompts, too.
         checked: Sequences.
         wrong: Those whose log probabilities are not the model's: what was asked, and where.
     """
@@ -39,6 +41,7 @@ class Branches:
     watched: Watched
     reference: ReferenceModel
     random: random.Random
+    scores: bool = True
     checked: int = 0
     wrong: list[tuple[GenerationRequest, int]] = field(default_factory=list)
 
@@ -54,7 +57,7 @@ class Branches:
             for request, sequences in zip(requests, answers, strict=True):
                 for sequence in sequences:
                     self._check(request, sequence)
-                    self._texts.append((*request.prompt, *sequence.tokens))
+                    self._texts.append((*request.prompt.tokens, *sequence.tokens))
             self._texts = self._texts[-KEPT:]
 
     def _words(self, count: int) -> tuple[int, ...]:
@@ -69,11 +72,11 @@ class Branches:
         more = max(length - len(text), self.random.choice([0, 1, 5]), 0 if text else 1)
         prompt = (*text, *self._words(more))[:LONGEST]
         chance = self.random.random()
-        scored = SEARCHED < chance < SEARCHED + SCORED
+        scored = self.scores and SEARCHED < chance < SEARCHED + SCORED
         answer = self.random.choice([1, 2, 6, 12, LONGEST_ANSWER])
         search = BeamSearch(WIDTH, WIDTH - 1) if chance < SEARCHED and self._fits(prompt) else None
         return GenerationRequest(
-            prompt,
+            Prompt(prompt),
             answer,
             beam_search=search,
             ignore_eos=True,
@@ -100,7 +103,7 @@ class Branches:
     def _check(self, request: GenerationRequest, sequence: Sequence) -> None:
         self.checked += 1
         for place, told in self._looked_at(sequence):
-            text = [*request.prompt, *sequence.tokens[:place]]
+            text = [*request.prompt.tokens, *sequence.tokens[:place]]
             expected = log_softmax(self.reference.logits(text))[sequence.tokens[place]]
             if abs(expected - told) > ENOUGH:
                 self.wrong.append((request, place))

@@ -94,7 +94,7 @@ def root() -> Path:
 def model_settings(name: str, **changes: Any) -> ModelSettings:
     """Those of a model of the repository."""
     shared = {"properties": EXACT, "grammar_timeout": GRAMMAR_TIMEOUT}
-    return ModelSettings(name=name, path=ROOT / "models" / name, **(shared | changes))
+    return ModelSettings(name=name, **({"path": ROOT / "models" / name} | shared | changes))
 
 
 @pytest.fixture(scope="session")

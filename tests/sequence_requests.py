@@ -9,15 +9,17 @@ import msgspec
 
 from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
+from ovchat_server.engine.contract.prompt import Prompt
 
 _OF_THE_SEQUENCE = {"id", "generated", "suspect", "ran", "client", "priority"}
 
 
 def sequence_request(
-    identifier: int, prompt: tuple[int, ...], max_tokens: int, **fields: Any
+    identifier: int, prompt: Prompt | tuple[int, ...], max_tokens: int, **fields: Any
 ) -> SequenceRequest:
     """Make a request; `fields` are GenerationRequest's and SequenceRequest's."""
     own = {name: fields.pop(name) for name in _OF_THE_SEQUENCE & fields.keys()}
+    prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
     return SequenceRequest(identifier, GenerationRequest(prompt, max_tokens, **fields), **own)
 
 

@@ -15,6 +15,7 @@ from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.generation_engine import SupervisedGenerationEngine
 from ovchat_server.engine.contract.generation import GenerationRequest, TokenFinish
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
+from ovchat_server.engine.contract.prompt import Prompt
 from tests.conftest import EXACT, GRAMMAR_TIMEOUT, ROOT
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def spec(path: str = "models/successor", **changes: Any) -> GenerationSpec:
 
 
 def request(text: str, max_tokens: int, **fields: Any) -> GenerationRequest:
-    return GenerationRequest(tuple(text.encode()), max_tokens, **fields)
+    return GenerationRequest(Prompt(tuple(text.encode())), max_tokens, **fields)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from ovchat_server.chat.dialects.registry import TOOL_DIALECTS
 from ovchat_server.domain.chat import Tool
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.grammar.formats import grammar_text
 from tests.engine.conftest import Watched
 from tests.engine.test_structured_output import PROMPT, TOKENIZER, answer, demo_spec
@@ -158,7 +159,10 @@ async def called(watched: Watched, dialect: Dialect, schema: dict[str, Any], cou
     tokens = tuple(TOKENIZER.encode(PROMPT))
     said = await asyncio.gather(
         *(
-            answer(watched, GenerationRequest(tokens, 600, Sampling(HOT, seed=seed), grammar=text))
+            answer(
+                watched,
+                GenerationRequest(Prompt(tokens), 600, Sampling(HOT, seed=seed), grammar=text),
+            )
             for seed in range(count)
         )
     )

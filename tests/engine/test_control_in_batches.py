@@ -13,6 +13,7 @@ from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.models import ModelState
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.grammar.formats import grammar_text
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 from tests.grammars import format_of
@@ -71,19 +72,23 @@ def mixed(seed: int) -> Mix:
             search = BeamSearch(width=3, returned=2)
             requests.append(
                 GenerationRequest(
-                    prompt[:100], answer, beam_search=search, stop_tokens=ends, logprobs=True
+                    Prompt(prompt[:100]),
+                    answer,
+                    beam_search=search,
+                    stop_tokens=ends,
+                    logprobs=True,
                 )
             )
         elif number % 8 == 5:
             sampling = samplings(chance)[number // 8 % 2]
             requests.append(
-                GenerationRequest(prompt, answer, sampling, grammar=DIGITS, logprobs=True)
+                GenerationRequest(Prompt(prompt), answer, sampling, grammar=DIGITS, logprobs=True)
             )
         else:
             sampling = chance.choice(samplings(chance))
             requests.append(
                 GenerationRequest(
-                    prompt,
+                    Prompt(prompt),
                     2 * answer,
                     sampling,
                     ignore_eos=True,

@@ -9,6 +9,7 @@ import pytest
 
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.genai.grammar_compiler import load_compiler
 from ovchat_server.engine.genai.native_heap import NativeHeap
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
@@ -45,7 +46,9 @@ def test_who_follows_a_grammar_follows_it_when_it_is_forgotten() -> None:
     digits = grammar("regex", "[0-9]{40}")
     pipeline.grammar_compiler.compile(digits)
     tokens = tuple(TOKENIZER.encode(PROMPT))
-    generation = GenerationRequest(tokens, 100, Sampling(temperature=1, seed=1), grammar=digits)
+    generation = GenerationRequest(
+        Prompt(tokens), 100, Sampling(temperature=1, seed=1), grammar=digits
+    )
     before = pipeline.add(SequenceRequest(1, generation), 0, None)
     while not before.answered:
         pipeline.step()

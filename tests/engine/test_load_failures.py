@@ -16,6 +16,7 @@ from ovchat_server.engine.client.connection import EngineConnection
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, collect, loaded, request, spec
 from tests.successor import successor_text
+from tests.vision_models import as_vision_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +79,20 @@ async def test_what_options_alone_can_mend_is_told_and_not_tried_again(
         "successor: loading",
         f"successor: cannot be loaded: {reason}",
     ]
+
+
+async def test_a_family_that_sees_in_another_way_is_refused_with_what_it_needs(
+    tmp_path: Path,
+) -> None:
+    folder = as_vision_model(ROOT / "models/successor", tmp_path / "sees")
+    graph = folder / "openvino_language_model.xml"
+    graph.write_text(graph.read_text().replace("beam_idx", "token_type_ids"))
+
+    reason = await failed(Watched(spec(str(folder))))
+
+    assert reason == (
+        "models of this family cannot be served: its language model needs token_type_ids"
+    )
 
 
 async def test_a_broken_file_is_named_and_the_model_tried_again_when_it_is_another(

@@ -10,6 +10,7 @@ import pytest
 
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+from ovchat_server.engine.contract.prompt import Prompt
 from tests.engine.conftest import Watched, collect, collect_all, request, spec
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ def words(seed: int, length: int) -> tuple[int, ...]:
 @pytest.mark.slow
 async def test_an_answer_does_not_depend_on_how_its_prompt_was_read() -> None:
     prompts = [words(seed, length) for seed, length in enumerate((64, 65, 200, 333, 640, 700))]
-    requests = [GenerationRequest(prompt, 12, ignore_eos=True) for prompt in prompts]
+    requests = [GenerationRequest(Prompt(prompt), 12, ignore_eos=True) for prompt in prompts]
     seeded = Sampling(temperature=1.0, seed=7)
     requests += [
-        GenerationRequest(prompt, 12, ignore_eos=True, sampling=seeded) for prompt in prompts
+        GenerationRequest(Prompt(prompt), 12, ignore_eos=True, sampling=seeded)
+        for prompt in prompts
     ]
     answers = []
     for seconds in (0.0, SHORT):

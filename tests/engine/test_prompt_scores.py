@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+from ovchat_server.engine.contract.prompt import Prompt
 from tests.conftest import ROOT
 from tests.engine.subject import EXACTLY, PROMPTS, Subject, same_alternatives, started
 from tests.random_model import save_random_model
@@ -43,7 +44,7 @@ def scored(
     prompt: Sequence[int], top: int = 0, length: int = 1, **fields: object
 ) -> GenerationRequest:
     return GenerationRequest(
-        tuple(prompt),
+        Prompt(tuple(prompt)),
         length,
         ignore_eos=True,
         prompt_logprobs=top,
@@ -73,21 +74,21 @@ async def test_each_token_of_a_prompt_has_the_models_own_score(subject: Subject,
 async def test_a_prompt_that_was_read_before_has_its_scores_again(subject: Subject) -> None:
     prompt = tuple(range(100, 190))
     expected = subject.reference.scores(prompt, 2)
-    [plain] = await subject.ask(GenerationRequest(prompt, LENGTH, ignore_eos=True))
+    [plain] = await subject.ask(GenerationRequest(Prompt(prompt), LENGTH, ignore_eos=True))
 
     for _ in range(3):
         [item] = await subject.ask(scored(prompt, 2, LENGTH))
 
         close(item.prompt, expected)
         assert item.tokens == plain.tokens
-    [again] = await subject.ask(GenerationRequest(prompt, LENGTH, ignore_eos=True))
+    [again] = await subject.ask(GenerationRequest(Prompt(prompt), LENGTH, ignore_eos=True))
     assert (again.tokens, again.prompt) == (plain.tokens, [])
 
 
 async def test_a_prompt_that_takes_many_steps_has_all_of_its_scores(subject: Subject) -> None:
     chance = random.Random(4)
     prompt = tuple(chance.choices(range(1500), k=700))
-    streams = [GenerationRequest((7, number), 60, ignore_eos=True) for number in range(4)]
+    streams = [GenerationRequest(Prompt((7, number)), 60, ignore_eos=True) for number in range(4)]
 
     [item, *_] = await subject.ask(scored(prompt, 3), *streams)
 

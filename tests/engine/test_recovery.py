@@ -22,6 +22,7 @@ from ovchat_server.engine.contract.generation import (
     Sampling,
     TokenFinish,
 )
+from ovchat_server.engine.contract.prompt import Prompt
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched, collect, collect_all, engine, request
 from tests.successor import successor_text
@@ -130,7 +131,9 @@ async def test_two_that_follow_grammars_go_on_where_their_engine_died() -> None:
     async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
         sampled = [Sampling(temperature=1, seed=seed) for seed in (3, 4)]
         asked = [
-            GenerationRequest((1, 2, 3), 700, sampling, grammar=ANY_LETTERS, self_terminating=True)
+            GenerationRequest(
+                Prompt((1, 2, 3)), 700, sampling, grammar=ANY_LETTERS, self_terminating=True
+            )
             for sampling in sampled
         ]
         streams = [watched.engine.generate([item]) for item in asked]

@@ -9,6 +9,7 @@ import pytest
 
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+from ovchat_server.engine.contract.prompt import Prompt
 from tests.effort import scaled
 from tests.engine.conftest import Watched, spec
 from tests.engine.subject import END, TOKENIZER
@@ -32,7 +33,7 @@ async def answers(watched: Watched, seed: int) -> list[tuple[int, ...]]:
     prompt = tuple(TOKENIZER.encode(PROMPT))
     requests = [
         GenerationRequest(
-            prompt,
+            Prompt(prompt),
             max_tokens=40,
             sampling=Sampling(temperature=1.5, top_k=500, seed=seed + choice),
             ignore_eos=True,

@@ -245,7 +245,7 @@ async def test_searches_and_samples_in_a_pool_far_too_small_all_end_right(
     answers = await watched.together(*(answer(watched, item) for item in mixed))
 
     for item, sequences in zip(mixed, answers, strict=True):
-        prompt = bytes(item.prompt).decode()
+        prompt = bytes(item.prompt.tokens).decode()
         best, *others = sequences
         assert best.text == successor_text(prompt, item.max_tokens)
         assert best.finish is TokenFinish.LENGTH

@@ -15,6 +15,7 @@ from ovchat_server.chat.prompt import Conversation, PromptRenderer
 from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import GenerationRequest, Resumption, Sampling
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.grammar.formats import grammar_text
 from ovchat_server.serving.model_files import read_model_files
 from tests.conftest import ROOT
@@ -72,14 +73,14 @@ def request(temperature: float, seed: int) -> GenerationRequest:
     free = grammar_text(form.free([tool], parallel=True))
     files = read_model_files(ROOT / DEMO)
     conversation = Conversation(
-        (Message(Role.USER, "What is the weather in Paris?"),),
+        (Message(Role.USER, ("What is the weather in Paris?",)),),
         (Tool(NAME, "Get the current weather in a city.", SCHEMA),),
         {},
         (),
         PromptEnding.ASSISTANT_TURN,
     )
     return GenerationRequest(
-        PromptRenderer(files.template, files.tokenizer).render(conversation).tokens,
+        Prompt(PromptRenderer(files.template, files.tokenizer).render(conversation).tokens),
         ANSWER,
         Sampling(temperature=temperature, seed=seed),
         grammar=free,
@@ -100,8 +101,8 @@ async def crowded(
     """
     said = []
     for turn, one in enumerate(asked):
-        prompt = one.prompt[: BLOCK - 4 * turn - 3]
-        other = GenerationRequest(prompt, BLOCK, ignore_eos=True)
+        prompt = one.prompt.tokens[: BLOCK - 4 * turn - 3]
+        other = GenerationRequest(Prompt(prompt), BLOCK, ignore_eos=True)
         together = [*[other] * OTHERS, one]
         *_, last = await watched.together(*(answer(watched, each) for each in together))
         said.append(last)

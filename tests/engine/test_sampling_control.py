@@ -11,6 +11,7 @@ import pytest
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.grammar.formats import grammar_text
 from tests.conftest import ROOT
 from tests.engine.subject import (
@@ -50,7 +51,7 @@ class Ruled(Subject):
         answers = [self.reference.answer(prompt, sampling, LENGTH) for prompt, sampling in pairs]
         said = await self.ask(
             *(
-                GenerationRequest(prompt, LENGTH, sampling, ignore_eos=True, **fields)
+                GenerationRequest(Prompt(prompt), LENGTH, sampling, ignore_eos=True, **fields)
                 for prompt, sampling in pairs
             )
         )
@@ -156,7 +157,10 @@ async def test_alternatives_may_come_without_log_probabilities(subject: Ruled) -
 async def test_no_bias_brings_the_end_before_the_fewest_tokens(subject: Ruled, fewest: int) -> None:
     sampling = Sampling(bias=((END, 1000.0),))
     said = await subject.ask(
-        *(GenerationRequest(prompt, LENGTH, sampling, min_tokens=fewest) for prompt in PROMPTS)
+        *(
+            GenerationRequest(Prompt(prompt), LENGTH, sampling, min_tokens=fewest)
+            for prompt in PROMPTS
+        )
     )
 
     for prompt, item in zip(PROMPTS, said, strict=True):
@@ -172,7 +176,7 @@ async def test_a_grammar_that_leaves_only_what_is_banned_is_followed(
     grammar = grammar_text(format_of(Constraint(ConstraintKind("regex"), "[0-9]{3}", FieldPath())))
     sampling = Sampling(temperature, allowed=(TOKENIZER.token("<think>"),))
 
-    [said] = await subject.ask(GenerationRequest((1, 2), 9, sampling, grammar=grammar))
+    [said] = await subject.ask(GenerationRequest(Prompt((1, 2)), 9, sampling, grammar=grammar))
 
     assert said.finish is TokenFinish.STOP
     assert re.fullmatch("[0-9]{3}", TOKENIZER.decode(said.tokens[:-1]))
@@ -184,7 +188,7 @@ async def test_bans_that_leave_nothing_end_no_request(
 ) -> None:
     sampling = Sampling(allowed=(7,), banned=banned)
 
-    [said] = await subject.ask(GenerationRequest((1, 2), 5, sampling, ignore_eos=True))
+    [said] = await subject.ask(GenerationRequest(Prompt((1, 2)), 5, sampling, ignore_eos=True))
 
     assert (len(said.tokens), said.finish) == (5, TokenFinish.LENGTH)
 
@@ -198,7 +202,10 @@ async def test_what_is_sampled_has_the_distribution_of_the_rules(subject: Ruled)
     sampling = {"temperature": 1.0, "allowed": tuple(tokens), "bias": bias}
 
     said = await subject.ask(
-        *(GenerationRequest(prompt, 1, Sampling(seed=seed, **sampling)) for seed in range(400))  # type: ignore[arg-type]
+        *(
+            GenerationRequest(Prompt(prompt), 1, Sampling(seed=seed, **sampling))
+            for seed in range(400)
+        )  # type: ignore[arg-type]
     )
 
     shares = np.exp(log_softmax(ruled(logits, Sampling(**sampling), prompt, ())))[tokens]  # type: ignore[arg-type]

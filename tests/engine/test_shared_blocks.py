@@ -11,6 +11,7 @@ import pytest
 
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest
+from ovchat_server.engine.contract.prompt import Prompt
 from tests.branches import Branches
 from tests.engine.conftest import Sequence, Watched, collect_all, spec
 from tests.random_model import save_random_model
@@ -43,11 +44,11 @@ def words(length: int) -> tuple[int, ...]:
 
 
 def asked(prompt: tuple[int, ...], answer: int = 6) -> GenerationRequest:
-    return GenerationRequest(prompt, answer, ignore_eos=True, logprobs=True)
+    return GenerationRequest(Prompt(prompt), answer, ignore_eos=True, logprobs=True)
 
 
 def check(reference: ReferenceModel, request: GenerationRequest, answer: Sequence) -> None:
-    text = list(request.prompt)
+    text = list(request.prompt.tokens)
     for token, logprob in zip(answer.tokens, answer.logprobs, strict=True):
         assert logprob == pytest.approx(log_softmax(reference.logits(text))[token], abs=1e-3)
         text.append(token)
@@ -90,7 +91,7 @@ async def test_conversations_part_at_any_token(engine: tuple[Watched, ReferenceM
     watched, reference = engine
     first = asked(words(30), 20)
     [said] = await collect_all(watched.engine.generate([first]))
-    text = (*first.prompt, *said.tokens)
+    text = (*first.prompt.tokens, *said.tokens)
     requests = [
         asked(text[:length] + words(9))
         for length, _ in itertools.product((35, 48, 49, 50), range(2))
@@ -110,11 +111,11 @@ async def test_several_go_on_from_each_answer_of_a_search(
 ) -> None:
     watched, reference = engine
     search = GenerationRequest(
-        words(length), answer, ignore_eos=True, beam_search=BeamSearch(width=4, returned=2)
+        Prompt(words(length)), answer, ignore_eos=True, beam_search=BeamSearch(width=4, returned=2)
     )
     found = await collect_all(watched.engine.generate([search]))
     requests = [
-        asked((*search.prompt, *beam.tokens[:end], *words(9)))
+        asked((*search.prompt.tokens, *beam.tokens[:end], *words(9)))
         for beam in found
         for end in (answer, answer - 1)
         for _ in range(3)
@@ -136,7 +137,7 @@ async def test_one_goes_on_where_another_is_still_being_read(
     search = BeamSearch(width, 1) if width > 1 else None
     slow = [
         GenerationRequest(
-            begun + words(more), 6, beam_search=search, ignore_eos=True, logprobs=True
+            Prompt(begun + words(more)), 6, beam_search=search, ignore_eos=True, logprobs=True
         )
         for more in (15, 19, 24, 40)
     ]
@@ -160,7 +161,7 @@ async def test_a_prompt_given_up_while_it_was_read_is_read_right_the_next_time(
     # On a busy machine both may have come further: they are as long as the context lets them be.
     with watched.engine.generate([asked(words(5), 507)]) as stream:
         await anext(stream)
-        with watched.engine.generate([asked(request.prompt, 112)]):
+        with watched.engine.generate([asked(request.prompt.tokens, 112)]):
             await watched.until_load(lambda load: load.running_requests == 2)
             for _ in range(steps):
                 await anext(stream, None)

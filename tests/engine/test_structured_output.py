@@ -16,6 +16,7 @@ from ovchat_server.domain.models import ModelState
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.client.grammar_process import DIED, SLOW_FOR, GrammarProcess
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, grammar_text
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
@@ -65,7 +66,7 @@ def bomb(name: str) -> str:
 def request(grammar: str, seed: int = 0, max_tokens: int = 150, **fields: Any) -> GenerationRequest:
     tokens = tuple(TOKENIZER.encode(fields.pop("prompt", PROMPT)))
     sampling = Sampling(temperature=1, seed=seed)
-    return GenerationRequest(tokens, max_tokens, sampling, grammar=grammar, **fields)
+    return GenerationRequest(Prompt(tokens), max_tokens, sampling, grammar=grammar, **fields)
 
 
 async def answer(watched: Watched, asked: GenerationRequest) -> tuple[str, TokenFinish | None]:
@@ -199,7 +200,7 @@ async def test_a_bomb_is_refused_while_a_stream_flows(
     demo: Watched, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = bomb(name)
-    free = GenerationRequest((1, 2, 3), 900, Sampling(1), ignore_eos=True)
+    free = GenerationRequest(Prompt((1, 2, 3)), 900, Sampling(1), ignore_eos=True)
     with demo.engine.generate([free]) as stream, monkeypatch.context() as impatient:
         impatient.setattr(demo.engine._grammar_process, "_spec", demo_spec(grammar_timeout=0.5))
         await anext(stream)

@@ -45,7 +45,7 @@ BAD_REQUESTS: dict[str, tuple[Request, str]] = {
         Request(model="demo", messages=[message_pb2.Message(role=message_pb2.ROLE_TOOL)]),
         "messages[0].tool_call_id",
     ),
-    "a picture": (
+    "an image": (
         Request(
             model="demo",
             messages=[
@@ -55,7 +55,7 @@ BAD_REQUESTS: dict[str, tuple[Request, str]] = {
                 )
             ],
         ),
-        "messages[0].content[0]",
+        "messages[0].content[0].image_url",
     ),
     "temperature": (ask("x", temperature=2.1), "temperature"),
     "temperature nan": (ask("x", temperature=float("nan")), "temperature"),

@@ -82,7 +82,7 @@ async def test_a_conversation_becomes_the_tokens_that_a_chat_gives_the_model(
     prompts: list[tuple[int, ...]] = []
 
     def spy(requests: Sequence[GenerationRequest], caller: Caller) -> GenerationStream:
-        prompts.extend(request.prompt for request in requests)
+        prompts.extend(request.prompt.tokens for request in requests)
         return generate(requests, caller)
 
     monkeypatch.setattr(engine, "generate", spy)

@@ -257,6 +257,7 @@ PATHS = [
     model("there is no folder models/dmo; did you mean models/demo?", "models/dmo"),
     model("there is no openvino_model.bin in no-weights", "no-weights"),
     model("there is no tokenizer.json in no-tokenizer", "no-tokenizer"),
+    model("there is no openvino_text_embeddings_model.xml in no-embeddings", "no-embeddings"),
     model(
         "lfs/openvino_model.bin is a pointer of Git LFS: `git lfs pull` fetches what it stands for",
         "lfs",

@@ -54,7 +54,7 @@ def piece(  # noqa: PLR0913  all that an engine brings
 
 
 async def chat(
-    engine: ScriptedEngine, said: str, limits: Limits = DEFAULT_LIMITS, **fields: Any
+    engine: ScriptedEngine, said: Any, limits: Limits = DEFAULT_LIMITS, **fields: Any
 ) -> Answer:
     """The answer to a message, which is the prompt as it stands."""
     messages = [{"role": "user", "content": said}]

@@ -11,7 +11,6 @@ import numpy as np
 
 from ovchat_server.engine.contract.generation import BeamSearch, PromptScore
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.cache_salt import CacheSalt, unsalted
 from ovchat_server.engine.scheduling.kv_pool import KvPool
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.scheduler import Scheduler
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.models import EngineLoad
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.contract.prompt import Prompt
 
 BLOCK = 4
 END = 7
@@ -51,7 +51,7 @@ def logprob(tokens: Sequence[int]) -> float:
 
 def alone(request: SequenceRequest, beam: int = 0) -> tuple[list[int], str]:
     """What a sequence gives when it is never disturbed."""
-    tokens = list(request.generation.prompt)
+    tokens = list(request.generation.prompt.tokens)
     for count in range(request.generation.max_tokens):
         may_end = count >= request.generation.min_tokens
         tokens.append(next_token(tokens, beam, may_end=may_end))
@@ -67,7 +67,7 @@ def found_alone(request: SequenceRequest) -> list[tuple[list[int], str]]:
 
 def logprobs_of(request: SequenceRequest, tokens: Sequence[int]) -> list[float]:
     """Those of an answer's tokens."""
-    whole = [*request.generation.prompt, *tokens]
+    whole = [*request.generation.prompt.tokens, *tokens]
     start = len(request.generation.prompt) + 1
     return [logprob(whole[:end]) for end in range(start, len(whole) + 1)]
 
@@ -84,7 +84,7 @@ class Beam:
     def __init__(self, request: SequenceRequest, number: int) -> None:
         self.request = request
         self.number = number
-        self.tokens = list(unsalted(request.generation.prompt))
+        self.tokens = list(request.generation.prompt.tokens)
         self.unread: list[int] = []
         self.unread_logprobs: list[float] = []
         self.finish: str | None = None
@@ -187,7 +187,6 @@ class Pipeline:
         self.read_tokens: list[int] = []
         self._cached: set[tuple[int, ...]] = set()
         self.scored_tokens = scored_tokens
-        self._salts = CacheSalt()
         # The same of those whose tokens are told of.
         self.scored: list[int] = []
 
@@ -204,11 +203,8 @@ class Pipeline:
         assert 0 <= answered < len(request.generation.prompt)
         return handle
 
-    def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
-        return self._salts.salted(prompt)
-
-    def read(self, prompt: Sequence[int], scores: PromptScores | None) -> Handle:
-        piece = sequence_request(PIECE, tuple(prompt), 1, ignore_eos=True)
+    def read(self, prompt: Prompt, scores: PromptScores | None) -> Handle:
+        piece = sequence_request(PIECE, prompt, 1, ignore_eos=True)
         self.requests[PIECE] = [piece]
         self._fresh.append((PIECE, handle := Handle(piece, scores)))
         return handle
@@ -230,7 +226,7 @@ class Pipeline:
         for handle in self.inside:
             first = self.requests[handle.request.id][0]
             said = len(handle.beams[0].tokens) - len(first.generation.prompt)
-            beginning = handle.request.generation.prompt[:BLOCK]
+            beginning = handle.request.generation.prompt.tokens[:BLOCK]
             if not handle.cancelled and beginning in self.broken_prompts:
                 raise RuntimeError("a fault")
             if not handle.cancelled and said == self.broken_at.get(handle.request.id):
@@ -253,19 +249,19 @@ class Pipeline:
         if self.slow.get(handle.request.id, 0) > 0:
             self.slow[handle.request.id] -= 1
             return
-        known = handle.request.generation.prompt
+        known = handle.request.generation.prompt.cache_ids()
         said = handle.beams[0].tokens[len(known) :]
         self._cached.update(_beginnings([*known, *said]))
         handle.grow()
         self.grown += 1
 
     def _score(self, handle: Handle, scores: PromptScores) -> None:
-        tokens = unsalted(handle.request.generation.prompt)
+        tokens = handle.request.generation.prompt.tokens
         for end in range(len(tokens) - self._unread(handle), len(tokens)):
             scores.observe(end, row_of(tokens[: end + 1]))
 
     def _unread(self, handle: Handle) -> int:
-        prompt = handle.request.generation.prompt
+        prompt = handle.request.generation.prompt.cache_ids()
         found = itertools.takewhile(self._cached.__contains__, _beginnings(prompt))
         return max(len(prompt) - BLOCK * sum(1 for _ in found), 1)
 
@@ -382,9 +378,10 @@ class Run:
                 expected = [logprobs_of(request, tokens) for tokens in answers]
                 assert self.logprobs[request.id] == expected
             if request.generation.prompt_logprobs is not None:
-                scores = PromptScores(request.generation.prompt, request.generation.prompt_logprobs)
-                for end in range(len(request.generation.prompt)):
-                    scores.observe(end, row_of(request.generation.prompt[: end + 1]))
+                prompt = request.generation.prompt.tokens
+                scores = PromptScores(prompt, request.generation.prompt_logprobs)
+                for end in range(len(prompt)):
+                    scores.observe(end, row_of(prompt[: end + 1]))
                 assert self.scores[request.id] == scores.gathered
 
 

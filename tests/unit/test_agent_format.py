@@ -20,20 +20,20 @@ LLAMA3 = QWEN3.replace("|tool_call|", "function_call")
 ARGUMENTS = '{"location": "Paris"}'
 
 
-def choice(content: str | None, calls: int = 1) -> Choice:
+def choice(content: str, calls: int = 1) -> Choice:
     made = tuple(ToolCall(f"c{number}", "get_weather", ARGUMENTS) for number in range(calls))
-    return Choice(0, Message(Role.ASSISTANT, content, tool_calls=made), FinishReason.TOOL_CALLS)
+    return Choice(0, Message(Role.ASSISTANT, (content,), tool_calls=made), FinishReason.TOOL_CALLS)
 
 
 @pytest.mark.parametrize(("tags", "block"), [(CallTags.QWEN3, QWEN3), (CallTags.LLAMA3, LLAMA3)])
 def test_a_whole_answer_has_its_calls_behind_its_text(tags: CallTags, block: str) -> None:
     whole = with_tags(choice("Sure. "), tags)
-    assert whole.message.content == f"Sure.\n\n{block}"
+    assert whole.message.text == f"Sure.\n\n{block}"
     assert whole.message.tool_calls == choice("").message.tool_calls
 
 
 def test_calls_alone_and_several_of_them() -> None:
-    assert with_tags(choice(None, 2), CallTags.QWEN3).message.content == f"{QWEN3}\n\n{QWEN3}"
+    assert with_tags(choice("", 2), CallTags.QWEN3).message.text == f"{QWEN3}\n\n{QWEN3}"
     assert with_tags(choice("Hi", 0), CallTags.QWEN3) == choice("Hi", 0)
 
 

@@ -117,7 +117,7 @@ async def test_a_choice_that_ends_before_the_engine_does_is_given_up_alone() -> 
     )
     whole = await (await answer(engine, n=2, stop="END")).whole()
 
-    assert [choice.message.content for choice in whole.choices] == ["a ", "bc"]
+    assert [choice.message.text for choice in whole.choices] == ["a ", "bc"]
     assert engine.generation.ended == [0]
     assert whole.usage.completion_tokens == 5 + 2
 
@@ -159,7 +159,7 @@ async def test_the_models_end_token_is_only_told_where_it_was_to_be_ignored() ->
         engine = ScriptedEngine([said(0, "a<|im_end|>", TokenFinish.STOP)])
         asked = await answer(engine, stop_token_ids=[end], ignore_eos=ignore)
         [choice] = (await asked.whole()).choices
-        assert (choice.message.content, choice.stop_reason) == ("a", reason)
+        assert (choice.message.text, choice.stop_reason) == ("a", reason)
 
 
 async def test_a_model_that_is_gone_leaves_nothing_of_its_tokenizer() -> None:

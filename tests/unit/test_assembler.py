@@ -48,7 +48,7 @@ def told(one: Choice) -> tuple[object, ...]:
     """A choice without the ids of its calls, which are random."""
     calls = [(call.name, call.arguments) for call in one.message.tool_calls]
     message = one.message
-    return message.content, message.reasoning_content, calls, one.finish_reason, one.stop_reason
+    return message.text, message.reasoning_content, calls, one.finish_reason, one.stop_reason
 
 
 @given(st.lists(st.integers(0, 255), max_size=30), OPTIONS)
@@ -64,7 +64,7 @@ def test_no_tokens_raise_and_no_delta_is_empty(tokens: list[int], options: Assem
 
 @given(TEXTS.filter(lambda text: "\ufffd" not in text))
 def test_without_options_the_text_passes_untouched(text: str) -> None:
-    assert choice(text, AssemblyOptions()).message.content == text
+    assert choice(text, AssemblyOptions()).message.text == text
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_without_options_the_text_passes_untouched(text: str) -> None:
         ("<think>END</think>Yes END no", ("Yes ", "END", [], "stop", "END")),
         (
             '<tool_call>{"name": "f", "arguments": {"END": 1}}</tool_call>',
-            (None, None, [("f", '{"END": 1}')], "tool_calls", None),
+            ("", None, [("f", '{"END": 1}')], "tool_calls", None),
         ),
-        (f"{GOOD}\nEND, more", (None, None, [("f", '{"a": 1}')], "tool_calls", "END")),
+        (f"{GOOD}\nEND, more", ("", None, [("f", '{"a": 1}')], "tool_calls", "END")),
         (f"END\n{GOOD}", ("", None, [], "stop", "END")),
         ("<tool_call>END()</tool_call>", ("<tool_call>", None, [], "stop", "END")),
-        (f"<think>Hm</think>{GOOD}", (None, "Hm", [("f", '{"a": 1}')], "tool_calls", None)),
+        (f"<think>Hm</think>{GOOD}", ("", "Hm", [("f", '{"a": 1}')], "tool_calls", None)),
         (f"Look:\n{GOOD}\n", ("Look:", None, [("f", '{"a": 1}')], "tool_calls", None)),
-        (f"{GOOD}{GOOD}", (None, None, [("f", '{"a": 1}')] * 2, "tool_calls", None)),
+        (f"{GOOD}{GOOD}", ("", None, [("f", '{"a": 1}')] * 2, "tool_calls", None)),
         # A call that is thought about is not made.
         (f"<think>{GOOD}</think>No.", ("No.", GOOD, [], "stop", None)),
         ("<tool_call>f()</tool_call>", ("<tool_call>f()</tool_call>", None, [], "stop", None)),
@@ -122,7 +122,7 @@ def test_the_reason_is_the_callers_view_of_the_end(
 
 def test_a_cut_off_answer_keeps_all_that_was_held_back() -> None:
     length = FinishReason.LENGTH
-    assert choice("a EN", EVERYTHING, length).message.content == "a EN"
+    assert choice("a EN", EVERYTHING, length).message.text == "a EN"
     assert choice("<think>Hm </th", EVERYTHING, length).message.reasoning_content == "Hm </th"
 
 
@@ -135,7 +135,7 @@ def test_half_a_character_at_the_end_is_no_text_but_its_tokens_are_told(
     smile = TOKENIZER.encode("a😀")[:-lost]
     tokens = [*smile, 0] if reason is FinishReason.STOP else smile
     one = assembled(TOKENIZER, [tokens], options, reason, [0.0] * len(tokens))
-    assert one.choice.message.content == "a"
+    assert one.choice.message.text == "a"
     assert one.choice.token_ids == tuple(tokens)
     assert len(one.choice.logprobs or ()) == len(smile)
 
@@ -143,18 +143,18 @@ def test_half_a_character_at_the_end_is_no_text_but_its_tokens_are_told(
 @pytest.mark.parametrize("opening", ["<tool_call>", '<tool_call>\n{"name": "get_we', "<tool_ca"])
 def test_a_call_that_was_cut_at_its_opening_leaves_no_markup(opening: str) -> None:
     said = choice(f"a\n{opening}", EVERYTHING, FinishReason.LENGTH)
-    assert (said.message.content, said.message.tool_calls) == (
+    assert (said.message.text, said.message.tool_calls) == (
         "a\n" if opening == "<tool_ca" else "a",
         (),
     )
     assert said.finish_reason is FinishReason.LENGTH
     stop = AssemblyOptions(stop_tokens=frozenset(TOKENIZER.encode("!")), parser=EVERYTHING.parser)
     said = choice(f"a\n{opening}!", stop, FinishReason.LENGTH)
-    assert (said.message.content or "").strip() == "a"
+    assert (said.message.text).strip() == "a"
     assert (said.stop_reason, said.finish_reason) == (TOKENIZER.encode("!")[0], FinishReason.STOP)
     # The model's own end is no cut.
     said = choice(f"a\n{opening}", EVERYTHING, FinishReason.STOP)
-    assert said.message.content == f"a\n{opening}"
+    assert said.message.text == f"a\n{opening}"
 
 
 @pytest.mark.parametrize(
@@ -255,17 +255,17 @@ def test_control_tokens_show_where_asked_for_but_the_one_that_ends_only_if_inclu
     text: str,
 ) -> None:
     options = AssemblyOptions(special_tokens=True, include_stop=include)
-    assert choice("H<|im_start|>i", options).message.content == text
+    assert choice("H<|im_start|>i", options).message.text == text
 
 
 def test_an_included_end_token_is_no_text_by_itself() -> None:
-    assert choice("Hi", AssemblyOptions(include_stop=True)).message.content == "Hi"
+    assert choice("Hi", AssemblyOptions(include_stop=True)).message.text == "Hi"
 
 
 def test_a_cut_off_answer_shows_its_control_tokens() -> None:
     options = AssemblyOptions(special_tokens=True)
     one = assembled(TOKENIZER, tokens_of("Hi<|im_end|>"), options, FinishReason.LENGTH)
-    assert one.choice.message.content == "Hi<|im_end|>"
+    assert one.choice.message.text == "Hi<|im_end|>"
 
 
 def test_an_included_stop_string_is_the_end_of_the_text() -> None:
@@ -287,8 +287,8 @@ def test_nothing_ends_an_answer_before_the_fewest_tokens(
     text, reason = expected
     first = choice("!!!!!", by_text, length)
     second = choice("!!!!!", by_token, length)
-    assert (first.message.content, first.stop_reason) == (text, reason)
-    assert (second.message.content, second.stop_reason) == (text, reason and token)
+    assert (first.message.text, first.stop_reason) == (text, reason)
+    assert (second.message.text, second.stop_reason) == (text, reason and token)
 
 
 @pytest.mark.parametrize(("min_tokens", "text"), [(0, ""), (1, ""), (2, "ab"), (6, "ababab")])
@@ -298,14 +298,14 @@ def test_a_stop_string_may_begin_in_the_first_tokens_but_not_end_there(
     options = AssemblyOptions(stop=("ab",), min_tokens=min_tokens)
     one = choice("ababab", options, FinishReason.LENGTH)
     stopped = None if text == "ababab" else "ab"
-    assert (one.message.content, one.stop_reason) == (text, stopped)
+    assert (one.message.text, one.stop_reason) == (text, stopped)
 
 
 def test_half_a_character_at_the_end_is_no_stop_string() -> None:
     options = AssemblyOptions(stop=("a\ufffd", "\ufffd"))
     smile = TOKENIZER.encode("a😀")[:-1]
     one = assembled(TOKENIZER, [smile], options, FinishReason.LENGTH).choice
-    assert (one.message.content, one.stop_reason) == ("a", None)
+    assert (one.message.text, one.stop_reason) == ("a", None)
     assert one.finish_reason is FinishReason.LENGTH
 
 

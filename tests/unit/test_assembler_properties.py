@@ -122,7 +122,7 @@ def everything(one: Assembled) -> tuple[object, ...]:
     choice, assembler = one.choice, one.assembler
     message = choice.message
     return (
-        message.content,
+        message.text,
         message.reasoning_content,
         [(call.name, call.arguments) for call in message.tool_calls],
         choice.finish_reason,
@@ -180,7 +180,7 @@ def test_the_bytes_of_the_log_probabilities_are_those_of_the_answer(
         data = data.replace(CONTROL, b"")
     # A character that the end cuts off is no text.
     whole = codecs.getincrementaldecoder("utf-8")("replace").decode(data)
-    assert whole == choice.message.content
+    assert whole == choice.message.text
     expected = engine.logprobs
     if engine.reason is FinishReason.STOP:
         expected = expected[:-1]
@@ -206,7 +206,7 @@ def test_a_stop_string_ends_the_text_and_its_log_probabilities(
     options = AssemblyOptions(stop=stops, include_stop=include, logprobs=True)
     choice = engine.singly(options).choice
     matches = [(at + len(stop), at, stop) for stop in stops if (at := text.find(stop)) >= 0]
-    content = choice.message.content
+    content = choice.message.text
     logprobs = choice.logprobs or ()
     if not matches:
         assert (content, choice.stop_reason) == (text, None)
@@ -230,13 +230,13 @@ def test_a_stop_string_that_callers_would_not_see_changes_nothing(
     engine: Said, options: AssemblyOptions
 ) -> None:
     without = engine.singly(dataclasses.replace(options, stop=()))
-    content = without.choice.message.content or ""
+    content = without.choice.message.text
     told = engine.singly(options)
     if not any(stop in content for stop in options.stop):
         assert everything(told) == everything(without)
     elif not options.min_tokens and not options.include_stop:
         assert told.choice.stop_reason in options.stop
-        assert not any(stop in (told.choice.message.content or "") for stop in options.stop)
+        assert not any(stop in (told.choice.message.text) for stop in options.stop)
         assert told.choice.finish_reason is not FinishReason.LENGTH
 
 
@@ -249,4 +249,4 @@ def test_no_stop_string_matches_in_the_first_tokens(
     if one.choice.stop_reason is not None:
         assert one.assembler.completion_tokens > fewest
     if fewest >= len(engine.pieces):
-        assert one.choice.message.content == b"".join(engine.pieces).decode()
+        assert one.choice.message.text == b"".join(engine.pieces).decode()

@@ -11,6 +11,7 @@ from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import Conversation, PromptRenderer
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool, ToolCall
+from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InvalidRequestError
 from tests.unit.test_template_fidelity import CASES, FAMILIES, source, template
 from tests.unit.text_tools import byte_tokenizer
@@ -18,16 +19,19 @@ from tests.unit.text_tools import byte_tokenizer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SYSTEM = Message(Role.SYSTEM, "Be brief.")
-DEVELOPER = Message(Role.DEVELOPER, "Be brief.")
-USER = Message(Role.USER, "Weather?")
+SYSTEM = Message(Role.SYSTEM, ("Be brief.",))
+DEVELOPER = Message(Role.DEVELOPER, ("Be brief.",))
+USER = Message(Role.USER, ("Weather?",))
 CALL = Message(
     Role.ASSISTANT,
-    None,
+    (),
     tool_calls=(ToolCall("c1", "f", '{"z": "é", "a": 1}'), ToolCall("c2", "g", "{}")),
 )
-RESULTS = (Message(Role.TOOL, "sun", tool_call_id="c1"), Message(Role.TOOL, "", tool_call_id="c2"))
-DONE = Message(Role.ASSISTANT, "Sunny.")
+RESULTS = (
+    Message(Role.TOOL, ("sun",), tool_call_id="c1"),
+    Message(Role.TOOL, ("",), tool_call_id="c2"),
+)
+DONE = Message(Role.ASSISTANT, ("Sunny.",))
 TOOL = Tool("f", "Does é", {"type": "object", "properties": {"z": {}, "a": {}}})
 
 DESCRIPTION = """\
@@ -94,7 +98,7 @@ def test_tools_are_described_below_the_system_text(first: Message) -> None:
     assert prompt("chatml", first, USER) == expected
 
 
-@pytest.mark.parametrize("system", [(), (Message(Role.SYSTEM, ""),)], ids=["none", "empty"])
+@pytest.mark.parametrize("system", [(), (Message(Role.SYSTEM, ("",)),)], ids=["none", "empty"])
 def test_without_system_text_the_description_is_all_of_it(system: tuple[Message, ...]) -> None:
     expected = chatml(("system", DESCRIPTION), ("user", "Weather?"))
     assert prompt("chatml", *system, USER) == expected
@@ -125,8 +129,19 @@ def test_calls_and_results_are_written_into_the_messages(tools: tuple[Tool, ...]
     )
 
 
+def test_images_of_results_stay_within_them() -> None:
+    describe = tool_description(template("chatml"), choose_dialects("", "hermes", "none"))
+    assert describe
+    results = (
+        Message(Role.TOOL, ("a", Image("b")), tool_call_id="c1"),
+        Message(Role.USER, (Image("c"),)),
+    )
+    [turn] = describe(Conversation(results)).messages
+    assert turn.content == ("<tool_response>", "a", Image("b"), "</tool_response>", Image("c"))
+
+
 def test_what_was_said_beside_calls_stays_before_them() -> None:
-    said = Message(Role.ASSISTANT, "Let me see.", tool_calls=CALL.tool_calls)
+    said = Message(Role.ASSISTANT, ("Let me see.",), tool_calls=CALL.tool_calls)
     assert chatml(("assistant", f"Let me see.\n{CALLS}")) in prompt("chatml", USER, said)
 
 
@@ -134,12 +149,12 @@ def test_reasoning_stays_beside_calls() -> None:
     shows = ChatTemplate(
         "{% for m in messages %}{{ m.reasoning_content }}{{ m.content }}{% endfor %}", {}
     )
-    said = Message(Role.ASSISTANT, "x", tool_calls=CALL.tool_calls, reasoning_content="Hm.")
+    said = Message(Role.ASSISTANT, ("x",), tool_calls=CALL.tool_calls, reasoning_content="Hm.")
     assert prompt(shows, said, tools=()) == f"Hm.x\n{CALLS}"
 
 
 def test_arguments_that_are_no_object_stay_text() -> None:
-    call = Message(Role.ASSISTANT, None, tool_calls=(ToolCall("c", "f", 'f("1")'),))
+    call = Message(Role.ASSISTANT, (), tool_calls=(ToolCall("c", "f", 'f("1")'),))
     assert '{"name": "f", "arguments": "f(\\"1\\")"}' in prompt("chatml", call)
 
 
@@ -183,8 +198,8 @@ def test_a_system_message_is_refused_as_without_tools(messages: tuple[Message, .
 
 @pytest.mark.parametrize("family", ["chatml", "gemma-2"])
 def test_a_message_is_continued_without_the_calls_behind_it(family: str) -> None:
-    said = Message(Role.ASSISTANT, "Let me", tool_calls=CALL.tool_calls)
-    for message in (said, Message(Role.ASSISTANT, "Let me")):
+    said = Message(Role.ASSISTANT, ("Let me",), tool_calls=CALL.tool_calls)
+    for message in (said, Message(Role.ASSISTANT, ("Let me",))):
         text = prompt(family, USER, message, ending=PromptEnding.FINAL_MESSAGE)
         assert DESCRIPTION in text
         assert text.endswith("\nLet me")

@@ -30,6 +30,7 @@ from ovchat_server.engine.contract.messages import (
     Report,
     Start,
 )
+from ovchat_server.engine.contract.prompt import CACHE_SALTS, Prompt, PromptImage
 
 Command: TypeAlias = Start[SequenceRequest] | Cancel
 Event: TypeAlias = Report[SequenceOutput] | Ready[GenerationLimits] | Failed | IsolatedRun
@@ -41,7 +42,14 @@ TOKEN = st.integers(0, 2**31 - 1)
 LOADS = st.builds(EngineLoad, *[COUNT] * len(dataclasses.fields(EngineLoad)))
 GENERATIONS = st.builds(
     GenerationRequest,
-    prompt=st.lists(TOKEN, max_size=8).map(tuple),
+    prompt=st.builds(
+        Prompt,
+        st.lists(TOKEN, max_size=8).map(tuple),
+        st.lists(st.builds(PromptImage, COUNT, COUNT, st.integers(0, 2**60 - 1)), max_size=2).map(
+            tuple
+        ),
+        st.integers(0, CACHE_SALTS - 1),
+    ),
     max_tokens=st.integers(1, 2**32 - 1),
     sampling=st.builds(
         Sampling,

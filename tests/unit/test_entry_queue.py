@@ -15,6 +15,7 @@ from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.engine.contract.generation_messages import SequenceOutput, SequenceRequest
 from ovchat_server.engine.contract.messages import Cancel, Report, Start
+from ovchat_server.engine.contract.prompt import Prompt
 
 if TYPE_CHECKING:
     from ovchat_server.domain.errors import ApiError
@@ -34,7 +35,7 @@ class Line:
         )
 
     def ask(self, client: str = "a", choices: int = 1, priority: int = 0) -> EngineGenerationStream:
-        requests = [GenerationRequest((9,), 30)] * choices
+        requests = [GenerationRequest(Prompt((9,)), 30)] * choices
         return start_generation(self.in_flight, requests, Caller(client, priority))
 
     def ids(self) -> list[int]:

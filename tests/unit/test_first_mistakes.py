@@ -34,6 +34,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "no-weights/openvino_model.bin").unlink()
     (place / "no-tokenizer/tokenizer.json").unlink()
     (place / "lfs/openvino_model.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    shutil.copytree(ROOT / "models/demo", place / "no-embeddings")
+    for name in ("xml", "bin"):
+        graph = place / f"no-embeddings/openvino_model.{name}"
+        graph.rename(graph.with_name(f"openvino_language_model.{name}"))
     for name in ("nothing", "hf", "gguf"):
         (place / name).mkdir()
     for name in ("empty", "serve.toml", "hf/model.safetensors", "gguf/x.gguf"):

@@ -27,6 +27,7 @@ from ovchat_server.engine.contract.generation import (
     GenerationStatus,
     Sampling,
 )
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.serving.answer_format import NO_GRAMMAR
 from ovchat_server.serving.context import ContextWindow
 from ovchat_server.serving.generation import (
@@ -42,7 +43,7 @@ from tests.unit.serving_tools import CONTEXT, SEARCH_LENGTHS, VOCABULARY, Script
 if TYPE_CHECKING:
     from ovchat_server.serving.models import TextModel
 
-PROMPT = RenderedPrompt(FieldPath.of("messages"), (1, 2, 3))
+PROMPT = RenderedPrompt(FieldPath.of("messages"), Prompt((1, 2, 3)))
 
 
 def requests(
@@ -58,7 +59,7 @@ def requests(
 
 
 def prompt(tokens: int, field: str = "messages") -> RenderedPrompt:
-    return RenderedPrompt(FieldPath.of(field), (1,) * tokens)
+    return RenderedPrompt(FieldPath.of(field), Prompt((1,) * tokens))
 
 
 def ending(**fields: Any) -> GenerationParams:
@@ -136,11 +137,11 @@ def test_every_choice_has_the_next_seed() -> None:
 
 def test_choices_are_requests_of_their_own_in_the_order_of_the_prompts() -> None:
     first, second = (
-        RenderedPrompt(FieldPath.of("prompt", 0), (1,)),
-        RenderedPrompt(FieldPath.of("prompt", 1), (2,)),
+        RenderedPrompt(FieldPath.of("prompt", 0), Prompt((1,))),
+        RenderedPrompt(FieldPath.of("prompt", 1), Prompt((2,))),
     )
     asked = requests(GenerationParams(n=2), first, second)
-    assert [request.prompt for request in asked] == [(1,), (1,), (2,), (2,)]
+    assert [request.prompt.tokens for request in asked] == [(1,), (1,), (2,), (2,)]
     assert [request.sequences for request in asked] == [1] * 4
 
 
@@ -312,7 +313,7 @@ def test_a_smaller_pool_than_the_models_context_counts() -> None:
 )
 def test_an_empty_prompt_is_refused(field: FieldPath) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        requests(None, RenderedPrompt(field, ()))
+        requests(None, RenderedPrompt(field, Prompt(())))
     assert caught.value.param == str(field)
     assert caught.value.code == "invalid_value"
 
@@ -329,7 +330,7 @@ def test_a_token_that_the_model_does_not_have_is_refused_by_its_place(
     params: GenerationParams, tokens: tuple[int, ...], path: str
 ) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        requests(params, RenderedPrompt(FieldPath.of("prompt", 7), tokens))
+        requests(params, RenderedPrompt(FieldPath.of("prompt", 7), Prompt(tokens)))
     assert caught.value.param == path
     assert str(VOCABULARY) in caught.value.message
 
@@ -337,9 +338,9 @@ def test_a_token_that_the_model_does_not_have_is_refused_by_its_place(
 def test_the_last_token_of_the_vocabulary_is_one() -> None:
     last = VOCABULARY - 1
     [request] = requests(
-        ending(stop_token_ids=(last,)), RenderedPrompt(FieldPath.of("prompt"), (last,))
+        ending(stop_token_ids=(last,)), RenderedPrompt(FieldPath.of("prompt"), Prompt((last,)))
     )
-    assert (request.prompt, request.stop_tokens) == ((last,), (last,))
+    assert (request.prompt.tokens, request.stop_tokens) == ((last,), (last,))
 
 
 TOKENS = tuple(range(90))
@@ -395,7 +396,10 @@ def test_a_cut_prompt_leaves_room_for_the_fewest_tokens() -> None:
     params = GenerationParams(ending=Ending(min_tokens=20), truncation=Truncation(None))
     tokens = ContextWindow(served(), params).truncate((1,) * 200)
     assert len(tokens) == CONTEXT - 20
-    assert requests(params, RenderedPrompt(FieldPath.of("messages"), tokens))[0].max_tokens == 20
+    assert (
+        requests(params, RenderedPrompt(FieldPath.of("messages"), Prompt(tokens)))[0].max_tokens
+        == 20
+    )
 
 
 def test_without_truncation_a_prompt_stays_whole() -> None:

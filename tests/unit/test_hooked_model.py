@@ -13,9 +13,16 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from ovchat_server.engine.genai.hooked_model import GRAPH, hooked_model
+from ovchat_server.engine.contract.worker import ModelLoadError
+from ovchat_server.engine.genai.hooked_model import (
+    GRAPH,
+    LANGUAGE_MODEL,
+    TEXT_EMBEDDINGS,
+    hooked_model,
+)
 from ovchat_server.engine.genai.logits_hook import logits_hook
 from tests.conftest import EXACT, ROOT
+from tests.vision_models import as_vision_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +60,7 @@ def test_a_step_leaves_nothing_behind() -> None:
         assert hooked is not None
         core = ov.Core()
         core.add_extension(logits_hook(lambda *_: None))
-        compiled = core.compile_model(Path(hooked) / GRAPH, "CPU", EXACT)
+        compiled = core.compile_model(Path(hooked.path) / GRAPH, "CPU", EXACT)
     request = compiled.create_infer_request()
     found = []
     for length in range(1, 11):
@@ -78,7 +85,7 @@ def test_the_folder_stays_as_it_is_and_the_other_one_goes(name: str) -> None:
 
     with hooked_model(str(folder), "CPU") as hooked:
         assert hooked is not None
-        inside = Path(hooked)
+        inside = Path(hooked.path)
         assert {item.name for item in inside.iterdir()} == {item.name for item in folder.iterdir()}
         assert [item.name for item in inside.iterdir() if not item.is_symlink()] == [GRAPH]
 
@@ -94,7 +101,7 @@ def test_the_other_folder_goes_where_loading_fails() -> None:
     def load() -> None:
         nonlocal inside
         with hooked_model(str(folder), "CPU") as hooked:
-            inside = Path(hooked or "")
+            inside = Path(hooked.path if hooked else "")
             assert inside.is_dir()
             raise RuntimeError("it does not load")
 
@@ -109,7 +116,7 @@ def test_a_folder_may_be_told_relative_to_where_one_is(monkeypatch: pytest.Monke
     monkeypatch.chdir(ROOT / "models")
 
     with hooked_model("successor", "CPU") as hooked:
-        assert all(item.exists() for item in Path(hooked or "").iterdir())
+        assert all(item.exists() for item in Path(hooked.path if hooked else "").iterdir())
 
 
 def test_beside_compiled_models_it_is_kept_and_made_once(tmp_path: Path) -> None:
@@ -117,14 +124,14 @@ def test_beside_compiled_models_it_is_kept_and_made_once(tmp_path: Path) -> None
     found = []
     for _ in range(2):
         with hooked_model(str(folder), "CPU", str(cache)) as hooked:
-            found.append(hooked)
-            written = (Path(hooked or "") / GRAPH).stat().st_mtime_ns
-            assert (Path(hooked or "") / "openvino_model.bin").resolve() == (
+            found.append(hooked.path if hooked else "")
+            written = (Path(hooked.path if hooked else "") / GRAPH).stat().st_mtime_ns
+            assert (Path(hooked.path if hooked else "") / "openvino_model.bin").resolve() == (
                 folder / "openvino_model.bin"
             )
     assert len(set(found)) == 1
     assert [str(item) for item in cache.iterdir()] == found[:1]
-    assert (Path(found[0] or "") / GRAPH).stat().st_mtime_ns == written
+    assert (Path(found[0]) / GRAPH).stat().st_mtime_ns == written
 
 
 def test_what_is_kept_of_a_model_that_has_changed_is_not_taken(tmp_path: Path) -> None:
@@ -135,7 +142,7 @@ def test_what_is_kept_of_a_model_that_has_changed_is_not_taken(tmp_path: Path) -
         if change:
             (folder / change).touch()
         with hooked_model(str(folder), "CPU", str(tmp_path / "cache")) as hooked:
-            found.add(hooked)
+            found.add(hooked.path if hooked else "")
     assert len(found) == 4
 
 
@@ -215,9 +222,9 @@ def test_the_model_says_the_same_and_what_is_added_to_it(name: str) -> None:
 
     with hooked_model(str(folder), "CPU") as hooked:
         adding = False
-        same = logits(hooked or "", logits_hook(look))
+        same = logits(hooked.path if hooked else "", logits_hook(look))
         adding = True
-        changed = logits(hooked or "", logits_hook(look))
+        changed = logits(hooked.path if hooked else "", logits_hook(look))
 
     np.testing.assert_allclose(same, plain, atol=1e-4)
     np.testing.assert_allclose(changed, plain + values, atol=1e-4)
@@ -226,3 +233,53 @@ def test_the_model_says_the_same_and_what_is_added_to_it(name: str) -> None:
         assert tokens.tolist() == TOKENS[0].tolist()
         assert positions.tolist() == [*range(TOKENS.size)]
     assert len(seen) == 2
+
+
+@pytest.fixture(scope="module")
+def sees(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return as_vision_model(ROOT / "models/demo", tmp_path_factory.mktemp("models") / "sees")
+
+
+def test_of_a_model_that_sees_only_graphs_and_settings_are_written_anew(sees: Path) -> None:
+    before = digests(sees)
+    (sees / "openvino_vision_embeddings_model.bin").touch()
+    with hooked_model(str(sees), "CPU") as hooked:
+        assert hooked is not None
+        assert hooked.rows is not None
+        written = {item.name for item in Path(hooked.path).iterdir() if not item.is_symlink()}
+    assert written == {
+        LANGUAGE_MODEL,
+        TEXT_EMBEDDINGS,
+        "config.json",
+        "preprocessor_config.json",
+        "openvino_vision_embeddings_model.xml",
+        "openvino_vision_embeddings_model.bin",
+    }
+    (sees / "openvino_vision_embeddings_model.bin").unlink()
+    assert digests(sees) == before
+
+
+def test_a_model_that_sees_says_what_to_do_where_it_cannot_be_served(
+    sees: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelLoadError, match="set device to CPU"), hooked_model(str(sees), "GPU"):
+        pass
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / LANGUAGE_MODEL).write_text("cut o")
+    broken = "export or copy .* anew"
+    with pytest.raises(ModelLoadError, match=broken), hooked_model(str(tmp_path), "CPU"):
+        pass
+    tree = ET.parse(sees / LANGUAGE_MODEL)
+    [layer] = [item for item in tree.getroot().iter("layer") if item.get("name") == "beam_idx"]
+    layer.set("name", "token_type_ids")
+    tree.write(tmp_path / LANGUAGE_MODEL)
+    unknown = "its language model needs token_type_ids"
+    with pytest.raises(ModelLoadError, match=unknown), hooked_model(str(tmp_path), "CPU"):
+        pass
+    layer.set("name", "beam_idx")
+    other_end(tree.getroot())
+    tree.write(tmp_path / LANGUAGE_MODEL)
+    shutil.copy(sees / TEXT_EMBEDDINGS, tmp_path)
+    end = "does not end in a product"
+    with pytest.raises(ModelLoadError, match=end), hooked_model(str(tmp_path), "CPU"):
+        pass

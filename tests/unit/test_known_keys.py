@@ -24,8 +24,10 @@ HINTS = {"prompt_cache_breakpoint": {"mode": "explicit"}, "cache_control": {"typ
 FUNCTION = {"name": "f", "description": "", "parameters": SCHEMA, "strict": False}
 CALLED = {"name": "f", "arguments": "{}"}
 NAMED = {"type": "function", "function": {"name": "f"}}
+IMAGE = {"url": "data:,", "detail": "low"}
 MESSAGES = [
     {"role": "user", "content": [{"type": "text", "text": "a", **HINTS}]},
+    {"role": "user", "content": [{"type": "image_url", "image_url": IMAGE}]},
     {
         "role": "assistant",
         "content": [{"type": "refusal", "refusal": "No", **HINTS}],

@@ -10,6 +10,7 @@ import pytest
 
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.genai import logits_control
 from ovchat_server.engine.genai.logits_control import (
     LogitsControl,
@@ -27,7 +28,7 @@ LOGITS = np.random.default_rng(5).normal(0, 1, (4, SIZE)).astype(np.float32)
 
 
 def logits_of(answered: int = 0, **fields: Any) -> SequenceLogits:
-    return SequenceLogits(GenerationRequest(PROMPT, 20, **fields), answered, SIZE, str)
+    return SequenceLogits(GenerationRequest(Prompt(PROMPT), 20, **fields), answered, SIZE, str)
 
 
 @dataclass

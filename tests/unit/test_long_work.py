@@ -26,6 +26,7 @@ from ovchat_server.domain.completion import (
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import GenerationParams
 from ovchat_server.domain.limits import DEFAULT_LIMITS, Limits
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rest.response_body import PIECE_BYTES, json_pieces
 from ovchat_server.serving.codec_threads import (
@@ -82,7 +83,7 @@ async def test_many_tokens_of_a_prompt_are_told_of_in_a_thread(
 ) -> None:
     decoder = Watched()
     params = GenerationParams(prompt_logprobs=0, top_logprobs=alternatives, echo_logprobs=True)
-    prompt = RenderedPrompt(FieldPath(), (0,) * tokens, "a" * tokens)
+    prompt = RenderedPrompt(FieldPath(), Prompt((0,) * tokens), "a" * tokens)
     reporter = PromptLogprobReporter(decoder, params, WORKERS)
     told = await reporter.report(prompt, scores(tokens))
 
@@ -94,7 +95,7 @@ async def test_many_tokens_of_a_prompt_are_told_of_in_a_thread(
 def whole(echoed: int, listed: int) -> Completion:
     choice = Choice(
         0,
-        Message(Role.ASSISTANT, "a"),
+        Message(Role.ASSISTANT, ("a",)),
         FinishReason.STOP,
         logprobs=(LOGPROB,) * echoed,
         prompt_logprobs=(LISTED,) * listed,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ovchat_server.domain.chat import Message, Role, ToolCall
+from ovchat_server.domain.content import Image
 from ovchat_server.domain.messages import UNSUPPORTED_PARTS, read_messages
 from ovchat_server.domain.reader import Reader
 
@@ -34,7 +35,7 @@ def faults(*messages: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
 def test_every_role_may_speak(role: str) -> None:
-    assert one(role=role, content="Hi", name="Ann") == Message(Role(role), "Hi", name="Ann")
+    assert one(role=role, content="Hi", name="Ann") == Message(Role(role), ("Hi",), name="Ann")
 
 
 @pytest.mark.parametrize(
@@ -50,23 +51,23 @@ def test_every_role_may_speak(role: str) -> None:
     ],
 )
 def test_content_is_text_or_parts_of_it(content: Any, text: str) -> None:
-    assert one(role="user", content=content).content == text
+    assert one(role="user", content=content).text == text
 
 
 def test_an_assistant_may_call_instead_of_speaking() -> None:
     message = one(role="assistant", content=None, tool_calls=[CALL])
-    assert message.content is None
+    assert message.content == ()
     assert message.tool_calls == (ToolCall("c1", "f", '{"b":1,"a":2}'),)
 
 
 def test_an_assistants_turn_may_come_back_as_it_was_answered() -> None:
     # Cut inside its reasoning an answer has neither content nor calls.
     message = one(role="assistant", content=None, reasoning_content="Hmm")
-    assert (message.content, message.reasoning_content) == (None, "Hmm")
+    assert (message.content, message.reasoning_content) == ((), "Hmm")
 
 
 def test_an_assistants_refusal_is_what_it_said() -> None:
-    assert one(role="assistant", content=None, refusal="No").content == "No"
+    assert one(role="assistant", content=None, refusal="No").text == "No"
     assert faults({"role": "user", "refusal": "No"}) == [("messages[0].refusal", "invalid_value")]
 
 
@@ -85,7 +86,7 @@ def test_reasoning_has_two_names(fields: dict[str, Any], reasoning: str | None) 
 
 def test_a_tool_answers_a_call() -> None:
     message = one(role="tool", content=[TEXT], tool_call_id="c1")
-    assert message == Message(Role.TOOL, "Hi", tool_call_id="c1")
+    assert message == Message(Role.TOOL, ("Hi",), tool_call_id="c1")
 
 
 def calling(arguments: str) -> dict[str, Any]:
@@ -244,6 +245,33 @@ def test_a_fault_is_told_by_its_exact_place(message: Any, path: str, code: str) 
     assert faults(good, good, message) == [(f"messages[2]{path}", code)]
 
 
+def image(**fields: Any) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": "data:,", **fields}}
+
+
+def test_texts_and_images_keep_their_order() -> None:
+    pictured = image(url="https://example.com/a.png", detail="low")
+    message = one(role="user", content=[TEXT, pictured, {"type": "text", "text": "?"}])
+    assert message.content == ("Hi", Image("https://example.com/a.png"), "?")
+    assert message.text == "Hi\n?"
+    assert [str(item.field) for item in message.images] == ["messages[0].content[1].image_url"]
+
+
+@pytest.mark.parametrize(
+    ("part", "path", "code"),
+    [
+        ({"type": "image_url"}, ".image_url", "missing_required_parameter"),
+        ({"type": "image_url", "image_url": "a"}, ".image_url", "invalid_type"),
+        (image(url=None), ".image_url.url", "missing_required_parameter"),
+        (image(url=1), ".image_url.url", "invalid_type"),
+        (image(detail="best"), ".image_url.detail", "invalid_value"),
+    ],
+)
+def test_a_fault_of_an_image_is_told_by_its_place(part: Any, path: str, code: str) -> None:
+    found = faults({"role": "user", "content": [TEXT, part]})
+    assert found == [(f"messages[0].content[1]{path}", code)]
+
+
 @pytest.mark.parametrize("kind", UNSUPPORTED_PARTS)
 def test_a_part_that_is_no_text_is_refused_by_its_place(kind: str) -> None:
     part = {"type": kind, kind: {}}
@@ -267,7 +295,7 @@ def test_all_faults_of_a_conversation_are_found() -> None:
 )
 def test_missing_null_and_empty_content_are_no_text(role: str, fields: dict[str, Any]) -> None:
     (message,), violations = read({"role": role, **fields})
-    assert (message.content or "", violations) == ("", [])
+    assert (message.text, violations) == ("", [])
 
 
 def test_openais_older_calls_and_results_are_read_as_tools() -> None:
@@ -284,7 +312,7 @@ def test_openais_older_calls_and_results_are_read_as_tools() -> None:
     assert (first.name, second.name, second.arguments) == ("f", "g", "{}")
     assert first.id != second.id
     results = [message for message in messages if message.role is Role.TOOL]
-    assert [(item.tool_call_id, item.content) for item in results] == [
+    assert [(item.tool_call_id, item.text) for item in results] == [
         (first.id, "4"),
         (second.id, "5"),
         (first.id, "6"),
@@ -294,5 +322,5 @@ def test_openais_older_calls_and_results_are_read_as_tools() -> None:
 def test_a_functions_result_may_come_without_its_call() -> None:
     # A client that keeps the end of a conversation only.
     message = one(role="function", name="f", content="4")
-    assert (message.role, message.name, message.content) == (Role.TOOL, "f", "4")
+    assert (message.role, message.name, message.text) == (Role.TOOL, "f", "4")
     assert message.tool_call_id

@@ -55,6 +55,17 @@ async def test_limits_are_checked_before_a_grammar_is_compiled(
     assert engine.grammars == []
 
 
+async def test_a_model_that_takes_text_only_refuses_images_by_name() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    with pytest.raises(InvalidRequestError) as caught:
+        await chat(ScriptedEngine(), [{"type": "text", "text": "?"}, image, image])
+    assert caught.value.code == "unsupported_value"
+    assert [violation.field for violation in caught.value.violations] == [
+        "messages[0].content[1].image_url",
+        "messages[0].content[2].image_url",
+    ]
+
+
 @ENDPOINTS
 async def test_a_grammar_is_compiled_once_for_all_choices(ask: Callable[..., Any]) -> None:
     engine = CompilingEngine()

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from ovchat_server.chat.described_tools import tool_description
 from ovchat_server.chat.dialects.registry import choose_dialects
-from ovchat_server.chat.prompt import MARKS, Conversation, Prompt, PromptRenderer
+from ovchat_server.chat.prompt import MARKS, Conversation, PromptRenderer, TokenizedPrompt
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.domain.chat import Message, Role, Tool, ToolCall
+from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError
 from tests.unit.text_tools import CONTROL, MARKUP, byte_tokenizer
 
@@ -54,11 +55,11 @@ PARTS = [*ALL, "<|im_", "<", "|>", "think>", "é", "\ufdd0", " "]
 TEXT = st.lists(st.sampled_from(PARTS)).map("".join)
 
 
-def render(*messages: Message, tools: tuple[Tool, ...] = (), **arguments: Any) -> Prompt:
+def render(*messages: Message, tools: tuple[Tool, ...] = (), **arguments: Any) -> TokenizedPrompt:
     return RENDERER.render(Conversation(messages, tools, arguments))
 
 
-def tokens_of_their_own(prompt: Prompt) -> dict[str, int]:
+def tokens_of_their_own(prompt: TokenizedPrompt) -> dict[str, int]:
     """How often each control and markup token stands in a prompt as the token."""
     counts = Counter(prompt.tokens)
     return {text: counts[token] for text, token in IDS.items() if token in counts}
@@ -69,7 +70,7 @@ def benign(value: str) -> str:
 
 
 def user(text: str, **fields: Any) -> Message:
-    return Message(Role.USER, text, **fields)
+    return Message(Role.USER, (text,), **fields)
 
 
 def test_a_prompt_without_control_tokens_is_tokenised_whole() -> None:
@@ -79,15 +80,49 @@ def test_a_prompt_without_control_tokens_is_tokenised_whole() -> None:
     assert tokens_of_their_own(prompt) == {"<|im_start|>": 2, "<|im_end|>": 1}
 
 
+def test_images_stay_where_they_are_between_texts() -> None:
+    seen: list[Message] = []
+
+    def kept(conversation: Conversation) -> Conversation:
+        seen.extend(conversation.messages)
+        return conversation
+
+    content = ("x", Image("a"), "<|im_end|>", "b", Image("c"))
+    PromptRenderer(TEMPLATE, TOKENIZER, kept).render(Conversation([Message(Role.USER, content)]))
+    [message] = seen
+    assert message.images == (Image("a"), Image("c"))
+    assert [isinstance(part, Image) for part in message.content] == [False, True, False, True]
+    assert message.text != Message(Role.USER, content).text
+
+
+def test_no_token_is_forged_across_two_texts() -> None:
+    class TwoLines:
+        control_tokens = ("a\nb",)
+        markup_tokens: tuple[str, ...] = ()
+
+        def encode(self, text: str) -> list[int]:
+            assert "a\nb" not in text
+            return [ord(char) for char in text]
+
+        def fewest_tokens(self, text: str) -> int:
+            return len(text)
+
+    renderer = PromptRenderer(ChatTemplate("{{ messages[0].content }}", {}), TwoLines())
+    prompt = renderer.render(Conversation([Message(Role.USER, ("<a", "b>"))]))
+    assert prompt.tokens == tuple(map(ord, "<a\nb>"))
+
+
 PLACES: dict[str, Any] = {
     "user's content": lambda text: {"messages": [user(text)]},
-    "system's content": lambda text: {"messages": [Message(Role.SYSTEM, text)]},
-    "tool's content": lambda text: {"messages": [Message(Role.TOOL, text, tool_call_id="c")]},
+    "system's content": lambda text: {"messages": [Message(Role.SYSTEM, (text,))]},
+    "tool's content": lambda text: {"messages": [Message(Role.TOOL, (text,), tool_call_id="c")]},
     "name": lambda text: {"messages": [user("Hi", name=text)]},
     "id of the call answered": lambda text: {
-        "messages": [Message(Role.TOOL, "x", tool_call_id=text)]
+        "messages": [Message(Role.TOOL, ("x",), tool_call_id=text)]
     },
-    "reasoning": lambda text: {"messages": [Message(Role.ASSISTANT, "x", reasoning_content=text)]},
+    "reasoning": lambda text: {
+        "messages": [Message(Role.ASSISTANT, ("x",), reasoning_content=text)]
+    },
     "id of a call": lambda text: call(text, "f", "{}"),
     "name of a call": lambda text: call("c", text, "{}"),
     "arguments": lambda text: call("c", "f", json.dumps({"a": [text], text: 1})),
@@ -104,7 +139,7 @@ PLACES: dict[str, Any] = {
 
 def call(identifier: str, name: str, arguments: str) -> dict[str, Any]:
     calls = (ToolCall(identifier, name, arguments),)
-    return {"messages": [Message(Role.ASSISTANT, None, tool_calls=calls)]}
+    return {"messages": [Message(Role.ASSISTANT, (), tool_calls=calls)]}
 
 
 def escaped(value: JsonValue) -> str:
@@ -112,7 +147,7 @@ def escaped(value: JsonValue) -> str:
     return json.dumps(value).replace("<", "\\u003c").replace("|", "\\u007c")
 
 
-def placed(place: str, text: str, renderer: PromptRenderer = RENDERER) -> Prompt:
+def placed(place: str, text: str, renderer: PromptRenderer = RENDERER) -> TokenizedPrompt:
     return renderer.render(Conversation(**{"messages": [user("Hi")]} | PLACES[place](text)))
 
 
@@ -137,7 +172,7 @@ def test_nothing_else_about_the_prompt_changes(place: str, text: str) -> None:
 
 def test_an_assistants_markup_is_what_it_was() -> None:
     text = "<think>Hm</think>Yes<|im_end|>"
-    prompt = render(Message(Role.ASSISTANT, text))
+    prompt = render(Message(Role.ASSISTANT, (text,)))
     assert tokens_of_their_own(prompt) == {
         "<|im_start|>": 2,
         "<|im_end|>": 1,

@@ -145,7 +145,7 @@ async def test_a_prompt_of_one_token_follows_nothing() -> None:
         whole = await (await ask(engine, "H", prompt_logprobs=5)).whole()
         assert of_chat(whole)["prompt_logprobs"] == [None]
         assert of_texts(whole)[0]["prompt_logprobs"] == [None]
-        assert whole.choices[0].message.content == "x"
+        assert whole.choices[0].message.text == "x"
 
 
 async def test_each_choice_of_a_text_tells_of_its_prompt() -> None:

@@ -155,10 +155,12 @@ def test_what_the_prefix_cache_has_takes_no_steps() -> None:
     run = reading()
     run.add(first := sequence(1, 10 * BUDGET, 5))
     run.finish_all()
-    told = (*first.generation.prompt, *run.tokens[1])
+    told = (*first.generation.prompt.tokens, *run.tokens[1])
     next_turn = sequence(2, 5, 3)
     run.add(
-        request := sequence_request(2, (*told, *next_turn.generation.prompt), 3, ignore_eos=True)
+        request := sequence_request(
+            2, (*told, *next_turn.generation.prompt.tokens), 3, ignore_eos=True
+        )
     )
     assert steps_to_first_token(run, 2) == 1
     run.finish_all()
@@ -167,7 +169,7 @@ def test_what_the_prefix_cache_has_takes_no_steps() -> None:
 
 def test_choices_of_one_prompt_read_it_once() -> None:
     run = reading()
-    prompt = sequence(1, 5 * BUDGET, 5).generation.prompt
+    prompt = sequence(1, 5 * BUDGET, 5).generation.prompt.tokens
     choices = [sequence(i, 1, 4) for i in range(1, 5)]
     choices = [sequence_request(item.id, prompt, 4, ignore_eos=True) for item in choices]
     run.add(*choices)
@@ -211,7 +213,7 @@ def test_a_prompt_whose_piece_is_dropped_is_read_whole() -> None:
 def test_who_breaks_a_step_while_its_prompt_is_read_is_found() -> None:
     run = reading()
     bad, good = sequence(1, 5 * BUDGET, 3), sequence(2, 5 * BUDGET, 3)
-    run.pipeline.broken_prompts.add(bad.generation.prompt[:BLOCK])
+    run.pipeline.broken_prompts.add(bad.generation.prompt.tokens[:BLOCK])
     run.patience = 10
     run.add(bad, good)
     run.finish_all()

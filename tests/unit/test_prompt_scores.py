@@ -9,7 +9,7 @@ import pytest
 
 from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.cache_salt import SALT_COUNT, CacheSalt, unsalted
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.genai.logits_control import needs_processor
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.step_budget import StepBudget
@@ -77,29 +77,6 @@ def test_a_beginning_that_was_not_seen_is_a_problem() -> None:
     assert scores.problem(4) == "position 2 was read after 0 others"
     scores.observe(0, ROW)
     assert not scores.gathered
-
-
-def test_no_two_prompts_have_the_same_salt() -> None:
-    salts = CacheSalt()
-    prompts = [salts.salted((5, 6, 7)) for _ in range(100)]
-
-    assert len({prompt[0] for prompt in prompts}) == 100
-    assert {prompt[1:] for prompt in prompts} == {(6, 7)}
-    assert {tuple(unsalted(prompt)) for prompt in prompts} == {(5, 6, 7)}
-
-
-def test_salts_are_64_bit_numbers_and_never_none() -> None:
-    salts = CacheSalt()
-    salts._given = SALT_COUNT - 2
-    for _ in range(3):
-        [token] = salts.salted((2**31 - 1,))
-        assert 2**32 <= token < 2**63
-        assert unsalted((token,)) == (2**31 - 1,)
-
-
-def test_what_has_no_salt_stays_as_it_is() -> None:
-    prompt = (1, 2, 3)
-    assert unsalted(prompt) is prompt
 
 
 def scored(identifier: int, prompt: int, answer: int, **fields: Any) -> SequenceRequest:
@@ -226,4 +203,4 @@ def test_rows_that_cannot_be_told_end_the_sequence() -> None:
 def test_salted_prompts_are_never_left_to_the_engines_own_penalty(
     fields: dict[str, Any], *, ruled: bool
 ) -> None:
-    assert needs_processor(GenerationRequest((1, 2), 5, **fields)) is ruled
+    assert needs_processor(GenerationRequest(Prompt((1, 2)), 5, **fields)) is ruled

@@ -76,7 +76,7 @@ def test_so_does_that_of_a_search() -> None:
     searching = search(2, 4, 12, 2)
     first = sequence_request(
         2,
-        (*TEXT, *searching.generation.prompt),
+        (*TEXT, *searching.generation.prompt.tokens),
         12,
         beam_search=searching.generation.beam_search,
         ignore_eos=True,
@@ -142,7 +142,9 @@ def test_whatever_a_search_found_they_go_on_from_it_one_by_one(prompt: int) -> N
     run.finish_all()
     [best, *_] = run.answers[1]
 
-    requests = [going_on(number, (*searching.generation.prompt, *best), 1) for number in (2, 3, 4)]
+    requests = [
+        going_on(number, (*searching.generation.prompt.tokens, *best), 1) for number in (2, 3, 4)
+    ]
 
     first, second, third = beginnings(run, *requests)
     assert first < second < third

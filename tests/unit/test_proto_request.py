@@ -132,9 +132,9 @@ def test_json_in_a_string_must_be_an_object() -> None:
         (
             message(
                 role=ROLES["user"],
-                content=[message_pb2.ContentPart(image_url=message_pb2.ImageUrl(url="x"))],
+                content=[message_pb2.ContentPart(image_url=message_pb2.ImageUrl(detail="x"))],
             ),
-            "messages[0].content[0]",
+            "messages[0].content[0].image_url.url",
         ),
         (
             message(role=ROLES["assistant"], tool_calls=[message_pb2.ToolCall(id="c")]),

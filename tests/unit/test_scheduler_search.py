@@ -166,7 +166,9 @@ def test_a_resumed_sequence_is_asked_for_what_is_left() -> None:
     run, request = resumed(replaced(min_tokens=15))
     for again in run.pipeline.requests[3]:
         done = len(again.generation.prompt) - len(request.generation.prompt)
-        assert again.generation.prompt == (*request.generation.prompt, *run.tokens[3][:done])
+        assert again.generation.prompt == request.generation.prompt.followed_by(
+            run.tokens[3][:done]
+        )
         assert again.generation.max_tokens == 20 - done
         assert again.generation.min_tokens == 15 - done
         assert again.generation.sampling.seed == done

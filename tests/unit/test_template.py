@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.json_value import JsonObject
 
-USER = Message(Role.USER, "Hi")
+USER = Message(Role.USER, ("Hi",))
 TOOL = Tool("f", None, None)
 
 
@@ -64,12 +64,12 @@ def test_a_sentence_of_the_template_reaches_the_caller_whole() -> None:
 
 def test_what_a_template_says_is_echoed_short() -> None:
     source = "{{ raise_exception(messages[0].content) }}"
-    assert len(refusal(source, Message(Role.USER, "x" * 10_000))) < 300
+    assert len(refusal(source, Message(Role.USER, ("x" * 10_000,)))) < 300
 
 
 def test_what_a_template_says_is_echoed_without_marks_and_control_characters() -> None:
     source = "{{ raise_exception('Not ' ~ messages[0].content) }}"
-    said = refusal(source, Message(Role.USER, "<\ufdd0|im_end|>\r\n\x1b[31m\x00 \u202eZürich 🌦"))
+    said = refusal(source, Message(Role.USER, ("<\ufdd0|im_end|>\r\n\x1b[31m\x00 \u202eZürich 🌦",)))
     assert said.endswith(": Not <|im_end|> [31m Zürich 🌦")
 
 
@@ -93,20 +93,22 @@ def test_a_template_that_fails_refuses_the_conversation(source: str) -> None:
 def test_a_developer_is_the_system_to_templates_that_do_not_know_one(
     source: str, role: str
 ) -> None:
-    assert render(source + "{{ messages[0].role }}", Message(Role.DEVELOPER, "Be brief.")) == role
+    assert (
+        render(source + "{{ messages[0].role }}", Message(Role.DEVELOPER, ("Be brief.",))) == role
+    )
 
 
 def test_a_conversation_reaches_the_template_as_hugging_face_gives_it() -> None:
     messages = (
-        Message(Role.SYSTEM, "S"),
-        Message(Role.USER, "Hi", name="Ann"),
+        Message(Role.SYSTEM, ("S",)),
+        Message(Role.USER, ("Hi",), name="Ann"),
         Message(
             Role.ASSISTANT,
-            None,
+            (),
             tool_calls=(ToolCall("c1", "f", '{"z": 1, "a": "é"}'),),
             reasoning_content="Hm",
         ),
-        Message(Role.TOOL, "42", tool_call_id="c1"),
+        Message(Role.TOOL, ("42",), tool_call_id="c1"),
     )
     conversation = [
         {"role": "system", "content": "S"},
@@ -135,7 +137,7 @@ def test_a_conversation_reaches_the_template_as_hugging_face_gives_it() -> None:
 @pytest.mark.parametrize("arguments", ["", "f(1)", "[1]", '"x"', '{"a": "\\ud800"}', "[" * 100_000])
 def test_arguments_that_are_no_object_stay_text(arguments: str) -> None:
     source = "{{ messages[0].tool_calls[0].function.arguments }}"
-    message = Message(Role.ASSISTANT, None, tool_calls=(ToolCall("c", "f", arguments),))
+    message = Message(Role.ASSISTANT, (), tool_calls=(ToolCall("c", "f", arguments),))
     assert render(source, message) == arguments
 
 
@@ -145,7 +147,7 @@ def test_arguments_are_an_object_to_iterate_over_in_order() -> None:
         "{{ k }}={{ v }};{% endfor %}"
     )
     call = ToolCall("c", "f", '{"z": 1, "a": 2}')
-    assert render(source, Message(Role.ASSISTANT, None, tool_calls=(call,))) == "z=1;a=2;"
+    assert render(source, Message(Role.ASSISTANT, (), tool_calls=(call,))) == "z=1;a=2;"
 
 
 def test_tools_reach_the_template_in_the_callers_order() -> None:
@@ -221,7 +223,7 @@ STRIPPING_TURNS = TURNS.replace("m.content", "m.content | trim")
 
 
 def ended(ending: PromptEnding, content: str | None, source: str = TURNS, **fields: Any) -> str:
-    messages = [USER, Message(Role.ASSISTANT, content, **fields)]
+    messages = [USER, Message(Role.ASSISTANT, (content or "",), **fields)]
     return ChatTemplate(source, {}).render(messages, ending=ending)
 
 
@@ -281,3 +283,29 @@ def test_a_message_that_makes_a_template_fail_when_continued_is_refused() -> Non
 def test_what_a_model_speaks_shows_in_both_of_its_templates() -> None:
     assert ChatTemplate("a", {}).source == "a"
     assert ChatTemplate("a", {}, "b").source == "ab"
+
+
+# As those of LLaVA do, which would show nothing of a text.
+OF_PARTS = """\
+{%- for m in messages %}<{{ m.role }}>
+{%- for part in m.content | selectattr('type', 'equalto', 'text') %}{{ part.text }} {% endfor -%}
+</>{% endfor %}"""
+
+
+def test_a_template_that_shows_parts_alone_gets_them() -> None:
+    assert render(OF_PARTS, USER, Message(Role.ASSISTANT, ("a", "b"))) == (
+        "<user>Hi </><assistant>a b </>"
+    )
+    assert ended(PromptEnding.FINAL_MESSAGE, "Yes,", OF_PARTS) == "<user>Hi </><assistant>Yes,"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ messages[0].content if messages[0].content is string else 'parts' }}",
+        "{% for part in messages[0].content %}{{ part }}{% endfor %}",
+        "{{ messages[0].content[:2] }}",
+    ],
+)
+def test_a_template_that_shows_texts_gets_texts(source: str) -> None:
+    assert render(source, USER) == "Hi"

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from jinja2 import TemplateError
@@ -22,6 +22,9 @@ from ovchat_server.chat import template_sandbox
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool, ToolCall
 from ovchat_server.domain.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from ovchat_server.domain.content import Content
 
 TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
 FAMILIES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
@@ -89,7 +92,7 @@ def theirs(family: str, case: Case, ending: PromptEnding) -> str | Exception:
 def as_hugging_face_has_it(message: Message, developer: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "role": developer if message.role is Role.DEVELOPER else message.role.value,
-        "content": message.content or "",
+        "content": message.text,
         "name": message.name,
         "tool_calls": [
             {
@@ -124,18 +127,18 @@ def tool_as_hugging_face_has_it(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": given}
 
 
-def called(*calls: tuple[str, str], **fields: Any) -> Message:
+def called(*calls: tuple[str, str], said: Content = (), **fields: Any) -> Message:
     # Nine letters and digits: Mistral's templates take no other id.
     made = (ToolCall(f"call0000{n}", name, text) for n, (name, text) in enumerate(calls))
-    return Message(Role.ASSISTANT, fields.pop("content", None), tool_calls=tuple(made), **fields)
+    return Message(Role.ASSISTANT, said, tool_calls=tuple(made), **fields)
 
 
-SYSTEM = Message(Role.SYSTEM, "You are brief.")
-USER = Message(Role.USER, "What is the weather in Zürich?")
-ASSISTANT = Message(Role.ASSISTANT, "It is sunny.")
-THINKING = Message(Role.ASSISTANT, "Sunny, I guess.", reasoning_content="Hm, <b>\nlet me think.")
+SYSTEM = Message(Role.SYSTEM, ("You are brief.",))
+USER = Message(Role.USER, ("What is the weather in Zürich?",))
+ASSISTANT = Message(Role.ASSISTANT, ("It is sunny.",))
+THINKING = Message(Role.ASSISTANT, ("Sunny, I guess.",), reasoning_content="Hm, <b>\nlet me think.")
 CALL = called(("get_weather", '{"unit": "°C", "city": "Zürich", "days": 3, "now": true}'))
-RESULT = Message(Role.TOOL, '{"sky": "clear"}', tool_call_id="call00000")
+RESULT = Message(Role.TOOL, ('{"sky": "clear"}',), tool_call_id="call00000")
 TOOLS = (
     Tool(
         "get_weather",
@@ -179,8 +182,8 @@ BARE_TOOLS = (Tool("now", None, None), Tool("later", "", None))
 CASES = {
     "user": Case((USER,)),
     "system": Case((SYSTEM, USER)),
-    "developer": Case((Message(Role.DEVELOPER, "You are brief."), USER)),
-    "system and developer": Case((SYSTEM, Message(Role.DEVELOPER, "Use °C."), USER)),
+    "developer": Case((Message(Role.DEVELOPER, ("You are brief.",)), USER)),
+    "system and developer": Case((SYSTEM, Message(Role.DEVELOPER, ("Use °C.",)), USER)),
     "late system": Case((USER, ASSISTANT, SYSTEM, USER)),
     "turns": Case((SYSTEM, USER, ASSISTANT, USER, ASSISTANT, USER)),
     "answered": Case((USER, ASSISTANT)),
@@ -191,7 +194,7 @@ CASES = {
     "reasoning": Case((USER, THINKING)),
     "old reasoning": Case((USER, THINKING, USER)),
     "reasoning in the answer": Case(
-        (USER, Message(Role.ASSISTANT, "<think>\nHm\n</think>\n\nYes"))
+        (USER, Message(Role.ASSISTANT, ("<think>\nHm\n</think>\n\nYes",)))
     ),
     "tools": Case((SYSTEM, USER), TOOLS),
     "tools, no system": Case((USER,), TOOLS),
@@ -208,22 +211,24 @@ CASES = {
             USER,
             called(("get_weather", '{"z": "<&>", "a": [1, null]}'), ("now", "{}")),
             RESULT,
-            Message(Role.TOOL, "42 & <b>", tool_call_id="call00001", name="now"),
+            Message(Role.TOOL, ("42 & <b>",), tool_call_id="call00001", name="now"),
         ),
         TOOLS,
     ),
-    "call with content": Case((USER, called(("now", "{}"), content="Let me see.")), TOOLS),
+    "call with content": Case((USER, called(("now", "{}"), said=("Let me see.",))), TOOLS),
     "call with reasoning": Case(
         (USER, called(("now", "{}"), reasoning_content="I should look."), RESULT), TOOLS
     ),
     "call with everything": Case(
-        (USER, called(("now", "{}"), content="Look:", reasoning_content="Hm."), RESULT), TOOLS
+        (USER, called(("now", "{}"), said=("Look:",), reasoning_content="Hm."), RESULT), TOOLS
     ),
     "arguments that are no object": Case((USER, called(("now", "f(1)")), RESULT), TOOLS),
     "unasked result": Case((USER, RESULT), TOOLS),
     "documents": Case((USER,), documents=({"title": "Zürich", "text": "Is <b>sunny</b> 🌞"},)),
     "documents and tools": Case((USER,), TOOLS, ({"title": "Zürich", "text": "Is sunny"},)),
-    "names": Case((Message(Role.USER, "Hi", name="Ann"), Message(Role.ASSISTANT, "Yo", name="Al"))),
+    "names": Case(
+        (Message(Role.USER, ("Hi",), name="Ann"), Message(Role.ASSISTANT, ("Yo",), name="Al"))
+    ),
     "thinks": Case((SYSTEM, USER), arguments={"enable_thinking": True, "thinking": True}),
     "does not think": Case((USER,), arguments={"enable_thinking": False, "thinking": False}),
     "does not think on": Case((USER, ASSISTANT), arguments={"enable_thinking": False}),
@@ -231,30 +236,35 @@ CASES = {
     "no thought with tools": Case((USER, CALL, RESULT), TOOLS, (), {"enable_thinking": False}),
     "other tokens": Case((USER,), arguments={"bos_token": "<other>", "unknown": [1, {"a": None}]}),
     "white space": Case(
-        (Message(Role.USER, " \n a\t\u00a0"), Message(Role.ASSISTANT, "\n b \n\n"))
+        (Message(Role.USER, (" \n a\t\u00a0",)), Message(Role.ASSISTANT, ("\n b \n\n",)))
     ),
-    "only white space": Case((USER, Message(Role.ASSISTANT, "  "))),
-    "no text": Case((SYSTEM, Message(Role.USER, ""))),
+    "only white space": Case((USER, Message(Role.ASSISTANT, ("  ",)))),
+    "no text": Case((SYSTEM, Message(Role.USER, ("",)))),
     "marks of callers' control tokens": Case(
-        (Message(Role.USER, "<\ufdd0|im_end|>"), Message(Role.ASSISTANT, "a<\ufdd0think>b \ufdd0"))
+        (
+            Message(Role.USER, ("<\ufdd0|im_end|>",)),
+            Message(Role.ASSISTANT, ("a<\ufdd0think>b \ufdd0",)),
+        )
     ),
     "unicode": Case(
         (
-            Message(Role.USER, "👩‍👩‍👧 é e\u0301 \u202e \ufeff 𐍈 \x00 <&'\">"),
-            Message(Role.ASSISTANT, "ﬀ İ"),
+            Message(Role.USER, ("👩‍👩‍👧 é e\u0301 \u202e \ufeff 𐍈 \x00 <&'\">",)),
+            Message(Role.ASSISTANT, ("ﬀ İ",)),
         )
     ),
     "transformers' own mark": Case(
-        (Message(Role.USER, "a CONTINUE_FINAL_MESSAGE_TAG b"), ASSISTANT)
+        (Message(Role.USER, ("a CONTINUE_FINAL_MESSAGE_TAG b",)), ASSISTANT)
     ),
-    "a template in the text": Case((Message(Role.USER, "{{ 7 * 7 }}{% raw %} {# #}"), ASSISTANT)),
+    "a template in the text": Case(
+        (Message(Role.USER, ("{{ 7 * 7 }}{% raw %} {# #}",)), ASSISTANT)
+    ),
 }
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_prompts_are_those_of_hugging_face(family: str) -> None:
     for (name, case), ending in itertools.product(CASES.items(), PromptEnding):
-        if ending is PromptEnding.FINAL_MESSAGE and not case.messages[-1].content:
+        if ending is PromptEnding.FINAL_MESSAGE and not case.messages[-1].text:
             # transformers continues an empty message too: its prompt hangs on the template alone.
             assert isinstance(ours(family, case, ending), InvalidRequestError)
             continue

@@ -12,7 +12,7 @@ from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.domain.chat import Message, Role
 from ovchat_server.domain.errors import InvalidRequestError
 
-USER = Message(Role.USER, "Hi")
+USER = Message(Role.USER, ("Hi",))
 
 
 def render(source: str, *messages: Message, **arguments: Any) -> str:
@@ -63,7 +63,7 @@ def test_tojson_keeps_the_order_of_keys_unless_asked() -> None:
 
 
 def test_nothing_is_escaped() -> None:
-    assert render("{{ messages[0].content }}", Message(Role.USER, "<&>\"'")) == "<&>\"'"
+    assert render("{{ messages[0].content }}", Message(Role.USER, ("<&>\"'",))) == "<&>\"'"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_nothing_is_escaped() -> None:
     ],
 )
 def test_the_sandbox_holds(source: str) -> None:
-    messages = [USER, Message(Role.ASSISTANT, "Yes")]
+    messages = [USER, Message(Role.ASSISTANT, ("Yes",))]
     before = list(messages)
     with pytest.raises(InvalidRequestError):
         render(source, *messages)

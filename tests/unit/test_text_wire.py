@@ -40,7 +40,7 @@ def sent(value: Any) -> Any:
 
 
 def whole(text: str | None, **fields: Any) -> Any:
-    choice = Choice(0, Message(Role.ASSISTANT, text), FinishReason.STOP, **fields)
+    choice = Choice(0, Message(Role.ASSISTANT, (text,)), FinishReason.STOP, **fields)
     return sent(objects.text_completion(Completion(INFO, (choice,), Usage(3, 4))))
 
 

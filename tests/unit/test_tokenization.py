@@ -98,7 +98,7 @@ async def test_special_tokens_stand_around_every_text() -> None:
 
 
 async def test_a_template_writes_its_own_special_tokens() -> None:
-    chat = ChatRequest("model", (Message(Role.USER, "ab"),))
+    chat = ChatRequest("model", (Message(Role.USER, ("ab",)),))
     [sequence] = (await tokenize(chat)).sequences
     assert list(sequence.tokens) == [97, 98]
 
@@ -137,7 +137,7 @@ async def test_an_engine_is_not_needed_and_its_context_counts_where_it_was(
 
 
 async def test_a_conversation_longer_than_the_context_is_counted() -> None:
-    chat = ChatRequest("model", (Message(Role.USER, "a" * 100_000),))
+    chat = ChatRequest("model", (Message(Role.USER, ("a" * 100_000,)),))
     assert (await tokenize(chat)).count == 100_000
 
 

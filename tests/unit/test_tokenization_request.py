@@ -69,7 +69,7 @@ def test_texts_take_the_defaults() -> None:
 def test_a_conversation_is_a_chat_request() -> None:
     request = read(messages=[USER], tools=[TOOL], reasoning_effort="low")
     assert isinstance(request.input, ChatRequest)
-    assert request.input.messages == (Message(Role.USER, "Hi"),)
+    assert request.input.messages == (Message(Role.USER, ("Hi",)),)
     assert request.input.tool_choice.mode is ToolMode.AUTO
     unasked = read(messages=[USER], tools=[TOOL], tool_choice="none").input
     assert isinstance(unasked, ChatRequest)

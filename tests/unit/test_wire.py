@@ -65,7 +65,7 @@ def completion(message: Message, reason: FinishReason = FinishReason.STOP, **fie
 
 
 def test_a_whole_answer_has_every_key_of_openais() -> None:
-    assert completion(Message(Role.ASSISTANT, "Hi")) == {
+    assert completion(Message(Role.ASSISTANT, ("Hi",))) == {
         **COMMON,
         "object": "chat.completion",
         "choices": [
@@ -84,7 +84,7 @@ def test_a_whole_answer_has_every_key_of_openais() -> None:
 
 def test_a_whole_answer_may_reason_and_call() -> None:
     call = ToolCall("call_1", "f", '{"z":1,"a":2}')
-    message = Message(Role.ASSISTANT, None, tool_calls=(call,), reasoning_content="Hm")
+    message = Message(Role.ASSISTANT, (), tool_calls=(call,), reasoning_content="Hm")
     answer = completion(message, FinishReason.TOOL_CALLS)["choices"][0]
     assert answer["finish_reason"] == "tool_calls"
     assert answer["message"] == {
@@ -105,7 +105,7 @@ def test_a_whole_answer_may_reason_and_call() -> None:
 
 @pytest.mark.parametrize("reason", ["END", 258])
 def test_what_stopped_the_answer_is_told(reason: str | int) -> None:
-    answer = completion(Message(Role.ASSISTANT, ""), stop_reason=reason)["choices"][0]
+    answer = completion(Message(Role.ASSISTANT, ("",)), stop_reason=reason)["choices"][0]
     assert (answer["stop_reason"], answer["message"]["content"]) == (reason, "")
     last = chunk(ChunkChoice(0, Delta(), FinishReason.STOP, stop_reason=reason))["choices"][0]
     assert last["stop_reason"] == reason
@@ -130,7 +130,7 @@ def test_log_probabilities_are_openais() -> None:
         ],
         "refusal": None,
     }
-    answer = completion(Message(Role.ASSISTANT, "x"), logprobs=logprobs)["choices"][0]
+    answer = completion(Message(Role.ASSISTANT, ("x",)), logprobs=logprobs)["choices"][0]
     assert answer["logprobs"] == expected
     part = chunk(ChunkChoice(0, Delta(content="x"), logprobs=logprobs))["choices"][0]
     assert part["logprobs"] == expected
@@ -138,7 +138,8 @@ def test_log_probabilities_are_openais() -> None:
 
 def test_several_choices_stand_in_their_order() -> None:
     answers = tuple(
-        Choice(index, Message(Role.ASSISTANT, str(index)), FinishReason.STOP) for index in range(3)
+        Choice(index, Message(Role.ASSISTANT, (str(index),)), FinishReason.STOP)
+        for index in range(3)
     )
     whole = sent(objects.chat_completion(Completion(INFO, answers, Usage(3, 4))))
     assert [item["index"] for item in whole["choices"]] == [0, 1, 2]

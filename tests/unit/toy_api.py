@@ -54,7 +54,7 @@ class Numbered:
     number: int = 0
 
     def whole(self, completion: Completion) -> JsonObject:
-        return {"said": completion.choices[0].message.content}
+        return {"said": completion.choices[0].message.text}
 
     def chunk(self, chunk: Chunk) -> bytes:
         opening = self._event("begin") if self.number == 0 else b""

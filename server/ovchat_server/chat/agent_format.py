@@ -25,8 +25,8 @@ def with_tags(choice: Choice, tags: CallTags) -> Choice:
     if not message.tool_calls:
         return choice
     blocks = [_block(call.name, call.arguments, tags) for call in message.tool_calls]
-    text = "\n\n".join(filter(None, [(message.content or "").strip(), *blocks]))
-    return dataclasses.replace(choice, message=dataclasses.replace(message, content=text))
+    text = "\n\n".join(filter(None, [message.text.strip(), *blocks]))
+    return dataclasses.replace(choice, message=dataclasses.replace(message, content=(text,)))
 
 
 class TagWriter:

@@ -62,13 +62,14 @@ class ChoiceCollector:
             self._stop_reason = chunk.stop_reason
 
     def choice(self) -> Choice:
-        """Return the whole choice. Its content is None where it only calls tools (OpenAI)."""
+        """Return the whole choice."""
         calls = tuple(
             ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()
         )
+        text = "".join(self._content)
         message = Message(
             role=Role.ASSISTANT,
-            content="".join(self._content) or (None if calls else ""),
+            content=(text,) if text else (),
             tool_calls=calls,
             reasoning_content="".join(self._reasoning) or None,
         )

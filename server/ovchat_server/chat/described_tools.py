@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects import hermes
-from ovchat_server.chat.template import call_fields, tool_fields
+from ovchat_server.chat.template import PROBE, call_fields, tool_fields
 from ovchat_server.chat.template_sandbox import tojson
 from ovchat_server.domain.chat import Message, PromptEnding, Role
 from ovchat_server.domain.errors import InvalidRequestError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.prompt import Conversation
     from ovchat_server.chat.template import ChatTemplate
     from ovchat_server.domain.chat import Tool
+    from ovchat_server.domain.content import Content, ContentPart
 
 DESCRIPTION = """\
 # Tools
@@ -39,9 +40,9 @@ For each function call, return a json object with function name and arguments wi
 <tool_call>
 {{"name": <function-name>, "arguments": <args-json-object>}}
 </tool_call>"""
+# Texts are joined with line breaks.
+BLANK_LINE = ("",)
 INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
-# What a template that knows a system message shows of it.
-PROBE = "You are tried."
 
 
 def tool_description(
@@ -56,7 +57,7 @@ def tool_description(
 def _renders_system(template: ChatTemplate) -> bool:
     """Return whether a template neither refuses nor drops a system message."""
     try:
-        text = template.render([Message(Role.SYSTEM, PROBE), Message(Role.USER, "Hi")])
+        text = template.render([Message(Role.SYSTEM, (PROBE,)), Message(Role.USER, ("Hi",))])
     except InvalidRequestError:
         return False
     return PROBE in text
@@ -85,7 +86,7 @@ def _without_calls(message: Message) -> Message:
         f"{hermes.OPEN}\n{tojson(call_fields(call)['function'])}\n{hermes.CLOSE}"
         for call in message.tool_calls
     ]
-    return _written(message, "\n", message.content, *calls) if calls else message
+    return _written(message, message.content, tuple(calls)) if calls else message
 
 
 def _without_results(messages: Iterable[Message]) -> list[Message]:
@@ -99,10 +100,10 @@ def _without_results(messages: Iterable[Message]) -> list[Message]:
     for message in messages:
         turn, is_result = message, message.role is Role.TOOL
         if is_result:
-            text = f"<tool_response>\n{message.content or ''}\n</tool_response>"
-            turn = Message(Role.USER, text)
+            content = ("<tool_response>", *(message.content or ("",)), "</tool_response>")
+            turn = Message(Role.USER, content)
         if after_result and turn.role is Role.USER:
-            turn = _written(turn, "\n", turns.pop().content, turn.content)
+            turn = _written(turn, turns.pop().content, turn.content)
         turns.append(turn)
         after_result = is_result
     return turns
@@ -111,8 +112,9 @@ def _without_results(messages: Iterable[Message]) -> list[Message]:
 def _in_system(messages: Sequence[Message], description: str) -> list[Message]:
     """Return messages that begin with a system message with the description."""
     if messages and messages[0].role in INSTRUCTIONS:
-        return [_written(messages[0], "\n\n", messages[0].content, description), *messages[1:]]
-    return [Message(Role.SYSTEM, description), *messages]
+        system = _written(messages[0], messages[0].content, (description,), between=BLANK_LINE)
+        return [system, *messages[1:]]
+    return [Message(Role.SYSTEM, (description,)), *messages]
 
 
 def _in_first_turn(messages: Sequence[Message], description: str) -> list[Message]:
@@ -122,11 +124,14 @@ def _in_first_turn(messages: Sequence[Message], description: str) -> list[Messag
     first = next(turns, len(messages))
     before, after = messages[:first], messages[first:]
     if after and after[0].role is Role.USER:
-        return [*before, _written(after[0], "\n\n", description, after[0].content), *after[1:]]
-    return [*before, Message(Role.USER, description), *after]
+        turn = _written(after[0], (description,), after[0].content, between=BLANK_LINE)
+        return [*before, turn, *after[1:]]
+    return [*before, Message(Role.USER, (description,)), *after]
 
 
-def _written(message: Message, separator: str, *parts: str | None) -> Message:
-    """Return a message whose text is made of parts, and which makes no calls."""
-    content = separator.join(filter(None, parts))
-    return dataclasses.replace(message, content=content, tool_calls=())
+def _written(message: Message, *contents: Content, between: Content = ()) -> Message:
+    """Return a message with several contents, empty ones left out, and which makes no calls."""
+    parts: list[ContentPart] = []
+    for content in filter(any, contents):
+        parts += (*between, *content) if parts else content
+    return dataclasses.replace(message, content=tuple(parts), tool_calls=())

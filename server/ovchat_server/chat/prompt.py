@@ -9,6 +9,7 @@ Nothing else about the tokens changes.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.chat.arguments import parse_arguments
 from ovchat_server.domain.chat import PromptEnding, Role
+from ovchat_server.domain.content import text_of
 from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError, Violation
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.chat.template import ChatTemplate
     from ovchat_server.domain.chat import Message, Tool, ToolCall
+    from ovchat_server.domain.content import Content, ContentPart
     from ovchat_server.domain.json_value import JsonObject, JsonValue
 
 # Unicode's noncharacters: never part of text that is meant to be exchanged.
@@ -54,7 +57,7 @@ class PromptTokenizer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class TokenizedPrompt:
     """A rendered conversation."""
 
     text: str
@@ -96,7 +99,7 @@ class PromptRenderer:
         self._control = _pattern(control)
         self._all = _pattern(control | set(tokenizer.markup_tokens))
 
-    def render(self, conversation: Conversation, most_tokens: int | None = None) -> Prompt:
+    def render(self, conversation: Conversation, most_tokens: int | None = None) -> TokenizedPrompt:
         """Render a conversation and tokenize it.
 
         Args:
@@ -121,7 +124,7 @@ class PromptRenderer:
         if most_tokens is not None and fewest > most_tokens:
             raise ContextLengthExceededError.of_prompt("messages", fewest, most_tokens)
         tokens = (token for piece in pieces for token in self._tokenizer.encode(piece))
-        return Prompt("".join(pieces), tuple(tokens))
+        return TokenizedPrompt("".join(pieces), tuple(tokens))
 
     def _render(self, conversation: Conversation) -> list[str]:
         """Return the text of the prompt, cut where a caller wrote a special token."""
@@ -157,7 +160,7 @@ class PromptRenderer:
         pattern = self._control if message.role is Role.ASSISTANT else self._all
         return dataclasses.replace(
             message,
-            content=_split(message.content, pattern, mark),
+            content=_disarm_content(message.content, pattern, mark),
             name=_split(message.name, self._all, mark),
             tool_call_id=_split(message.tool_call_id, self._all, mark),
             reasoning_content=_split(message.reasoning_content, self._all, mark),
@@ -216,6 +219,15 @@ def _split(text: str | None, pattern: re.Pattern[str], mark: str) -> str | None:
     return None if text is None else pattern.sub(partial(_with_mark, mark), text)
 
 
+def _disarm_content(content: Content, pattern: re.Pattern[str], mark: str) -> Content:
+    # Texts in a row are joined as the template gets them: a token may have a line break in it.
+    parts: list[ContentPart] = []
+    for is_text, group in itertools.groupby(content, lambda part: isinstance(part, str)):
+        row = tuple(group)
+        parts += (pattern.sub(partial(_with_mark, mark), text_of(row)),) if is_text else row
+    return tuple(parts)
+
+
 def _strings(conversation: Conversation) -> Iterator[str]:
     """Yield all text that comes from the caller."""
     for message in conversation.messages:
@@ -230,7 +242,7 @@ def _strings(conversation: Conversation) -> Iterator[str]:
 
 def _strings_of_message(message: Message) -> Iterator[str]:
     yield from filter(
-        None, (message.content, message.name, message.tool_call_id, message.reasoning_content)
+        None, (message.text, message.name, message.tool_call_id, message.reasoning_content)
     )
     for call in message.tool_calls:
         yield from (call.id, call.name, call.arguments)

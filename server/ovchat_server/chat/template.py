@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,18 +13,22 @@ from jinja2 import meta
 from ovchat_server.chat.arguments import parse_arguments
 from ovchat_server.chat.template_files import ChatTemplateError, read_template_files
 from ovchat_server.chat.template_sandbox import sandbox
-from ovchat_server.domain.chat import PromptEnding, Role
+from ovchat_server.domain.chat import Message, PromptEnding, Role
+from ovchat_server.domain.content import text_of
 from ovchat_server.domain.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ovchat_server.domain.chat import Message, Tool, ToolCall
-    from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.domain.chat import Tool, ToolCall
+    from ovchat_server.domain.content import Content
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
 
 # A sentence of the template's author, who may have put a caller's text into it.
 MAX_REASON_CHARACTERS = 200
+# What a template is given to see what it shows.
+PROBE = "You are tried."
 # What transformers puts behind a message to continue. Some templates know it (LFM2.5's). The
 # space at its end shows whether a template strips messages.
 CONTINUATION_MARK = "CONTINUE_FINAL_MESSAGE_TAG "
@@ -99,10 +104,10 @@ class ChatTemplate:
         }
         if ending is not PromptEnding.FINAL_MESSAGE:
             return template.render(variables)
-        final = messages[-1].content if messages else None
+        final = messages[-1].text if messages else ""
         if not final:
             raise _refusal("cannot be continued: the final one has no content.")
-        conversation[-1]["content"] = final + CONTINUATION_MARK
+        conversation[-1]["content"] = _content((final + CONTINUATION_MARK,), template)
         return _cut(template.render(variables), final)
 
 
@@ -127,6 +132,8 @@ class _Template:
     compiled: jinja2.Template
     knows_developer: bool
     knows_tools: bool
+    # Whether it shows the content of a message only as parts, as some of vision models do.
+    needs_parts: bool = False
 
     def render(self, variables: Mapping[str, object]) -> str:
         try:
@@ -157,7 +164,23 @@ def _compile(source: str, file: str) -> _Template:
         ) from error
     # As a word of its prose it says nothing about roles.
     knows_developer = re.search(r"""(["'])developer\1""", source) is not None
-    return _Template(compiled, knows_developer, knows_tools="tools" in variables)
+    template = _Template(compiled, knows_developer, knows_tools="tools" in variables)
+    return dataclasses.replace(template, needs_parts=_needs_parts(template))
+
+
+def _needs_parts(template: _Template) -> bool:
+    as_parts = _shown(dataclasses.replace(template, needs_parts=True))
+    # One that knows only texts may write the parts as Python does.
+    return PROBE not in _shown(template) and PROBE in as_parts and "'text'" not in as_parts
+
+
+def _shown(template: _Template) -> str:
+    """Return how a template shows a message; "" if it refuses that alone."""
+    messages = [_message(Message(Role.USER, (PROBE,)), template)]
+    try:
+        return template.render({"messages": messages, "add_generation_prompt": True})
+    except InvalidRequestError:
+        return ""
 
 
 def _cut(text: str, final: str) -> str:
@@ -184,7 +207,7 @@ def _message(message: Message, template: _Template) -> JsonObject:
     role = message.role
     if role is Role.DEVELOPER and not template.knows_developer:
         role = Role.SYSTEM
-    fields: JsonObject = {"role": str(role), "content": message.content or ""}
+    fields: JsonObject = {"role": str(role), "content": _content(message.content, template)}
     if message.name is not None:
         fields["name"] = message.name
     if message.tool_calls:
@@ -196,6 +219,13 @@ def _message(message: Message, template: _Template) -> JsonObject:
     # transformers gives reasoning by both names that templates know, in this order.
     reasoning = message.reasoning_content
     return {"thinking": reasoning, **fields, "reasoning_content": reasoning}
+
+
+def _content(content: Content, template: _Template) -> JsonValue:
+    """Return a content as templates get it: one text, or the parts that transformers gives."""
+    if not template.needs_parts:
+        return text_of(content)
+    return [{"type": "text", "text": part} for part in content if isinstance(part, str)]
 
 
 def tool_fields(tool: Tool) -> JsonObject:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.content import Image, text_of
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import GenerationParams
 
 if TYPE_CHECKING:
+    from ovchat_server.domain.content import Content
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
 
@@ -92,15 +94,25 @@ class Message:
     """A message of a conversation.
 
     Attributes:
-        content: The text parts, joined; None if the message only calls tools.
+        content: Its texts and images, in their order; empty if the message only calls tools.
     """
 
     role: Role
-    content: str | None
+    content: Content = ()
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     reasoning_content: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The texts of the content, joined with line breaks."""
+        return text_of(self.content)
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The images of the content."""
+        return tuple(part for part in self.content if isinstance(part, Image))
 
 
 @dataclass(frozen=True, slots=True)

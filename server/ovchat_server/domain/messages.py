@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import Message, Role, ToolCall
+from ovchat_server.domain.content import Image
 from ovchat_server.domain.limits import text_deeper, too_many_parts
 from ovchat_server.domain.reader import kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ovchat_server.domain.content import Content, ContentPart
     from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.domain.reader import Reader
 
 # OpenAI's older role of a function's result.
 FUNCTION = "function"
-# Known to the wire formats, but not to a model that only reads text.
-UNSUPPORTED_PARTS = ("image_url", "video_url", "input_audio", "file")
+# Known to the wire formats, but to no kind of model.
+UNSUPPORTED_PARTS = ("video_url", "input_audio", "file")
 # Of what SDKs give back, or say to others, annotations, hints about caching and what they have
 # parsed themselves (OpenAI's) or keep of a provider (LiteLLM) change nothing.
 MESSAGE_KEYS = frozenset(
@@ -39,8 +41,11 @@ MESSAGE_KEYS = frozenset(
 )
 PARTS = {
     name: frozenset({"type", name, "prompt_cache_breakpoint", "cache_control"})
-    for name in ("text", "refusal")
+    for name in ("text", "refusal", "image_url")
 }
+IMAGE_KEYS = frozenset({"url", "detail"})
+# It chooses between resolutions, of which models here have one.
+IMAGE_DETAILS = ("auto", "low", "high", "original")
 CALL_KEYS = frozenset({"id", "type", "function", "index", "provider_specific_fields"})
 CALLED_FUNCTION_KEYS = frozenset(
     {"name", "arguments", "parsed_arguments", "provider_specific_fields"}
@@ -98,7 +103,8 @@ def _read_message(reader: Reader, call_id: str, called: Mapping[str, str]) -> Me
     content = _read_content(reader)
     if reader.fields.get("content") in (None, []):
         # Left out, null or without parts: no text, as OVMS takes it.
-        content = reader.string("refusal") if role is Role.ASSISTANT else ""
+        refusal = reader.string("refusal") if role is Role.ASSISTANT else None
+        content = () if refusal is None else (refusal,)
         if role is not Role.ASSISTANT and reader.present("refusal"):
             reader.refuse("refusal", f"is allowed in an assistant message, not in a {role} message")
     name, tool_call_id = reader.string("name"), reader.string("tool_call_id")
@@ -119,37 +125,48 @@ def _read_message(reader: Reader, call_id: str, called: Mapping[str, str]) -> Me
     )
 
 
-def _read_content(reader: Reader) -> str | None:
-    """Read the text of a string or of text parts, joined with a line break (OVMS)."""
+def _read_content(reader: Reader) -> Content:
+    """Read a string, or the parts of an array."""
     value = reader.fields.get("content")
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
     if not isinstance(value, list):
         complaint = f"must be a string or an array, not {kind(value)}"
         reader.refuse("content", complaint, "invalid_type")
-        return None
-    return "\n".join(
-        _read_part(part) for part in reader.objects("content", PARTS, reader.limits.max_parts)
-    )
+        return ()
+    parts = map(_read_part, reader.objects("content", PARTS, reader.limits.max_parts))
+    return tuple(part for part in parts if part is not None)
 
 
-def _read_part(part: Reader) -> str:
+def _read_part(part: Reader) -> ContentPart | None:
     if not part.require("type"):
-        return ""
+        return None
     given: JsonValue = part.fields["type"]
     if given in UNSUPPORTED_PARTS:
-        part.refuse("type", f"is {given!r}, but this model takes text only", "unsupported_value")
-        return ""
+        complaint = f"is {given!r}: models here take no such parts"
+        part.refuse("type", complaint, "unsupported_value")
+        return None
     known = part.choice("type", PARTS)
     if known is None or not part.require(known):
-        return ""
-    return part.string(known) or ""
+        return None
+    return _read_image(part) if known == "image_url" else part.string(known)
+
+
+def _read_image(part: Reader) -> Image | None:
+    image = part.object("image_url", IMAGE_KEYS)
+    if image is None or not image.require("url"):
+        return None
+    image.choice("detail", IMAGE_DETAILS)
+    url = image.string("url")
+    return None if url is None else Image(url, part.path("image_url"))
 
 
 def _read_tool_calls(reader: Reader, role: Role, call_id: str) -> tuple[ToolCall, ...]:
     """Read the calls of a message, in either form; `call_id` is for the older one."""
     if reader.present("audio"):
-        reader.refuse("audio", "is not supported: this model takes text only", "unsupported_value")
+        reader.refuse("audio", "is not supported: models here take no audio", "unsupported_value")
     calls = reader.objects("tool_calls", CALL_KEYS, reader.limits.max_parts)
     older = reader.object("function_call", CALLED_FUNCTION_KEYS)
     if (calls or older) and role is not Role.ASSISTANT:

@@ -14,7 +14,7 @@ from ovchat_server.engine.client.generation_engine import SupervisedGenerationEn
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
 from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
 from ovchat_server.serving.model_files import read_model_files
-from ovchat_server.serving.model_path import MODEL
+from ovchat_server.serving.model_path import model_graph
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class TextGeneration:
 
     def recognises(self, folder: Path) -> bool:
         """Return whether a folder has the file that such models are in."""
-        return (folder / MODEL).is_file()
+        return model_graph(folder) is not None
 
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""

@@ -88,7 +88,7 @@ def completion(completion: Completion) -> completion_pb2.Completion:
     return completion_pb2.Completion(
         **_info(completion.info),
         choices=[
-            _text_choice(choice, choice.message.content or "", choice.logprobs)
+            _text_choice(choice, choice.message.text, choice.logprobs)
             for choice in completion.choices
         ],
         usage=_usage(completion.usage),
@@ -222,7 +222,7 @@ def _prompt_logprobs(tokens: Sequence[PromptToken] | None) -> list[chat_pb2.Toke
 def _message(message: Message) -> message_pb2.Message:
     return message_pb2.Message(
         role=ROLES[message.role],
-        content=[message_pb2.ContentPart(text=message.content)] if message.content else [],
+        content=[message_pb2.ContentPart(text=message.text)] if message.text else [],
         tool_calls=[
             message_pb2.ToolCall(
                 id=call.id,

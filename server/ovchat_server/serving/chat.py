@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
+    from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
 ChatCompletions: TypeAlias = "Completions[ChatRequest]"
@@ -43,9 +44,11 @@ class ChatStages:
         # By tokenizer: it is the same for all requests to a model.
         self._control_markup: WeakKeyDictionary[Tokenizer, ControlMarkup] = WeakKeyDictionary()
 
-    def render(self, model: TextModel, request: ChatRequest) -> list[RenderedPrompt]:
+    async def render(
+        self, model: TextModel, request: ChatRequest, workers: WorkerPool
+    ) -> list[RenderedPrompt]:
         """Render the conversation; see render_chat."""
-        return [render_chat(model, request)]
+        return [await workers.run(partial(render_chat, model, request))]
 
     async def constrain(
         self, model: TextModel, request: ChatRequest, prompts: Sequence[RenderedPrompt]
@@ -111,8 +114,8 @@ class ChatStages:
         logprobs = () if request.generation.logprobs else None
         for index in range(request.generation.n):
             yield ChunkChoice(index, Delta(role=Role.ASSISTANT), logprobs=logprobs)
-            if echo and last.content:
-                yield ChunkChoice(index, Delta(content=last.content))
+            if echo and last.text:
+                yield ChunkChoice(index, Delta(content=last.text))
 
     def _markup(self, model: TextModel) -> ControlMarkup:
         tokenizer = model.files.tokenizer

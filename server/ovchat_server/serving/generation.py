@@ -77,7 +77,7 @@ def generation_requests(
     ending, beams = params.ending, params.beams
     requests = [
         GenerationRequest(
-            prompt=prompt.tokens,
+            prompt=prompt.prompt,
             max_tokens=most,
             sampling=Sampling() if beams else sampling,
             beam_search=BeamSearch(beams.width, params.n, beams.length_penalty) if beams else None,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.domain.limits import Limits
+    from ovchat_server.engine.contract.messages import Capabilities
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
@@ -60,8 +61,7 @@ def check_limits(
     size = model.files.vocabulary_size
     _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
     _check_tokens(size, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
-    if not model.engine.status.capabilities.sees_logits:
-        _check_needs_no_logits(params)
+    _check_capabilities(model.engine.status.capabilities, params)
     _check_biased_tokens(size, params)
     window = ContextWindow(model, params)
     for prompt in prompts:
@@ -119,14 +119,23 @@ def _check_biased_tokens(vocabulary_size: int, params: GenerationParams) -> None
         )
 
 
-def _check_needs_no_logits(params: GenerationParams) -> None:
-    alternatives = [params.top_logprobs_field] if params.top_logprobs else []
-    changes = map(FieldPath.of, params.sampling.logit_changes())
-    if asked := dict.fromkeys((*changes, *alternatives, *params.prompt_alternatives())):
+def _check_capabilities(capabilities: Capabilities, params: GenerationParams) -> None:
+    if not capabilities.sees_logits:
+        alternatives = [params.top_logprobs_field] if params.top_logprobs else []
+        changes = map(FieldPath.of, params.sampling.logit_changes())
+        asked = dict.fromkeys((*changes, *alternatives, *params.prompt_alternatives()))
         complaint = (
             "is not supported on this model's device: its OpenVINO plugin gives "
             "no access to the logits."
         )
+    elif not capabilities.scores_prompts:
+        asked = dict.fromkeys(params.prompt_alternatives())
+        complaint = (
+            "is not supported by vision models: OpenVINO GenAI does not score their prompts."
+        )
+    else:
+        return
+    if asked:
         raise InvalidRequestError.of(
             [Violation.of(field, complaint, "unsupported_parameter") for field in asked]
         )

@@ -14,7 +14,7 @@ from ovchat_server.serving.model_folder import (
     integer,
     number,
 )
-from ovchat_server.serving.model_path import MODEL
+from ovchat_server.serving.model_path import MODEL, model_graph
 from ovchat_server.serving.tokenizer_description import describe_tokenizer
 from ovchat_server.tokenizer.huggingface import Tokenizer, TokenizerError
 
@@ -78,7 +78,7 @@ def read_model_files(directory: Path) -> ModelFiles:
         ModelFilesError: It is missing, or lacks something.
     """
     folder = ModelFolder(directory)
-    model = folder.file(MODEL)
+    model = model_graph(directory) or folder.file(MODEL)
     try:
         tokenizer = Tokenizer.load(directory)
         template = load_chat_template(directory)

@@ -79,7 +79,7 @@ class ModelFolder:
 
 def first_integer(config: Mapping[str, Any], keys: Sequence[str]) -> int | None:
     """Return the first of `keys` that a model's configuration has, unless it is 0."""
-    # Models that see keep their language part's configuration in a section of its own.
+    # Vision models keep their language part's configuration in a section of its own.
     for section in (config, config.get("text_config")):
         if isinstance(section, dict):
             for key in keys:

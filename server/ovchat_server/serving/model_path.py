@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
+# Of vision models, which are several graphs.
+LANGUAGE_MODEL = "openvino_language_model.xml"
 MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
-_WEIGHTS = "openvino_model.bin"
+_FILES = ("tokenizer.json", "config.json")
+_TEXT_EMBEDDINGS = "openvino_text_embeddings_model.xml"
 # Of any model in OpenVINO's format, of kinds that are not served, too.
 _ANY_MODEL = "openvino_*.xml"
 _CHECKPOINTS = ("*.safetensors", "pytorch_model*.bin")
@@ -35,11 +38,17 @@ def _fault(path: Path) -> str | None:
         if file.suffix in MODEL_FILE_SUFFIXES and file.is_file():
             # In containers, files are often those of another user.
             file.open("rb").close()
-    if (path / MODEL).is_file():
-        return _fault_inside(path)
+    if graph := model_graph(path):
+        return _fault_inside(path, graph)
     if any(path.glob(_ANY_MODEL)):
         return None
     return f"there is no {MODEL} in {path}{_instead_of_folder(path)}"
+
+
+def model_graph(path: Path) -> Path | None:
+    """Return the graph that generates text, in the folder of a model that does; else None."""
+    graphs = (path / name for name in (MODEL, LANGUAGE_MODEL))
+    return next((graph for graph in graphs if graph.is_file()), None)
 
 
 def instead_of_file(path: Path) -> str:
@@ -51,11 +60,12 @@ def instead_of_file(path: Path) -> str:
     return ""
 
 
-def _fault_inside(path: Path) -> str | None:
-    for name in (_WEIGHTS, "tokenizer.json", "config.json"):
+def _fault_inside(path: Path, graph: Path) -> str | None:
+    weights = graph.with_suffix(".bin")
+    seeing = (_TEXT_EMBEDDINGS,) if graph.name == LANGUAGE_MODEL else ()
+    for name in (weights.name, *seeing, *_FILES):
         if not (path / name).is_file():
             return f"there is no {name} in {path}"
-    weights = path / _WEIGHTS
     with weights.open("rb") as file:
         if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
             return f"{weights} is a pointer of Git LFS: `git lfs pull` fetches what it stands for"

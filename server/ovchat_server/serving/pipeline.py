@@ -13,7 +13,6 @@ their CompletionStages. A new stage is a line of `Completions.answer` or of `Com
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ovchat_server.serving.answer import Answer
@@ -57,8 +56,10 @@ class CompletionStages(Protocol[RequestT_contra]):
     id_prefix: str
     repeats_prompts: bool
 
-    def render(self, model: TextModel, request: RequestT_contra) -> Sequence[RenderedPrompt]:
-        """Render the prompts. Called in a worker thread."""
+    async def render(
+        self, model: TextModel, request: RequestT_contra, workers: WorkerPool
+    ) -> Sequence[RenderedPrompt]:
+        """Render the prompts; what takes time runs in a thread of `workers`."""
         ...
 
     async def constrain(
@@ -127,7 +128,7 @@ class Completions(Generic[RequestT]):
             if generates(params):
                 # Before anything expensive: a request that will be refused is not rendered.
                 model.engine.check_queue(current_caller(params.priority))
-            prompts = await self._workers.run(partial(self._stages.render, model, request))
+            prompts = await self._stages.render(model, request, self._workers)
             record.prompt_tokens = sum(len(prompt.tokens) for prompt in prompts)
             plan = await self._plan(model, request, params, prompts)
         return Answer(plan, self._workers, deadline)

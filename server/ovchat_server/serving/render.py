@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.prompt import Conversation
 from ovchat_server.domain.chat import PromptEnding, ToolMode
-from ovchat_server.domain.errors import ContextLengthExceededError
+from ovchat_server.domain.errors import (
+    ContextLengthExceededError,
+    InvalidRequestError,
+    Violation,
+)
 from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.serving.context import ContextWindow
 
 if TYPE_CHECKING:
-    from ovchat_server.chat.prompt import Prompt
-    from ovchat_server.domain.chat import ChatRequest
+    from collections.abc import Sequence
+
+    from ovchat_server.chat.prompt import TokenizedPrompt
+    from ovchat_server.domain.chat import ChatRequest, Message
     from ovchat_server.domain.text import TextPrompt, TextRequest
     from ovchat_server.serving.models import TextModel
 
@@ -24,16 +31,21 @@ class RenderedPrompt:
 
     Attributes:
         field: What the caller named it.
-        tokens: Truncated as the request asks; not checked yet.
+        prompt: Truncated as the request asks; not checked yet.
         text: Of a chat's prompt, the whole text. Of a text completion's, the text to echo; ""
             where it is not echoed.
         inside_reasoning: It ends inside the model's reasoning, so the answer begins there.
     """
 
     field: FieldPath
-    tokens: tuple[int, ...]
+    prompt: Prompt
     text: str = ""
     inside_reasoning: bool = False
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens of the prompt."""
+        return self.prompt.tokens
 
 
 def render_chat(model: TextModel, request: ChatRequest) -> RenderedPrompt:
@@ -47,16 +59,16 @@ def render_chat(model: TextModel, request: ChatRequest) -> RenderedPrompt:
     max_tokens = None if params.truncation else model.files.context_length
     prompt = render_conversation(model, request, max_tokens)
     if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
-        inside_reasoning = model.dialects.left_open(request.messages[-1].content or "")
+        inside_reasoning = model.dialects.left_open(request.messages[-1].text)
     else:
         inside_reasoning = model.dialects.opened_by(prompt.text)
     tokens = ContextWindow(model, params).truncate(prompt.tokens)
-    return RenderedPrompt(FieldPath.of("messages"), tokens, prompt.text, inside_reasoning)
+    return RenderedPrompt(FieldPath.of("messages"), Prompt(tokens), prompt.text, inside_reasoning)
 
 
 def render_conversation(
     model: TextModel, request: ChatRequest, max_tokens: int | None = None
-) -> Prompt:
+) -> TokenizedPrompt:
     """Render the prompt of a conversation by the model's template, and tokenize it.
 
     Args:
@@ -66,8 +78,9 @@ def render_conversation(
 
     Raises:
         ContextLengthExceededError: It surely has more than `max_tokens`.
-        InvalidRequestError: See PromptRenderer.render.
+        InvalidRequestError: The model takes text only, or see PromptRenderer.render.
     """
+    _check_images(request.messages)
     conversation = Conversation(
         request.messages,
         () if request.tool_choice.mode is ToolMode.NONE else request.tools,
@@ -76,6 +89,17 @@ def render_conversation(
         request.prompt_ending,
     )
     return model.renderer.render(conversation, max_tokens)
+
+
+def _check_images(messages: Sequence[Message]) -> None:
+    """Refuse images: no model here sees them."""
+    complaint = "is not supported by this model, which takes text only."
+    if violations := [
+        Violation.of(image.field, complaint, "unsupported_value")
+        for message in messages
+        for image in message.images
+    ]:
+        raise InvalidRequestError.of(violations)
 
 
 def render_texts(model: TextModel, request: TextRequest) -> list[RenderedPrompt]:
@@ -109,8 +133,9 @@ def _render_text(
         tokens = prompt
     tokens = window.truncate(tokens)
     if not request.echo:
-        return RenderedPrompt(field, tokens)
+        return RenderedPrompt(field, Prompt(tokens))
     if isinstance(prompt, str) and not truncation:
-        return RenderedPrompt(field, tokens, prompt)
+        return RenderedPrompt(field, Prompt(tokens), prompt)
     # A prompt that does not fit is refused by the limits: nobody sees its text.
-    return RenderedPrompt(field, tokens, tokenizer.decode(tokens[:context], special_tokens=True))
+    text = tokenizer.decode(tokens[:context], special_tokens=True)
+    return RenderedPrompt(field, Prompt(tokens), text)

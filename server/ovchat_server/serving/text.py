@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from ovchat_server.domain.completion import ChunkChoice, Delta, FinishReason
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
+    from ovchat_server.serving.worker_pool import WorkerPool
 
 TextCompletions: TypeAlias = "Completions[TextRequest]"
 
@@ -33,9 +35,11 @@ class TextStages:
         """Answer in `formats`."""
         self._formats = formats
 
-    def render(self, model: TextModel, request: TextRequest) -> list[RenderedPrompt]:
+    async def render(
+        self, model: TextModel, request: TextRequest, workers: WorkerPool
+    ) -> list[RenderedPrompt]:
         """Tokenize the prompts; see render_texts."""
-        return render_texts(model, request)
+        return await workers.run(partial(render_texts, model, request))
 
     async def constrain(
         self,

@@ -86,7 +86,7 @@ def collected(chunks: list[ChunkChoice]) -> Choice:
 def told(choice: Choice) -> tuple[object, ...]:
     message = choice.message
     calls = [(call.name, call.arguments) for call in message.tool_calls]
-    return message.content, message.reasoning_content, calls
+    return message.text, message.reasoning_content, calls
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def told(choice: Choice) -> tuple[object, ...]:
                 "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary "
                 'to=functions.f <|constrain|>json<|message|>{"a": 1}'
             ),
-            (None, "Hm", [("f", '{"a": 1}')]),
+            ("", "Hm", [("f", '{"a": 1}')]),
         ),
         # What comes back of damaged markup has the text that it has without a parser.
         (MISTRAL, f"a{END} [TOOL_CALLS]f[ARGS]no b", ("a fno b", None, [])),
@@ -119,7 +119,7 @@ def test_control_tokens_are_parsed_and_never_shown(
 def test_control_tokens_are_shown_where_they_were_asked_for() -> None:
     how = options(MISTRAL, hidden=())
     choice = collected(chunks_of("[TOOL_CALLS]f[ARGS]no", MISTRAL, how))
-    assert choice.message.content == "[TOOL_CALLS]f[ARGS]no"
+    assert choice.message.text == "[TOOL_CALLS]f[ARGS]no"
 
 
 @given(st.lists(st.integers(1, 5), max_size=40), st.booleans())

@@ -107,7 +107,7 @@ def test_a_form_allows_what_the_template_writes(template: str, templates: Path) 
     calls = tuple(
         ToolCall(id="abcdefgh1", name=name, arguments=text) for name, text in used.items()
     )
-    messages = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, None, tool_calls=calls))
+    messages = (Message(Role.USER, ("Hi",)), Message(Role.ASSISTANT, (), tool_calls=calls))
     prompt = ChatTemplate(source, {"bos_token": "", "eos_token": ""}).render(
         messages, OFFERED, ending=PromptEnding.NOTHING
     )

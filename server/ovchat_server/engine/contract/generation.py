@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from ovchat_server.engine.contract.engine import EngineStatus
 from ovchat_server.engine.contract.messages import Capabilities
+from ovchat_server.engine.contract.prompt import Prompt  # noqa: TC001  msgspec reads it
 
 
 class TokenFinish(StrEnum):
@@ -113,7 +114,7 @@ class GenerationRequest:
     """Sequences to generate from one prompt: one by sampling, or several by beam search.
 
     Attributes:
-        prompt: Tokens of the model's vocabulary, at least one.
+        prompt: At least one token.
         max_tokens: The maximum number of tokens to generate, at least one; together with the
             prompt at most the engine's context length.
         min_tokens: No end token before so many tokens; at most `max_tokens`. Not in a search.
@@ -135,7 +136,7 @@ class GenerationRequest:
             resumed, and the sequence is never preempted.
     """
 
-    prompt: tuple[int, ...]
+    prompt: Prompt
     max_tokens: int
     sampling: Sampling = Sampling()
     beam_search: BeamSearch | None = None

@@ -22,6 +22,7 @@ import openvino_genai as genai
 from openvino import opset13 as op
 
 from ovchat_server.engine.genai.graph_parts import integers, parameter, with_past
+from ovchat_server.engine.genai.hooked_model import GRAPH, LANGUAGE_MODEL
 from ovchat_server.engine.genai.native_heap import NativeHeap
 
 HEAD_SIZE = 32
@@ -108,7 +109,8 @@ def structured(grammar: str) -> genai.StructuredOutputConfig:
 
 def vocabulary_size(directory: str) -> int:
     """Return how many logits the model in a folder has."""
-    model = ov.Core().read_model(Path(directory) / "openvino_model.xml")
+    graphs = (Path(directory) / name for name in (LANGUAGE_MODEL, GRAPH))
+    model = ov.Core().read_model(next(graph for graph in graphs if graph.is_file()))
     return int(model.output("logits").partial_shape[-1].get_length())
 
 
@@ -117,7 +119,7 @@ def _pipeline(tokenizer: genai.Tokenizer, vocabulary_size: int) -> genai.Continu
     config.num_kv_blocks = BLOCKS
     with tempfile.TemporaryDirectory() as directory:
         # genai loads models from folders only.
-        ov.save_model(_model(vocabulary_size), Path(directory) / "openvino_model.xml")
+        ov.save_model(_model(vocabulary_size), Path(directory) / GRAPH)
         return genai.ContinuousBatchingPipeline(directory, tokenizer, config, "CPU")
 
 

@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,7 +113,11 @@ def _broken(folder: Path) -> str:
     """Return which files of a model cannot be read; "" if all can be."""
     reads: dict[str, Callable[[], object]] = {
         "openvino_tokenizer": lambda: genai.Tokenizer(folder),
-        "openvino_model": lambda: ov.Core().read_model(folder / "openvino_model.xml"),
+        # Vision models are several graphs.
+        **{
+            graph.stem: partial(ov.Core().read_model, graph)
+            for graph in sorted(folder.glob("openvino*model.xml"))
+        },
     }
     for name, read in reads.items():
         try:

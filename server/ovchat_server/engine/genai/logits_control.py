@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.cache_salt import unsalted
 from ovchat_server.engine.genai.logits_processors import LogitsProcessor
 from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
 from ovchat_server.engine.genai.row_owners import row_owners
@@ -26,18 +25,19 @@ if TYPE_CHECKING:
 ROUNDING = 2**-6
 
 
-def needs_processor(request: GenerationRequest) -> bool:
+def needs_processor(request: GenerationRequest, *, as_tokens: bool = True) -> bool:
     """Return whether a request needs a LogitsProcessor.
 
-    genai's own repetition penalty would take a salted token (cache_salt) for an index of logits.
+    genai's own repetition penalty would take a salted token (prompt_input) for an index of logits.
+    Of a prompt that it does not get `as_tokens` it knows none.
     """
-    repeats = request.sampling.repetition_penalty != 1
-    return request.sampling.changes_logits or (request.prompt_logprobs is not None and repeats)
+    sampling, unknown = request.sampling, request.prompt_logprobs is not None or not as_tokens
+    return sampling.changes_logits or (unknown and sampling.repetition_penalty != 1)
 
 
-def needs_logits(request: GenerationRequest) -> bool:
+def needs_logits(request: GenerationRequest, *, as_tokens: bool = True) -> bool:
     """Return whether a request needs its logits: to change them, or to report them."""
-    return needs_processor(request) or request.top_logprobs > 0
+    return needs_processor(request, as_tokens=as_tokens) or request.top_logprobs > 0
 
 
 class SequenceLogits:
@@ -49,6 +49,8 @@ class SequenceLogits:
         answered: int,
         size: int,
         text: Callable[[Sequence[int]], str],
+        *,
+        as_tokens: bool = True,
     ) -> None:
         """Begin at the end of the prompt.
 
@@ -57,11 +59,12 @@ class SequenceLogits:
             answered: Number of tokens at the end of the prompt that belong to the answer.
             size: Number of logits in a row.
             text: Returns the text of tokens.
+            as_tokens: See needs_processor.
 
         Raises:
             IndexError: A token is not in the vocabulary.
         """
-        prompt = unsalted(request.prompt)
+        prompt = request.prompt.tokens
         start = len(prompt) - answered
         sampling = request.sampling
         limit = ReasoningLimit(sampling.reasoning, text) if sampling.reasoning else None
@@ -69,25 +72,25 @@ class SequenceLogits:
         self._reports = request.logprobs or request.top_logprobs > 0
         self._processor = (
             LogitsProcessor(sampling, prompt[:start], prompt[start:], size, limit)
-            if needs_processor(request)
+            if needs_processor(request, as_tokens=as_tokens)
             else None
         )
         # Whether nothing but ours forbids tokens: a grammar could leave only banned ones.
         self._alone = not (request.grammar or request.min_tokens)
-        # Whether the token of the highest logit must be chosen.
+        # Whether it must choose the likeliest.
         self._certain = (
             self._alone
             and not sampling.temperature
             and (self._processor is not None or sampling.repetition_penalty == 1)
         )
         self._row: Floats | None = None
-        # Tokens that may have the highest logit after the offsets were added.
+        # The likeliest tokens after the offsets were added.
         self._best: Integers | None = None
         self._total = 0.0
         self._problem = ""
 
     def fail(self, problem: str) -> None:
-        """Note why it is not known which logits are its own; the next `report` says so."""
+        """Note why it is unknown which logits are its own; the next `report` says so."""
         self._problem = problem
 
     def observe(self, row: Floats, kept: Floats, offsets: Callable[[], Floats]) -> None:
@@ -161,17 +164,17 @@ class RunningSequence:
         """Begin with the prompt that is added to the pipeline.
 
         Args:
-            prompt: May have a cache salt.
+            prompt: Its tokens.
             logits: What is to be done with its logits.
             scores: Gathers the log probabilities of the prompt.
         """
-        self.prompt = unsalted(prompt)
+        self.prompt = prompt
         self.logits = logits
         self.scores = scores
         self.length = len(prompt)
         self.last: int | None = None
         self.beams = 1
-        # Where the first step began to read the prompt: the prefix cache had what is before.
+        # Where the first step began to read: the prefix cache had what is before.
         self.cached: int | None = None
 
     @property
@@ -218,8 +221,7 @@ class LogitsControl:
 
     def __init__(self) -> None:
         """Begin with an empty pipeline."""
-        # Whether there were logits since this was set to False.
-        self.seen = False
+        self.seen = False  # whether there were logits since this was set
         # In the order in which they were added.
         self._running: list[RunningSequence] = []
         self._kept = np.empty((0, 0), np.float32)

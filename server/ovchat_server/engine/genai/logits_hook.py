@@ -1,18 +1,25 @@
-"""The operation that sees a step's logits and adds numbers to them; see `model_graph`."""
+"""The operation that sees a step's logits and adds numbers to them; see `insert_logits_hook`."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
-import openvino as ov
 from numpy.typing import NDArray
 
-from ovchat_server.engine.genai.model_graph import HOOK
+from ovchat_server.engine.genai.python_operation import python_operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import openvino as ov
+
+    from ovchat_server.engine.genai.model_graph import Graph, Output
+
+HOOK = "LogitsHook"
+# One number where nothing is added, else as many as there are logits.
+ANY_SHAPE = ["-1", "-1", "-1"]
 
 Floats: TypeAlias = NDArray[np.float32]
 Integers: TypeAlias = NDArray[np.int64]
@@ -52,57 +59,47 @@ class _Offsets:
         return values.reshape(-1, shape[-1])
 
 
-def logits_hook(callback: LogitsCallback) -> ov.OpExtension:
-    """Return the operation for the `extensions` of a pipeline.
+def insert_logits_hook(graph: Graph, tokens: Output, positions: Output) -> bool:
+    """Insert the operation before the result of a graph; return whether it can be.
 
-    A process can have one: of several, genai runs the first for all its pipelines. `callback` is
-    called in every step, in the thread that steps. Where it asks for no offsets the operation
-    returns a single 0, which costs nothing that could be measured; a number for each logit costs
-    1% of a step.
+        Result <- MatMul    becomes
+        Result <- Add(MatMul, LogitsHook(MatMul, tokens, positions))
+
+    genai still recognizes this end of a graph, and computes logits only for tokens after which the
+    next one is chosen (openvino.genai, utils.cpp, find_llm_matmul).
+
+    Args:
+        graph: Must end in a product of matrices.
+        tokens: The tokens that a step reads.
+        positions: Their positions.
     """
-    # Once the model runs, the plugin clones the operation in every step to infer the shape of its
-    # output, which is always the same. A clone in Python is never freed (OpenVINO 2026.4.1: 13 kB
-    # each), so all of these are one.
-    running = False
-    clone: LogitsHook | None = None
+    logits = graph.result
+    if logits is None or logits.layer.get("type") != "MatMul":
+        return False
+    precision, inputs = logits.precision, [logits, tokens, positions]
+    [added] = graph.insert(HOOK, "extension", inputs, [(precision, ANY_SHAPE)])
+    [total] = graph.insert(
+        "Add", "opset1", [logits, added], [(precision, logits.shape)], auto_broadcast="numpy"
+    )
+    graph.show(total)
+    # genai finds the logits by the name of this output.
+    total.port.attrib.setdefault("names", "logits")
+    return True
 
-    class LogitsHook(ov.Op):  # type: ignore[misc]  # openvino has no types
-        class_type_info = ov.DiscreteTypeInfo(HOOK, "extension")
 
-        def __init__(self, inputs: Sequence[Any] | None = None, **attributes: Any) -> None:  # noqa: ANN401
-            super().__init__(self, inputs)
-            self._attributes = attributes
+def logits_hook(callback: LogitsCallback) -> ov.OpExtension:
+    """Return the operation, which calls `callback` in every step; see python_operation.
 
-        def validate_and_infer_types(self) -> None:
-            self.set_output_type(0, self.get_input_element_type(0), ov.PartialShape([-1, -1, -1]))
+    Where that asks for no offsets the operation returns a single 0, which costs nothing that could
+    be measured; a number for each logit costs 1% of a step.
+    """
 
-        def clone_with_new_inputs(self, inputs: Sequence[Any]) -> LogitsHook:
-            nonlocal clone
-            if not running:
-                return LogitsHook(inputs, **self._attributes)
-            clone = clone or LogitsHook(inputs, **self._attributes)
-            return clone
+    def evaluate(outputs: Sequence[ov.Tensor], inputs: Sequence[ov.Tensor]) -> None:
+        logits, tokens, positions = (item.data for item in inputs)
+        offsets = _Offsets(outputs[0])
+        make = partial(offsets.make, logits.shape)
+        callback(logits.reshape(-1, logits.shape[-1]), tokens.ravel(), positions.ravel(), make)
+        if not offsets.made:
+            offsets.make((1, 1, 1))
 
-        def visit_attributes(self, visitor: Any) -> bool:  # noqa: ANN401
-            visitor.on_attributes(self._attributes)
-            return True
-
-        def has_evaluate(self) -> bool:
-            return True
-
-        def get_type_info(self) -> Any:  # noqa: ANN401
-            return LogitsHook.class_type_info
-
-        def evaluate(self, outputs: Sequence[ov.Tensor], inputs: Sequence[ov.Tensor]) -> bool:
-            logits, tokens, positions = (item.data for item in inputs)
-            size = logits.shape[-1]
-            nonlocal running
-            running = True
-            offsets = _Offsets(outputs[0])
-            make = partial(offsets.make, logits.shape)
-            callback(logits.reshape(-1, size), tokens.ravel(), positions.ravel(), make)
-            if not offsets.made:
-                offsets.make((1, 1, 1))
-            return True
-
-    return ov.OpExtension(LogitsHook)
+    return python_operation(HOOK, [[-1, -1, -1]], evaluate)

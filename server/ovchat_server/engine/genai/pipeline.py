@@ -9,13 +9,11 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import openvino as ov
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.engine.contract.messages import Capabilities
-from ovchat_server.engine.genai.cache_salt import CacheSalt
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, structured, vocabulary_size
 from ovchat_server.engine.genai.hooked_model import hooked_model
 from ovchat_server.engine.genai.logits_control import (
@@ -27,6 +25,7 @@ from ovchat_server.engine.genai.logits_control import (
     needs_processor,
 )
 from ovchat_server.engine.genai.logits_hook import logits_hook
+from ovchat_server.engine.genai.prompt_input import PromptInput, RowInput, TokenInput
 from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
-WEIGHTS = "openvino_model.bin"
+WEIGHTS = "openvino*model.bin"
 # Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
 CPU_BLOCK_SIZE = 32
 GPU_BLOCK_SIZE = 16
@@ -141,7 +140,7 @@ class GenaiPipeline:
         self._tokenizer = genai.Tokenizer(spec.path)
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
-        self._cache_salt = CacheSalt()
+        self._input: PromptInput = TokenInput()
         self._pipeline, self.capabilities = self._load(spec)
         # Not the requests' ids: slices of prompts have none.
         self._ids = itertools.count()
@@ -150,14 +149,10 @@ class GenaiPipeline:
         self.block_size = GPU_BLOCK_SIZE if on_gpu else CPU_BLOCK_SIZE
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
-        self.weight_bytes = (Path(spec.path) / WEIGHTS).stat().st_size
+        self.weight_bytes = sum(file.stat().st_size for file in Path(spec.path).glob(WEIGHTS))
         self.cache_bytes: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
-
-    def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
-        """Return a prompt that reads the same, of which the prefix cache knows nothing."""
-        return self._cache_salt.salted(prompt)
 
     def add(
         self, request: SequenceRequest, answered: int, scores: PromptScores | None
@@ -167,19 +162,25 @@ class GenaiPipeline:
         prompt, config = generation.prompt, self._generation_config(generation)
         config.echo = scores is not None
         if generation.beam_search:
-            beams = RunningBeamSearch(prompt, generation.beam_search.width)
+            beams = RunningBeamSearch(self._input.told(prompt), generation.beam_search.width)
             return GenaiBeamSearchHandle(self._add(prompt, config), beams, self._logits)
         logits = None
-        if needs_logits(generation):
-            logits = SequenceLogits(generation, answered, self.vocabulary_size, self.text)
-        sequence = RunningSequence(prompt, logits, scores)
+        if self._needs_logits(generation):
+            logits = SequenceLogits(
+                generation,
+                answered,
+                self.vocabulary_size,
+                self.text,
+                as_tokens=self._input.as_tokens,
+            )
+        sequence = RunningSequence(self._input.told(prompt), logits, scores)
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
 
-    def read(self, prompt: Sequence[int], scores: PromptScores | None) -> GenaiHandle:
+    def read(self, prompt: Prompt, scores: PromptScores | None) -> GenaiHandle:
         """Add a prompt to be read into the prefix cache; its handle yields one token."""
         config = _greedy(max_tokens=1)
         config.echo = scores is not None
-        sequence = RunningSequence(prompt, scores=scores)
+        sequence = RunningSequence(self._input.told(prompt), scores=scores)
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
 
     @property
@@ -203,20 +204,28 @@ class GenaiPipeline:
         options = spec.options
         cache = str(options.properties.get("CACHE_DIR", ""))
         with hooked_model(spec.path, options.device, cache) as hooked:
-            extensions = {"extensions": [logits_hook(self._logits.observe)]} if hooked else {}
+            rows = hooked.rows if hooked else None
+            if rows:
+                self._input = RowInput(spec.path, rows, options.properties)
+            operations = [*rows.operations()] if rows else []
+            if hooked:
+                operations.append(logits_hook(self._logits.observe))
             pipeline = genai.ContinuousBatchingPipeline(
-                hooked or spec.path,
+                hooked.path if hooked else spec.path,
                 self._tokenizer,
                 _scheduler_config(options),
                 options.device,
                 **options.properties,
-                **extensions,
+                **({"extensions": operations} if operations else {}),
             )
-        return pipeline, Capabilities(sees_logits=hooked is not None)
+        # genai crashes where it is to echo a prompt of rows.
+        return pipeline, Capabilities(sees_logits=hooked is not None, scores_prompts=rows is None)
 
-    def _add(self, prompt: Sequence[int], config: genai.GenerationConfig) -> genai.GenerationHandle:
-        tokens = ov.Tensor(np.array([prompt], dtype=np.int64))
-        return self._pipeline.add_request(next(self._ids), tokens, config)
+    def _add(self, prompt: Prompt, config: genai.GenerationConfig) -> genai.GenerationHandle:
+        return self._pipeline.add_request(next(self._ids), self._input.tensor(prompt), config)
+
+    def _needs_logits(self, request: GenerationRequest) -> bool:
+        return needs_logits(request, as_tokens=self._input.as_tokens)
 
     def _generation_config(self, request: GenerationRequest) -> genai.GenerationConfig:
         config = genai.GenerationConfig()
@@ -226,7 +235,7 @@ class GenaiPipeline:
         # Ours replace the model's own list, which genai would take otherwise.
         if end_tokens := self._end_tokens.union(request.stop_tokens):
             config.stop_token_ids = end_tokens
-        if request.logprobs and not needs_logits(request):
+        if request.logprobs and not self._needs_logits(request):
             # The model's own, before grammar and penalties. More cost time and change nothing.
             config.logprobs = 1
         if beam_search := request.beam_search:
@@ -240,7 +249,7 @@ class GenaiPipeline:
             # The grammar allows all others inside strings, where they must not end the answer.
             config.stop_token_ids = {self._tokenizer_end}
         _set_sampling(config, request.sampling)
-        if not needs_processor(request):
+        if not needs_processor(request, as_tokens=self._input.as_tokens):
             # Otherwise LogitsProcessor applies it, in its order.
             config.repetition_penalty = request.sampling.repetition_penalty
         return config
@@ -248,7 +257,7 @@ class GenaiPipeline:
     def _measure_blocks(self) -> int:
         """Return the number of KV blocks, from the share that a sequence of one block takes."""
         handle = GenaiHandle(
-            self._add([0], _greedy(max_tokens=2)), RunningSequence([0]), self._logits
+            self._add(Prompt((0,)), _greedy(max_tokens=2)), RunningSequence((0,)), self._logits
         )
         self._pipeline.step()
         share = self._pipeline.get_metrics().cache_usage

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.engine.contract.generation_spec import MIN_KV_BLOCKS, GenerationSpec
+from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.load_errors import lasting
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
 from ovchat_server.engine.scheduling.worker import GenerationWorker
@@ -27,6 +28,8 @@ def load(
     decoded = msgspec.msgpack.decode(spec, type=GenerationSpec)
     try:
         pipeline = GenaiPipeline(decoded)
+    except ModelLoadError:
+        raise
     except Exception as error:
         if told := lasting(error, decoded, lambda: _block_bytes(decoded)):
             raise told from error

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class KnownPrefixes:
-    """The most recently used KV blocks of the cache, each named by all tokens up to its end.
+    """The most recently used KV blocks of the cache, each named by all cache ids up to its end.
 
     genai does not report what it has. It keeps full blocks until it needs their room, and evicts
     the block that was used the longest ago. An error here costs time and nothing else: a block
@@ -23,12 +23,12 @@ class KnownPrefixes:
         # The one used last is at the end.
         self._blocks: dict[int, None] = {}
 
-    def names(self, tokens: Sequence[int]) -> list[int]:
-        """Return the names of the full blocks of a text."""
+    def names(self, cache_ids: Sequence[int]) -> list[int]:
+        """Return the names of the full blocks of a text (Prompt.cache_ids)."""
         names: list[int] = []
         name = 0
-        for end in range(self.block_size, len(tokens) + 1, self.block_size):
-            name = hash((name, *tokens[end - self.block_size : end]))
+        for end in range(self.block_size, len(cache_ids) + 1, self.block_size):
+            name = hash((name, *cache_ids[end - self.block_size : end]))
             names.append(name)
         return names
 

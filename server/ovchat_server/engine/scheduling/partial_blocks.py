@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The name of the full blocks before it (KnownPrefixes; 0: none), and the tokens in it.
+# The name of the full blocks before it (KnownPrefixes; 0: none), and the cache ids in it.
 PartialBlock: TypeAlias = tuple[int, tuple[int, ...]]
 
 
@@ -40,7 +40,7 @@ class PartialBlocks:
         """Note that a text was read.
 
         Args:
-            text: Its tokens.
+            text: Its cache ids (Prompt.cache_ids), as in `of`.
             names: The names of its full blocks, or of those of a longer text.
         """
         full = len(text) // self._block_size

@@ -89,7 +89,7 @@ class PromptReader:
 
     def take(self, sequence: ScheduledSequence) -> None:
         """Read a sequence's prompt from the next step on."""
-        self._prompts.append(_Prompt(sequence, self._known.names(sequence.added.generation.prompt)))
+        self._prompts.append(_Prompt(sequence, self._known.names(sequence.cache_ids)))
 
     def drop(self, sequence: ScheduledSequence) -> None:
         """Stop reading a sequence's prompt, if it is being read."""
@@ -124,7 +124,7 @@ class PromptReader:
             if end < prompt.length:
                 sequence = prompt.sequence
                 prompt.piece = self._pipeline.read(
-                    sequence.added.generation.prompt[:end], sequence.scores
+                    sequence.added.generation.prompt.beginning(end), sequence.scores
                 )
         # The oldest leads.
         self._ending = [prompt for prompt in self._prompts if prompt.end == prompt.length]
@@ -169,9 +169,9 @@ class PromptReader:
         self._inside = [prompt for prompt in self._inside if self._findable(prompt)]
         taken = set().union(*(prompt.inside for prompt in self._inside))
         for prompt, end in plan:
-            tokens = prompt.sequence.added.generation.prompt[:end]
-            self._note_beginnings(tokens, prompt.names, running)
-            blocks = self._partial.of(tokens, prompt.names)
+            text = prompt.sequence.cache_ids[:end]
+            self._note_beginnings(text, prompt.names, running)
+            blocks = self._partial.of(text, prompt.names)
             if taken.isdisjoint(blocks):
                 taken |= blocks
                 if blocks:
@@ -194,9 +194,9 @@ class PromptReader:
     def _note_beginnings(
         self, prompt: Sequence[int], names: Sequence[int], running: Sequence[ScheduledSequence]
     ) -> None:
-        """Note the texts of running sequences that the prompt continues."""
+        """Note the texts of running sequences that the prompt continues; all as cache ids."""
         for sequence in running:
-            beginning = sequence.prompt
+            beginning = sequence.prompt_ids
             if prompt[: len(beginning)] != beginning:
                 continue
             for text in sequence.texts():

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED, Report
+from ovchat_server.engine.contract.prompt import cache_salts
 from ovchat_server.engine.scheduling.admission import Admission
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
 from ovchat_server.engine.scheduling.cancelled import CancelledSequences
@@ -75,6 +76,7 @@ class Scheduler:
         self._cancelled = CancelledSequences()
         self._refused: list[SequenceOutput] = []
         self._admitted: list[int] = []
+        self._cache_salts = cache_salts()
         self._isolate = isolate
         self._resume_grammars = ResumeGrammars(pipeline.text, compiled)
         self._admission = Admission(self._pool, self._waiting, self._resume_grammars)
@@ -176,7 +178,7 @@ class Scheduler:
 
     def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
-        sequence.go_on(grammar, self._pipeline)
+        sequence.go_on(grammar, self._cache_salts)
         self._reader.take(sequence)
         self._running.append(sequence)
         if not sequence.has_run:

@@ -12,11 +12,11 @@ from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.scheduling.steps import Handle, Output, Pipeline
+    from ovchat_server.engine.scheduling.steps import Handle, Output
 
 
 # What most calls take, with the text before them.
@@ -35,6 +35,7 @@ class ScheduledSequence:
         steps: The number of steps since it runs. A beam search does not report its length: it
             grows by at most a token a step.
         added: The request with which it is added to the pipeline.
+        cache_ids: Those of its prompt.
         scores: The log probabilities of its prompt, until they are reported.
         repeated: Tokens that are generated once more, because it was added again as before.
         cached: The number of tokens that the prefix cache had of its prompt when it was first read,
@@ -50,6 +51,7 @@ class ScheduledSequence:
     drops: int = 0
     steps: int = 0
     added: SequenceRequest = field(init=False)
+    cache_ids: tuple[int, ...] = field(init=False)
     scores: PromptScores | None = None
     repeated: list[int] = field(default_factory=list)
     cached: int | None = None
@@ -59,16 +61,16 @@ class ScheduledSequence:
 
     def __post_init__(self) -> None:
         """Continue from the tokens that another process generated."""
-        self.added = self.request
+        self._add_as(self.request)
         self.tokens = [*self.request.generated]
         self.suspect = self.request.suspect
         self.broke_at = self.request.ran
         self.has_run = self.suspect or bool(self.tokens)
 
     @property
-    def prompt(self) -> tuple[int, ...]:
-        """The prompt as the pipeline has it; see Pipeline.uncached."""
-        return self.added.generation.prompt[: len(self.request.generation.prompt)]
+    def prompt_ids(self) -> tuple[int, ...]:
+        """The cache ids of the prompt, without the tokens generated so far."""
+        return self.cache_ids[: len(self.request.generation.prompt)]
 
     @property
     def answered(self) -> int:
@@ -121,15 +123,17 @@ class ScheduledSequence:
         )
 
     def texts(self) -> list[tuple[int, ...]]:
-        """Return the texts that the pipeline may have read; it reads a token one step after.
+        """Return the texts that the pipeline may have read, as cache ids.
+
+        It reads a token one step after it was generated.
 
         The beams of a beam search are unknown, but they all begin with the prompt: one of the
         texts returned ends in the partial block that they continue in (see `partial_blocks`).
         """
         if self.request.generation.beams > 1:
-            return [self.prompt, self.prompt[:-1]]
+            return [self.prompt_ids, self.prompt_ids[:-1]]
         generated = self.tokens[: len(self.tokens) - len(self.repeated)]
-        whole = (*self.prompt, *generated)
+        whole = (*self.prompt_ids, *generated)
         return [whole, whole[:-1]] if generated else [whole]
 
     def note_cached(self, handle: Handle) -> None:
@@ -165,30 +169,33 @@ class ScheduledSequence:
             for index, output in enumerate(outputs)
         ]
 
-    def go_on(self, grammar: str | None, pipeline: Pipeline) -> None:
+    def go_on(self, grammar: str | None, salts: Iterator[int]) -> None:
         """Make the request with which the sequence is added to the pipeline now.
 
         Its prompt is the prompt with the tokens so far, and `grammar` is that of the rest ("" for
         none). If no grammar can begin there (None), the sequence is added as before: with the same
         seed it generates its tokens once more, until it is where it was, with its grammar. A beam
-        search starts over, too. So does a prompt whose log probabilities are asked for, in a form
-        that the prefix cache does not know: cached tokens have no log probabilities.
+        search starts over, too. So does a prompt whose log probabilities are asked for, with one of
+        the cache salts: tokens that the prefix cache finds have no log probabilities.
         """
         generation, done = self.request.generation, len(self.tokens)
         self.repeated = []
         if done == 0:
-            self.added, self.scores = self.request, None
-            if generation.prompt_logprobs is not None:
-                prompt = generation.prompt
-                self.scores = PromptScores(prompt, generation.prompt_logprobs)
-                self._add_with(dataclasses.replace(generation, prompt=pipeline.uncached(prompt)))
+            self.scores = None
+            if generation.prompt_logprobs is None:
+                self._add_as(self.request)
+                return
+            prompt = generation.prompt
+            self.scores = PromptScores(prompt.tokens, generation.prompt_logprobs)
+            salted = dataclasses.replace(prompt, cache_salt=next(salts))
+            self._add_with(dataclasses.replace(generation, prompt=salted))
         elif grammar is None:
             self.repeated = self.tokens[self.answered :]
         else:
             self._add_with(
                 dataclasses.replace(
                     generation,
-                    prompt=(*generation.prompt, *self.tokens),
+                    prompt=generation.prompt.followed_by(self.tokens),
                     max_tokens=generation.max_tokens - done,
                     min_tokens=max(generation.min_tokens - done, 0),
                     # It must not draw the same random numbers again.
@@ -211,7 +218,11 @@ class ScheduledSequence:
         return count
 
     def _add_with(self, generation: GenerationRequest) -> None:
-        self.added = msgspec.structs.replace(self.request, generation=generation)
+        self._add_as(msgspec.structs.replace(self.request, generation=generation))
+
+    def _add_as(self, request: SequenceRequest) -> None:
+        self.added = request
+        self.cache_ids = request.generation.prompt.cache_ids()
 
 
 def _reseeded(sampling: Sampling, done: int) -> Sampling:

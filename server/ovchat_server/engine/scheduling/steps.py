@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
+    from ovchat_server.engine.contract.prompt import Prompt
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 
@@ -76,10 +77,6 @@ class Pipeline(Protocol):
         """Whether the last step computed its logits, as far as is known."""
         ...
 
-    def uncached(self, prompt: Sequence[int]) -> tuple[int, ...]:
-        """Return the same prompt in a form that the prefix cache does not find."""
-        ...
-
     def add(self, request: SequenceRequest, answered: int, scores: PromptScores | None) -> Handle:
         """Add a sequence, which runs from the next step on.
 
@@ -90,7 +87,7 @@ class Pipeline(Protocol):
         """
         ...
 
-    def read(self, prompt: Sequence[int], scores: PromptScores | None) -> Handle:
+    def read(self, prompt: Prompt, scores: PromptScores | None) -> Handle:
         """Read a prompt in the next step, for the prefix cache; its handle yields one token."""
         ...
 

@@ -123,7 +123,7 @@ class GenerationWorker:
 
     def _fits(self, request: SequenceRequest) -> bool:
         generation = request.generation
-        if not generation.prompt or generation.max_tokens < 1 or generation.beams < 1:
+        if not len(generation.prompt) or generation.max_tokens < 1 or generation.beams < 1:
             return False
         tokens = len(generation.prompt) + generation.max_tokens
         return tokens <= self._pool.max_length(generation.beams)

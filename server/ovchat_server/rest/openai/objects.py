@@ -58,7 +58,7 @@ def text_completion(completion: Completion) -> JsonObject:
         **_info(completion.info, "text_completion"),
         "choices": [
             {
-                **_text_choice(choice, choice.message.content or "", choice.logprobs),
+                **_text_choice(choice, choice.message.text, choice.logprobs),
                 "prompt_logprobs": _prompt_logprobs(choice.prompt_logprobs),
             }
             for choice in completion.choices
@@ -131,7 +131,8 @@ def _choice(choice: Choice) -> JsonObject:
 def _message(message: Message) -> JsonObject:
     fields: JsonObject = {
         "role": message.role,
-        "content": message.content,
+        # As OpenAI: null where it only calls tools.
+        "content": message.text or (None if message.tool_calls else ""),
         "refusal": None,
     }
     if message.reasoning_content is not None:

@@ -1,0 +1,91 @@
+"""A prompt as the engine reads it: tokens, and the images that stand among them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+TOKEN_BITS: Final = 32
+IMAGE_BIT: Final = 1 << 60
+# A salt and the token below it are 64 bits with a sign. It is long before a salt comes again.
+CACHE_SALTS: Final = 1 << (63 - TOKEN_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptImage:
+    """The place of an encoded image in a prompt.
+
+    Attributes:
+        start: The position of its first token.
+        length: How many tokens it takes, at least 1.
+        hash: Of the image, from 0 to below 2^60: images with the same one are the same to the
+            model.
+    """
+
+    start: int
+    length: int
+    hash: int
+
+    @property
+    def end(self) -> int:
+        """The position after its last token."""
+        return self.start + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What an engine reads before it generates.
+
+    Attributes:
+        tokens: Tokens of the model's vocabulary; those of an image are its placeholder, as in vLLM.
+        images: The images, in the order of their places, which do not overlap.
+        cache_salt: Prompts with different salts share nothing in the prefix cache, though they
+            read the same. From 0, for none, to below CACHE_SALTS.
+    """
+
+    tokens: tuple[int, ...]
+    images: tuple[PromptImage, ...] = ()
+    cache_salt: int = 0
+
+    def __len__(self) -> int:
+        """Return how many tokens it has, those of images included."""
+        return len(self.tokens)
+
+    def beginning(self, length: int) -> Prompt:
+        """Return its first `length` tokens; an image may be cut there."""
+        if length >= len(self.tokens):
+            return self
+        images = (
+            dataclasses.replace(image, length=min(image.end, length) - image.start)
+            for image in self.images
+            if image.start < length
+        )
+        return Prompt(self.tokens[:length], tuple(images), self.cache_salt)
+
+    def followed_by(self, tokens: Iterable[int]) -> Prompt:
+        """Return it with more tokens at its end."""
+        return dataclasses.replace(self, tokens=(*self.tokens, *tokens))
+
+    def cache_ids(self) -> tuple[int, ...]:
+        """Return what the prefix cache tells its tokens apart by: a number of 64 bits for each.
+
+        In text that is the token itself, in an image a number that no token has. The first one has
+        the salt in its upper half.
+        """
+        ids = self.tokens
+        for image in self.images:
+            first = IMAGE_BIT + image.hash
+            ids = (*ids[: image.start], *range(first, first + image.length), *ids[image.end :])
+        if self.cache_salt:
+            ids = ((self.cache_salt << TOKEN_BITS) + ids[0], *ids[1:])
+        return ids
+
+
+def cache_salts() -> Iterator[int]:
+    """Yield salts, each different from those before it for as long as there are others."""
+    while True:
+        yield from range(1, CACHE_SALTS)

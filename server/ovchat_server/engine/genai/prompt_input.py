@@ -1,0 +1,79 @@
+"""What genai is given of a prompt: tokens, or rows of embeddings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import openvino as ov
+
+from ovchat_server.engine.genai.embedding_rows import TOLD, RowFormat
+from ovchat_server.engine.genai.hooked_model import TEXT_EMBEDDINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ovchat_server.engine.contract.prompt import Prompt
+    from ovchat_server.engine.genai.logits_hook import Floats
+
+
+class PromptInput(Protocol):
+    """Makes what genai is given of a prompt.
+
+    Attributes:
+        as_tokens: Whether that are its tokens.
+    """
+
+    as_tokens: bool
+
+    def tensor(self, prompt: Prompt) -> ov.Tensor:
+        """Return what `add_request` gets."""
+        ...
+
+    def told(self, prompt: Prompt) -> Sequence[int]:
+        """Return what the logits hook is told of its tokens when they are read."""
+        ...
+
+
+class TokenInput:
+    """Prompts as tokens."""
+
+    as_tokens = True
+
+    def tensor(self, prompt: Prompt) -> ov.Tensor:
+        """See PromptInput.
+
+        genai names KV blocks by all 64 bits of their tokens, of which OpenVINO's CPU plugin, and so
+        the model, reads the lower 32. So a salt above the first token makes another key for the
+        prefix cache, and the same token for the model (openvino.genai 2026.4.1; should a step read
+        something else after all, row_owners notices).
+        """
+        return ov.Tensor(np.array([prompt.cache_ids()], dtype=np.int64))
+
+    def told(self, prompt: Prompt) -> Sequence[int]:
+        """See PromptInput."""
+        return prompt.tokens
+
+
+class RowInput:
+    """Prompts as rows of embeddings; see embedding_rows."""
+
+    as_tokens = False
+
+    def __init__(
+        self, folder: str, rows: RowFormat, properties: Mapping[str, str | int | float | bool]
+    ) -> None:
+        """Load the embeddings of text of the model in `folder`, with OpenVINO's properties."""
+        path = Path(folder) / TEXT_EMBEDDINGS
+        self._texts = ov.Core().compile_model(path, "CPU", {**properties})
+        self._rows = rows
+
+    def tensor(self, prompt: Prompt) -> ov.Tensor:
+        """See PromptInput."""
+        embeddings: Floats = self._texts(np.array([prompt.tokens], dtype=np.int64))[0]
+        return ov.Tensor(self._rows.rows(embeddings, prompt.cache_ids()))
+
+    def told(self, prompt: Prompt) -> Sequence[int]:
+        """See PromptInput."""
+        return [number & TOLD for number in prompt.cache_ids()]
