@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from ovchat.v1 import completion_pb2, message_pb2
+from ovchat.v1 import chat_pb2, completion_pb2, message_pb2
 from ovchat_server.app import Server
 from tests.conftest import ROOT, model_settings
 from tests.grpc.conftest import Client, running
@@ -27,7 +27,7 @@ async def seeing(
 ) -> AsyncIterator[Client]:
     folder = tmp_path_factory.mktemp("models") / "sees"
     model = model_settings("sees", path=as_vision_model(ROOT / "models/demo", folder))
-    async with running(Server(make_settings(model))) as client:
+    async with running(Server(make_settings(model, model_settings("demo-vision")))) as client:
         yield client
 
 
@@ -39,6 +39,14 @@ async def test_a_chat_is_answered_as_by_the_same_model_without_eyes(
     told = await seeing.chat.CreateChatCompletion(ask(question, "sees", temperature=0))
     assert text_of(told) == text_of(expected) != ""
     assert told.usage == expected.usage
+
+
+async def test_a_model_as_it_was_exported_answers_text(seeing: Client) -> None:
+    told = await seeing.chat.CreateChatCompletion(ask("Hello!", "demo-vision", temperature=0))
+    assert text_of(told) == (
+        "I am a small demo model: show me a picture of a circle, a square or a triangle."
+    )
+    assert told.choices[0].finish_reason == chat_pb2.FINISH_REASON_STOP
 
 
 async def refused(call: grpc.aio.UnaryUnaryCall) -> str:
