@@ -9,7 +9,8 @@ import openvino as ov
 from openvino import opset13 as op
 
 from ovchat_server.engine.genai.graph_parts import parameter
-from ovchat_server.engine.genai.hooked_model import GRAPH, LANGUAGE_MODEL, TEXT_EMBEDDINGS
+from ovchat_server.engine.genai.hooked_model import GRAPH
+from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL, TEXT_EMBEDDINGS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,13 +14,9 @@ import openvino as ov
 import pytest
 
 from ovchat_server.engine.contract.worker import ModelLoadError
-from ovchat_server.engine.genai.hooked_model import (
-    GRAPH,
-    LANGUAGE_MODEL,
-    TEXT_EMBEDDINGS,
-    hooked_model,
-)
+from ovchat_server.engine.genai.hooked_model import GRAPH, hooked_model
 from ovchat_server.engine.genai.logits_hook import logits_hook
+from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL, TEXT_EMBEDDINGS
 from tests.conftest import EXACT, ROOT
 from tests.vision_models import as_vision_model
 

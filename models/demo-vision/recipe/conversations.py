@@ -8,10 +8,11 @@ from pathlib import Path
 
 from jinja2 import Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from phrases import ABILITIES, COLOUR, DESCRIBE, SHAPE, other, system_prompt, typed
-from pictures import article
-from preprocessing import TOKENS
 from tokenizers import Tokenizer
+
+from .phrases import ABILITIES, COLOUR, DESCRIBE, SHAPE, other, system_prompt, typed
+from .pictures import article
+from .preprocessing import TOKENS
 
 MODEL = Path(__file__).resolve().parent.parent
 IMAGE = "<image>"

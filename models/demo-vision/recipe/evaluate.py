@@ -1,6 +1,6 @@
 """Asks the exported model about held-out pictures, through OpenVINO GenAI.
 
-    python models/demo-vision/recipe/evaluate.py --pictures 1000
+    python -m models.demo-vision.recipe.evaluate --pictures 1000
 
 Prints the shares of right answers, and exits with 1 if one picture of ten is described wrongly.
 Needs openvino-genai, Pillow and numpy.
@@ -15,8 +15,9 @@ from pathlib import Path
 
 import openvino
 import openvino_genai
-from phrases import ABILITIES, COLOUR, DESCRIBE, SHAPE, other
-from pictures import Picture, article, held_out
+
+from .phrases import ABILITIES, COLOUR, DESCRIBE, SHAPE, other
+from .pictures import Picture, article, held_out
 
 MODEL = Path(__file__).resolve().parent.parent
 GOAL = 0.9

@@ -1,6 +1,6 @@
 """Exports trained weights to OpenVINO IR, with all that a server reads.
 
-python models/demo-vision/recipe/export.py --weights build/demo-vision
+python -m models.demo-vision.recipe.export --weights build/demo-vision
 """
 
 import argparse
@@ -9,17 +9,17 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import openvino
-from conversations import MODEL
-from openvino_tokenizers import convert_tokenizer
 from optimum.exporters.openvino import main_export
-from preprocessing import write_configuration
-from transformers import PreTrainedTokenizerFast
+
+from models.demo.recipe.export import export_tokenizer, save_graph
+
+from .conversations import MODEL
+from .preprocessing import write_configuration
 
 GRAPHS = (
-    "openvino_language_model",
-    "openvino_text_embeddings_model",
-    "openvino_vision_embeddings_model",
+    "openvino_language_model.xml",
+    "openvino_text_embeddings_model.xml",
+    "openvino_vision_embeddings_model.xml",
 )
 
 
@@ -37,23 +37,7 @@ def export_model(weights: Path, output: Path) -> None:
             convert_tokenizer=False,
         )
         for name in GRAPHS:
-            model = openvino.Core().read_model(Path(scratch) / "exported" / f"{name}.xml")
-            # What the exporter notes about itself is of no use to a server.
-            for key in list(model.get_rt_info().keys()):
-                if key != "runtime_options":
-                    del model.get_rt_info()[key]
-            openvino.save_model(model, output / f"{name}.xml", compress_to_fp16=True)
-
-
-def export_tokenizer(weights: Path, output: Path) -> None:
-    """Converts the tokenizer, and copies its Hugging Face files."""
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copyfile(weights / name, output / name)
-    converted = convert_tokenizer(
-        PreTrainedTokenizerFast.from_pretrained(weights), with_detokenizer=True
-    )
-    for model, name in zip(converted, ("openvino_tokenizer", "openvino_detokenizer"), strict=True):
-        openvino.save_model(model, output / f"{name}.xml", compress_to_fp16=False)
+            save_graph(Path(scratch) / "exported" / name, output)
 
 
 def write_configurations(weights: Path, output: Path) -> None:

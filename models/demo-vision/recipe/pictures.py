@@ -2,7 +2,7 @@
 
 `held_out(seed)` gives a picture that training has not seen, and what is on it:
 
-    python models/demo-vision/recipe/pictures.py 7 picture.png
+    python -m models.demo-vision.recipe.pictures 7 picture.png
 """
 
 import colorsys

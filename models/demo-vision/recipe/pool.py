@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from pictures import COLOURS, SHAPES, Picture, draw
 from PIL import Image
-from preprocessing import DEVIATION, GRID, MEAN, squeezed
+
+from .pictures import COLOURS, SHAPES, Picture, draw
+from .preprocessing import DEVIATION, GRID, MEAN, squeezed
 
 LONGEST = 500
 """Larger pictures take long to draw, and look no different once they are squeezed."""

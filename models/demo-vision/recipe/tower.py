@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable
 
 import torch
-from pictures import COLOURS, SHAPES
-from pool import FINE, Pool
-from preprocessing import GRID, PATCH
 from torch import nn
 from torch.nn import functional
 from transformers import CLIPVisionModel
-from workers import Clock, Optimiser
+
+from .pictures import COLOURS, SHAPES
+from .pool import FINE, Pool
+from .preprocessing import GRID, PATCH
+from .workers import Clock, Optimiser
 
 BATCH = 32
 """Pictures a step for each worker."""

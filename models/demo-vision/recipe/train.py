@@ -1,6 +1,6 @@
 """Trains the demo model for pictures from scratch: first to see, then to speak.
 
-    python models/demo-vision/recipe/train.py --output build/demo-vision
+    python -m models.demo-vision.recipe.train --output build/demo-vision
 
 Writes weights and tokenizer as Hugging Face keeps them, for export.py.
 """
@@ -12,12 +12,6 @@ import time
 from pathlib import Path
 
 import torch
-import tower
-import workers
-from conversations import IMAGE, MODEL, Conversation, draw_conversation, tokens_of
-from pictures import COLOURS, SHAPES
-from pool import Pool, draw_pool
-from preprocessing import PATCH, SIDE
 from safetensors.torch import load_file, save_file
 from tokenizers import AddedToken, Tokenizer
 from torch.nn import functional
@@ -27,7 +21,13 @@ from transformers import (
     LlavaConfig,
     LlavaForConditionalGeneration,
 )
-from workers import Clock, Optimiser
+
+from . import tower, workers
+from .conversations import IMAGE, MODEL, Conversation, draw_conversation, tokens_of
+from .pictures import COLOURS, SHAPES
+from .pool import Pool, draw_pool
+from .preprocessing import PATCH, SIDE
+from .workers import Clock, Optimiser
 
 CONTEXT = 4096
 PICTURES, HELD_OUT = 24_000, 300

@@ -31,12 +31,16 @@ def export_model(weights: Path, output: Path) -> None:
             library_name="transformers",
             convert_tokenizer=False,
         )
-        model = openvino.Core().read_model(Path(scratch) / "openvino_model.xml")
-        # What the exporter notes about itself is of no use to a server.
-        for key in list(model.get_rt_info().keys()):
-            if key != "runtime_options":
-                del model.get_rt_info()[key]
-        openvino.save_model(model, output / "openvino_model.xml", compress_to_fp16=True)
+        save_graph(Path(scratch) / "openvino_model.xml", output)
+
+
+def save_graph(exported: Path, output: Path) -> None:
+    """Saves a graph with 16-bit weights, without what the exporter notes about itself."""
+    model = openvino.Core().read_model(exported)
+    for key in list(model.get_rt_info().keys()):
+        if key != "runtime_options":
+            del model.get_rt_info()[key]
+    openvino.save_model(model, output / exported.name, compress_to_fp16=True)
 
 
 def export_tokenizer(weights: Path, output: Path) -> None:

@@ -62,8 +62,8 @@ def instead_of_file(path: Path) -> str:
 
 def _fault_inside(path: Path, graph: Path) -> str | None:
     weights = graph.with_suffix(".bin")
-    seeing = (_TEXT_EMBEDDINGS,) if graph.name == LANGUAGE_MODEL else ()
-    for name in (weights.name, *seeing, *_FILES):
+    embeddings = (_TEXT_EMBEDDINGS,) if graph.name == LANGUAGE_MODEL else ()
+    for name in (weights.name, *embeddings, *_FILES):
         if not (path / name).is_file():
             return f"there is no {name} in {path}"
     with weights.open("rb") as file:

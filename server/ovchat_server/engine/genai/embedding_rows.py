@@ -110,7 +110,6 @@ class RowFormat:
     def operations(self) -> list[ov.OpExtension]:
         """Return the operations that `insert_prompt_rows` and `insert_answer_rows` insert."""
         positions = [AXES, -1, -1] if self._axes == AXES else [-1, -1]
-        # The hidden size is that of the graph, which is what counts there.
         embeddings = [-1, -1, len(self._embedding)]
         return [
             python_operation(PROMPT_ROWS, [embeddings, positions, [-1, -1]], self._split),

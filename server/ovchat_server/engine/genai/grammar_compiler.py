@@ -22,8 +22,9 @@ import openvino_genai as genai
 from openvino import opset13 as op
 
 from ovchat_server.engine.genai.graph_parts import integers, parameter, with_past
-from ovchat_server.engine.genai.hooked_model import GRAPH, LANGUAGE_MODEL
+from ovchat_server.engine.genai.hooked_model import GRAPH
 from ovchat_server.engine.genai.native_heap import NativeHeap
+from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL
 
 HEAD_SIZE = 32
 BLOCKS = 4

@@ -2,50 +2,32 @@
 
 genai loads models from folders only, and has no hook at the logits. So it gets another folder: the
 graph with two more nodes, and links to all other files. The model's own folder is not changed, and
-no weights are read or copied.
-
-Of a vision model, the language model also takes rows with columns of ours (embedding_rows), and
-the embeddings of text have them. Its encoder of images is left out: images are encoded elsewhere.
+no weights are read or copied. Of vision models more is changed: see vision_folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import tempfile
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import openvino as ov
-from openvino import opset13 as op
-
 from ovchat_server.engine.contract.worker import ModelLoadError
-from ovchat_server.engine.genai.embedding_rows import (
-    INPUTS,
-    RowFormat,
-    insert_answer_rows,
-    insert_prompt_rows,
-    row_format,
-)
-from ovchat_server.engine.genai.graph_parts import integers
 from ovchat_server.engine.genai.logits_hook import insert_logits_hook
 from ovchat_server.engine.genai.model_graph import Graph
+from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL, VisionFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ovchat_server.engine.genai.embedding_rows import RowFormat
+
 GRAPH = "openvino_model.xml"
-# Of vision models.
-LANGUAGE_MODEL = "openvino_language_model.xml"
-TEXT_EMBEDDINGS = "openvino_text_embeddings_model.xml"
-IMAGE_EMBEDDINGS = "openvino_vision_embeddings_model"
 # Of the change to graphs: folders that were kept by another version are not used.
 VERSION = "3"
-PATCH = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,113 +60,56 @@ def hooked_model(path: str, device: str, cache: str = "") -> Iterator[HookedMode
         ModelLoadError: It is a vision model that cannot be served.
     """
     folder = Path(path).resolve()
-    rows = _rows(folder, device) if (folder / LANGUAGE_MODEL).is_file() else None
+    sees = (folder / LANGUAGE_MODEL).is_file()
     if device != "CPU":
+        if sees:
+            advice = f"set device to CPU, not {device!r}: vision models run on no other"
+            raise ModelLoadError(advice)
         yield None
         return
+    vision = VisionFolder(folder) if sees else None
     with contextlib.ExitStack() as stack:
         if cache:
             place = Path(cache).resolve() / f"ovchat-{_name(folder)}"
-            there = place.is_dir() or _keep(place, folder, rows)
+            there = place.is_dir() or _keep(place, folder, vision)
         else:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ovchat-")))
-            there = _fill(place, folder, rows)
-        if rows and not there:
+            there = _fill(place, folder, vision)
+        if vision and not there:
             # genai would take none of the tokens that it gets instead.
             raise ModelLoadError("its language model does not end in a product of matrices")
-        yield HookedModel(str(place), rows) if there else None
+        yield HookedModel(str(place), vision.rows if vision else None) if there else None
 
 
-def _rows(folder: Path, device: str) -> RowFormat:
-    """Return the rows that a vision model takes.
-
-    Raises:
-        ModelLoadError: It cannot be served.
-    """
-    if device != "CPU":
-        raise ModelLoadError(f"set device to CPU, not {device!r}: vision models run on no other")
-    try:
-        graph = Graph(folder / LANGUAGE_MODEL)
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ET.ParseError, ValueError) as error:
-        raise ModelLoadError(f"export or copy {folder} anew: {error}") from error
-    if others := sorted(graph.parameters.keys() - INPUTS):
-        needed = ", ".join(others)
-        raise ModelLoadError(
-            f"models of this family cannot be served: its language model needs {needed}"
-        )
-    # Otherwise genai multiplies all that rows hold.
-    return row_format(graph, config.get("scale_emb", 1))
-
-
-def _fill(place: Path, folder: Path, rows: RowFormat | None) -> bool:
+def _fill(place: Path, folder: Path, vision: VisionFolder | None) -> bool:
     """Fill an empty folder with what is to be loaded; return whether the model can be hooked."""
     try:
-        changed = _hooked(folder) if rows is None else _with_rows(folder, rows)
+        written = vision.write(place) if vision else _write_hooked(place, folder)
     except (OSError, ET.ParseError, ValueError):
         # genai's own error says what is wrong with it.
         return False
-    if changed is None:
-        return False
-    for name, graph in changed.items():
-        graph.write(place / name)
-    if rows is not None:
-        _leave_out_encoder(place, rows)
-    for file in folder.iterdir():
-        left_out = rows is not None and file.name.startswith(IMAGE_EMBEDDINGS)
-        if not (left_out or (place / file.name).exists()):
-            (place / file.name).symlink_to(file)
-    return True
+    if written:
+        for file in folder.iterdir():
+            if not (place / file.name).exists():
+                (place / file.name).symlink_to(file)
+    return written
 
 
-def _hooked(folder: Path) -> dict[str, Graph] | None:
-    """Return the changed graphs of a model, by their files; None where it cannot be hooked."""
+def _write_hooked(place: Path, folder: Path) -> bool:
     graph = Graph(folder / GRAPH)
     parameters = graph.parameters
     if not parameters.keys() >= {"input_ids", "position_ids"}:
-        return None
-    hooked = insert_logits_hook(graph, parameters["input_ids"], parameters["position_ids"])
-    return {GRAPH: graph} if hooked else None
+        return False
+    if not insert_logits_hook(graph, parameters["input_ids"], parameters["position_ids"]):
+        return False
+    graph.write(place / GRAPH)
+    return True
 
 
-def _with_rows(folder: Path, rows: RowFormat) -> dict[str, Graph] | None:
-    """Return the same of a vision model."""
-    language, texts = Graph(folder / LANGUAGE_MODEL), Graph(folder / TEXT_EMBEDDINGS)
-    told = insert_prompt_rows(language, rows)
-    insert_answer_rows(texts, rows)
-    hooked = insert_logits_hook(language, told, language.parameters["position_ids"])
-    return {LANGUAGE_MODEL: language, TEXT_EMBEDDINGS: texts} if hooked else None
-
-
-def _leave_out_encoder(place: Path, rows: RowFormat) -> None:
-    """Write an encoder that is loaded and never runs, of the simplest family that genai knows."""
-    pixels = op.parameter([-1, 3, -1, -1], np.float32, "pixel_values")
-    pixels.output(0).set_names({"pixel_values"})
-    mean = op.reduce_mean(pixels, integers(1, 2, 3), keep_dims=True)
-    tile = op.tile(op.reshape(mean, integers(0, 1, 1), True), integers(1, 1, rows.width))  # noqa: FBT003
-    tile.output(0).set_names({"last_hidden_state"})
-    model = ov.Model([op.result(tile)], [pixels], "no encoder")
-    ov.save_model(model, place / f"{IMAGE_EMBEDDINGS}.xml")
-    config = {
-        "model_type": "llava",
-        "hidden_size": rows.width,
-        "vision_config": {"patch_size": PATCH},
-    }
-    pixels_config = {
-        "crop_size": {"height": PATCH, "width": PATCH},
-        "size": {"shortest_edge": PATCH},
-        "image_mean": [0.5] * 3,
-        "image_std": [0.5] * 3,
-    }
-    (place / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    text = json.dumps(pixels_config)
-    (place / "preprocessor_config.json").write_text(text, encoding="utf-8")
-
-
-def _keep(kept: Path, folder: Path, rows: RowFormat | None) -> bool:
+def _keep(kept: Path, folder: Path, vision: VisionFolder | None) -> bool:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{kept.name}-", dir=kept.parent) as place:
-        if not _fill(Path(place), folder, rows):
+        if not _fill(Path(place), folder, vision):
             return False
         # Another engine may be doing the same, and what it keeps is as good.
         with contextlib.suppress(OSError):

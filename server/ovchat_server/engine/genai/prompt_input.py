@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 
 from ovchat_server.engine.genai.embedding_rows import TOLD, RowFormat
-from ovchat_server.engine.genai.hooked_model import TEXT_EMBEDDINGS
+from ovchat_server.engine.genai.vision_folder import TEXT_EMBEDDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
