@@ -14,11 +14,15 @@ class Image:
     """An image in a message, of which nothing was fetched or decoded yet.
 
     Attributes:
-        url: Where it is, or the image itself in a `data:` URL.
+        url: Where it is, or the image itself in a `data:` URL; "" where there is `data`.
+        data: Its file, as typed calls may send it; empty where there is a `url`.
+        low_detail: Whether a small copy of it will do (OpenAI's `detail` of "low").
         field: Its path in the request, for errors.
     """
 
-    url: str
+    url: str = ""
+    data: bytes = b""
+    low_detail: bool = False
     field: FieldPath = dataclasses.field(default=FieldPath(), compare=False)
 
 

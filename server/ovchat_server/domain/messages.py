@@ -160,7 +160,7 @@ def _read_image(part: Reader) -> Image | None:
         return None
     image.choice("detail", IMAGE_DETAILS)
     url = image.string("url")
-    return None if url is None else Image(url, part.path("image_url"))
+    return None if url is None else Image(url, field=part.path("image_url"))
 
 
 def _read_tool_calls(reader: Reader, role: Role, call_id: str) -> tuple[ToolCall, ...]:
