@@ -26,6 +26,7 @@ from ovchat_server.option_types import (
     Value,
     Word,
 )
+from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.settings import ModelSettings, Settings
 
 if TYPE_CHECKING:
@@ -182,9 +183,8 @@ SETTINGS = (
     Setting(
         "--max-request-bytes",
         Value(Annotated[int, Meta(ge=1024)], "BYTES"),
-        "Largest request body accepted.",
+        "Largest request body accepted; by default 8 MiB, or 32 MiB if a vision model is served.",
         section="Requests",
-        default=8 * MIB,
     ),
     Setting(
         "--max-concurrent-streams",
@@ -245,6 +245,9 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     named.update(flags)
     if not named:
         raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
+    # Images take more room than texts.
+    mib = 32 if any(is_vision_model(model.path) for model in named.values()) else 8
+    given["max_request_bytes"] = given["max_request_bytes"] or mib * MIB
     given.pop("server_number", None)
     # What the other command has.
     given.setdefault("replicas", given.pop("servers", None) or 1)

@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "gguf_models": {"conversion", "near_names", "serving", "settings"},
     "config_file": {"domain", "chat", "near_names", "setting_values", "settings"},
     "option_types": {"config_file", "near_names", "setting_values", "settings"},
-    "options": {"domain", "config_file", "option_types", "settings"},
+    "options": {"domain", "config_file", "option_types", "serving", "settings"},
     "environment": {"config_file", "near_names", "option_types", "options"},
     "commands": {"config_file", "option_types", "options"},
     "__init__": set(),

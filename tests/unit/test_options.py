@@ -150,6 +150,12 @@ def test_without_anything_the_defaults_hold() -> None:
     }
 
 
+def test_a_vision_model_leaves_room_for_images_unless_the_bound_is_given() -> None:
+    sees = ("--model", f"sees={ROOT / 'models/demo-vision'}")
+    assert run(*MODEL, *sees).max_request_bytes == 32 << 20
+    assert run(*MODEL, *sees, "--max-request-bytes=1024").max_request_bytes == 1024
+
+
 def test_numbers_in_the_file_are_numbers(config: Callable[[str], str]) -> None:
     path = config("[server]\ngrpc_port = 7\ndrain_timeout = 1\n")
     settings = run(*MODEL, "--config", path)

@@ -16,7 +16,8 @@ class Image:
     Attributes:
         url: Where it is, or the image itself in a `data:` URL; "" where there is `data`.
         data: Its file, as typed calls may send it; empty where there is a `url`.
-        low_detail: Whether a small copy of it will do (OpenAI's `detail` of "low").
+        low_detail: Whether to scale it down to fit in 512x512 pixels first, as OpenAI does where
+            `detail` is "low".
         field: Its path in the request, for errors.
     """
 

@@ -51,6 +51,16 @@ def model_graph(path: Path) -> Path | None:
     return next((graph for graph in graphs if graph.is_file()), None)
 
 
+def is_vision_model(path: Path) -> bool:
+    """Return whether a path is the folder of a vision model, as far as a look at it tells."""
+    try:
+        graph = model_graph(path)
+    except OSError:
+        # `folder_fault` says what is wrong.
+        return False
+    return graph is not None and graph.name == LANGUAGE_MODEL
+
+
 def instead_of_file(path: Path) -> str:
     """Return what to give instead of a file that is no model; nothing where that is not known."""
     if path.match(_ANY_MODEL):

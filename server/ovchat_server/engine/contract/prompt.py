@@ -61,6 +61,11 @@ class Prompt:
         """Return how many tokens it has, those of images included."""
         return len(self.tokens)
 
+    @property
+    def image_tokens(self) -> int:
+        """How many of its tokens are those of images."""
+        return sum(image.length for image in self.images)
+
     def beginning(self, length: int) -> Prompt:
         """Return its first `length` tokens; an image may be cut there."""
         if length >= len(self.tokens):
