@@ -10,8 +10,9 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.chat.content_probe import PROBE
 from ovchat_server.chat.dialects import hermes
-from ovchat_server.chat.template import PROBE, call_fields, tool_fields
+from ovchat_server.chat.template import call_fields, tool_fields
 from ovchat_server.chat.template_sandbox import tojson
 from ovchat_server.domain.chat import Message, PromptEnding, Role
 from ovchat_server.domain.errors import InvalidRequestError
