@@ -46,8 +46,10 @@ def shown_content(show: Callable[[JsonValue], str]) -> ShownContent:
         return ShownContent()
     # One that knows only texts may write the parts as Python does.
     needs_parts = PROBE not in show(PROBE) and "'text'" not in texts
-    image_tag = _added(texts, show([text, IMAGE_PART, text]))
-    is_tag = image_tag.strip() and "type" not in image_tag
+    # The first image may change more: Llama 3.2's drops its system message.
+    one, two = (show([text, *[IMAGE_PART] * images, text]) for images in (1, 2))
+    image_tag = _added(one, two)
+    is_tag = one and image_tag.strip() and "type" not in image_tag
     return ShownContent(needs_parts, image_tag if is_tag else "")
 
 

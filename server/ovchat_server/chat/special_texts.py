@@ -105,7 +105,8 @@ def _pattern(tokens: Collection[str]) -> re.Pattern[str]:
 
 def _with_mark(mark: str, match: re.Match[str]) -> str:
     token = match.group()
-    return token[0] + mark + token[1:]
+    # There may be more in it: Qwen's tag of an image is three tokens.
+    return token[0] + mark + match.re.sub(partial(_with_mark, mark), token[1:])
 
 
 def _split(text: str | None, pattern: re.Pattern[str], mark: str) -> str | None:
