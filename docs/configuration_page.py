@@ -29,6 +29,8 @@ EXAMPLES = {
     "api_key_file": "keys",
     "envoy_path": "envoy",
     "cache_dir": "cache",
+    "allowed_media_domains": ["images.example.com"],
+    "allowed_local_media_path": "images",
     "weights": "auto",
     "kv_cache_gb": 1,
     "properties": {"INFERENCE_PRECISION_HINT": "f32"},
