@@ -30,6 +30,8 @@ EXAMPLES = {
     "envoy_path": "envoy",
     "cache_dir": "cache",
     "max_request_bytes": 33554432,
+    "allowed_media_domains": ["images.example.com"],
+    "allowed_local_media_path": "images",
     "weights": "auto",
     "kv_cache_gb": 1,
     "properties": {"INFERENCE_PRECISION_HINT": "f32"},

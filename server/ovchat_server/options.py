@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 from msgspec import Meta
 
-from ovchat_server.config_file import ConfigFile, SettingError, read_text
+from ovchat_server.api_keys import read_api_keys
+from ovchat_server.config_file import ConfigFile
 from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.option_types import (
+    Domains,
     ExistingFile,
     Folder,
     NamedPath,
@@ -194,6 +196,20 @@ SETTINGS = (
         default=1000,
     ),
     Setting(
+        "--allowed-media-domains",
+        Domains(),
+        "Hosts that images are fetched from over HTTPS, separated by commas: each is HOST or "
+        "HOST:PORT, without its subdomains. By default none.",
+        section="Requests",
+        default=(),
+    ),
+    Setting(
+        "--allowed-local-media-path",
+        Folder(),
+        "Folder whose files chats may name as images; by default none.",
+        section="Requests",
+    ),
+    Setting(
         "--strict-parameters/--no-strict-parameters",
         Switch(),
         "Reject REST requests with unknown parameters instead of ignoring these.",
@@ -255,7 +271,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     return Settings(
         models=tuple(named.values()),
         limits=limits,
-        api_keys=_api_keys(given["api_key_file"]),
+        api_keys=read_api_keys(given["api_key_file"]),
         **{**others, **given},
     )
 
@@ -275,22 +291,8 @@ def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:
             arguments += [f"{flag}={model.name}={model.path}" for model in value]
         elif isinstance(value, bool):
             arguments.append(flag if value else f"--no-{flag.removeprefix('--')}")
+        elif isinstance(value, tuple):
+            arguments.append(f"{flag}={','.join(value)}")
         elif value is not None:
             arguments.append(f"{flag}={value}")
     return arguments
-
-
-def _api_keys(path: Path | None) -> tuple[str, ...]:
-    """Read the keys of an API key file: one per line, without comments and empty lines."""
-    if path is None:
-        return ()
-    lines = [line.strip() for line in read_text(path).splitlines()]
-    for number, line in enumerate(lines, start=1):
-        # Nobody could send it: what follows is most likely a comment. Keys are never shown.
-        if not line.startswith("#") and len(line.split()) > 1:
-            raise SettingError(f"--api-key-file {path}:{number}: a key has no spaces")
-    keys = tuple(line for line in lines if line and not line.startswith("#"))
-    if not keys:
-        # Or a file that was emptied by mistake would open the server to everybody.
-        raise SettingError(f"--api-key-file {path} holds no key")
-    return keys
