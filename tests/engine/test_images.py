@@ -16,7 +16,6 @@ from PIL import Image
 from ovchat_server.backoff import Backoff
 from ovchat_server.engine.client.image_encoder import SupervisedImageEncoder
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
-from ovchat_server.engine.contract.image_encoder import EncodedImage, ImageError
 from ovchat_server.engine.contract.image_messages import ImageSpec
 from ovchat_server.engine.contract.prompt import Prompt, PromptImage
 from ovchat_server.tokenizer.huggingface import Tokenizer
@@ -26,6 +25,8 @@ from tests.engine.conftest import Watched, at_once, collect_all, loaded, spec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
+
+    from ovchat_server.engine.contract.image_encoder import EncodedImage
 
 MODELS = {"llava": ROOT / "models/demo-vision", "qwen2-vl": ROOT / "tests/data/qwen2-vl"}
 TOKENS = 40

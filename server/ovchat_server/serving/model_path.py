@@ -16,6 +16,7 @@ LANGUAGE_MODEL = "openvino_language_model.xml"
 MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
 _FILES = ("tokenizer.json", "config.json")
 _TEXT_EMBEDDINGS = "openvino_text_embeddings_model.xml"
+_IMAGE_EMBEDDINGS = "openvino_vision_embeddings_model.xml"
 # Of any model in OpenVINO's format, of kinds that are not served, too.
 _ANY_MODEL = "openvino_*.xml"
 _CHECKPOINTS = ("*.safetensors", "pytorch_model*.bin")
@@ -52,13 +53,15 @@ def model_graph(path: Path) -> Path | None:
 
 
 def is_vision_model(path: Path) -> bool:
-    """Return whether a path is the folder of a vision model, as far as a look at it tells."""
+    """Return whether a path is the folder of a model that takes images.
+
+    Without an encoder of images it takes text only.
+    """
     try:
-        graph = model_graph(path)
+        return all((path / name).is_file() for name in (LANGUAGE_MODEL, _IMAGE_EMBEDDINGS))
     except OSError:
         # `folder_fault` says what is wrong.
         return False
-    return graph is not None and graph.name == LANGUAGE_MODEL
 
 
 def instead_of_file(path: Path) -> str:
