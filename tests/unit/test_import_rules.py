@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "telemetry": {"domain"},
     "conversion": {"engine.genai"},
     "kinds": {"domain", "chat", "engine.client", "engine.contract", "serving", "settings"},
-    "launch": {"backoff", "processors", "resources", "settings", "telemetry"},
+    "launch": {"backoff", "processors", "resources", "serving", "settings", "telemetry"},
     "header_text": {"domain"},
     "backoff": set(),
     "processors": set(),
