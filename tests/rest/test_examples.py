@@ -26,16 +26,24 @@ SCRIPTS = Path(sysconfig.get_path("scripts"))
 EXPECTED = {
     "README.md": [
         "Paris",
+        "A red square.",
         "1, 2, 3",
         "Tokyo",
         "For Rome, the temperature is 21",
         "name='Anna' age=31",
     ],
     "docs/clients.md": ["42", "1, 2, 3", "2 ", "For Rome, the temperature is 21", "I"],
-    "docs/grpc.md": ["1, 2, 3", "FINISH_REASON_STOP", '"totalKvBlocks": ', "0 0 of "],
+    "docs/grpc.md": [
+        "1, 2, 3",
+        "FINISH_REASON_STOP",
+        "A red square.\n65 tokens of the image",
+        '"totalKvBlocks": ',
+        "0 0 of ",
+    ],
     "docs/operations.md": ['"total_kv_blocks":'],
     "docs/rest.md": [
         "data: [DONE]",
+        "A red square.",
         '"openvino_genai":',
         '{"prompt":"Hello there"}',
         "MODEL_STATE_READY",
