@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, model_settings
+from tests.rest.conftest import running_stack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ovchat_server.settings import ModelSettings
     from tests.rest.conftest import Stack
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -76,6 +80,13 @@ for code in json.load(sys.stdin):
     ended.append([output.getvalue(), error])
 json.dump(ended, sys.stdout)
 """
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, demo: ModelSettings) -> Iterator[Stack]:
+    """What `make run` serves."""
+    with running_stack(tmp_path_factory.mktemp("stack"), demo, model_settings("demo-vision")) as it:
+        yield it
 
 
 def examples(*languages: str) -> list[Any]:
