@@ -145,7 +145,7 @@ class _Encoding:
         if output.finish == ENCODED:
             self._result.set_result(self._keep(output))
         elif output.finish == REJECTED:
-            self._result.set_exception(ImageError(output.reason))
+            self._result.set_exception(ImageError(output.reason, output.code))
         else:
             logger.error("an image cannot be encoded: %s", output.reason)
             self._result.set_exception(InternalError("The image could not be encoded."))

@@ -42,6 +42,7 @@ class ImageOutput(msgspec.Struct, frozen=True):
     Attributes:
         finish: ENCODED, REJECTED or a failure (engine.contract.messages).
         reason: Of REJECTED a clause for the caller, of a failure for the server's log.
+        code: Of REJECTED, see ImageError.
         rows: The path of a file with its rows, which the server deletes. If the request was
             cancelled, the process does.
         length: How many tokens it takes.
@@ -52,6 +53,7 @@ class ImageOutput(msgspec.Struct, frozen=True):
     id: int
     finish: str
     reason: str = ""
+    code: str = ""
     rows: str = ""
     length: int = 0
     positions: int = 0

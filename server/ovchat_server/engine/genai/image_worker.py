@@ -80,23 +80,29 @@ class ImageWorker:
             pixels = decode_image(request.file, low_detail=request.low_detail)
             embeddings, positions = self._encoder.encode(pixels)
         except ImageError as error:
-            return ImageOutput(request.id, REJECTED, str(error))
+            return _rejected(request, error)
         except (RuntimeError, ValueError) as error:
             reason = error_text(error)
             sys.stderr.write(f"an image cannot be encoded: {reason}\n")
-            return ImageOutput(request.id, REJECTED, f"cannot be encoded by this model: {reason}")
+            return _rejected(request, ImageError(f"cannot be encoded by this model: {reason}"))
         number, name = tempfile.mkstemp(prefix="ovchat-image-", suffix=".npy")
         with os.fdopen(number, "wb") as file:
             write_rows(file, embeddings, positions)
             size = file.tell()
         self._remember(request.id, Path(name))
         count = int(positions.max()) + 1
-        return ImageOutput(request.id, ENCODED, "", name, len(embeddings), count, size)
+        return ImageOutput(
+            request.id, ENCODED, rows=name, length=len(embeddings), positions=count, bytes=size
+        )
 
     def _remember(self, identifier: int, file: Path) -> None:
         self._files[identifier] = file
         if len(self._files) > REMEMBERED:
             del self._files[next(iter(self._files))]
+
+
+def _rejected(request: ImageRequest, error: ImageError) -> ImageOutput:
+    return ImageOutput(request.id, REJECTED, error.complaint, error.code)
 
 
 def load(spec: bytes, context: WorkerContext) -> Worker[ImageRequest, ImageOutput, None]:
