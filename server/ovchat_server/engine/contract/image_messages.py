@@ -17,10 +17,12 @@ class ImageSpec(EngineSpec, frozen=True, kw_only=True):
 
     Attributes:
         properties: OpenVINO's own.
+        files: The folder that the files of encoded images are written to.
     """
 
     worker: str = "ovchat_server.engine.genai.image_worker:load"
     properties: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
+    files: str = ""
 
 
 class ImageRequest(msgspec.Struct, frozen=True):

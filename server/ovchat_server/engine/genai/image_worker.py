@@ -37,11 +37,14 @@ REMEMBERED = 64
 class ImageWorker:
     """See engine.contract.worker.Worker."""
 
-    def __init__(self, encoder: ImageEncoder, weight_bytes: int, context: WorkerContext) -> None:
-        """Encode with an encoder that was loaded."""
+    def __init__(
+        self, encoder: ImageEncoder, folder: str, weight_bytes: int, context: WorkerContext
+    ) -> None:
+        """Encode with an encoder that was loaded, into files in `folder`."""
         self.decoder = image_decoder()
         self.ready = Ready(None, self.load(), Capabilities(), EngineMemory(weight_bytes))
         self._encoder = encoder
+        self._folder = folder
         self._context = context
         self._waiting: dict[int, ImageRequest] = {}
         self._files: dict[int, Path] = {}
@@ -85,7 +88,7 @@ class ImageWorker:
             reason = error_text(error)
             sys.stderr.write(f"an image cannot be encoded: {reason}\n")
             return _rejected(request, ImageError(f"cannot be encoded by this model: {reason}"))
-        number, name = tempfile.mkstemp(prefix="ovchat-image-", suffix=".npy")
+        number, name = tempfile.mkstemp(suffix=".npy", dir=self._folder)
         with os.fdopen(number, "wb") as file:
             write_rows(file, embeddings, positions)
             size = file.tell()
@@ -110,4 +113,4 @@ def load(spec: bytes, context: WorkerContext) -> Worker[ImageRequest, ImageOutpu
     decoded = msgspec.msgpack.decode(spec, type=ImageSpec)
     encoder = ImageEncoder(decoded.path, decoded.properties)
     weights = sum(file.stat().st_size for file in Path(decoded.path).glob(WEIGHTS))
-    return ImageWorker(encoder, weights, context)
+    return ImageWorker(encoder, decoded.files, weights, context)
