@@ -72,7 +72,7 @@ class Watched(WatchedProcess):
     ) -> Callable[[Report[ImageOutput]], None]:
         """Have reports with an output go to `seen`; returns where they would have gone."""
         in_flight = self.engine.supervisor.in_flight
-        deliver = in_flight.deliver
+        deliver: Callable[[Report[ImageOutput]], None] = in_flight.deliver
 
         def reported(report: Report[ImageOutput]) -> None:
             (seen if report.outputs else deliver)(report)
@@ -197,11 +197,13 @@ async def test_another_process_encodes_what_waits_and_who_kills_each_fails_alone
         tasks += await encoder.asked(TRIANGLE)
         monkeypatch.setattr(in_flight, "isolate", crash)
         monkeypatch.setattr(in_flight, "deliver", deliver_of_the_living)
-    before, blamed, behind = await asyncio.gather(*tasks, return_exceptions=True)
-    assert isinstance(blamed, InternalError)
-    assert "several times" in blamed.message
+    before, deadly, behind = tasks
+    with pytest.raises(InternalError, match="several times"):
+        await deadly
     assert deaths == 2
-    assert encoder.files == {before.rows, behind.rows}
+    living = {(await task).rows for task in (before, behind)}
+    # A process that is killed may leave one behind, until the end.
+    assert living <= encoder.files
 
 
 async def test_nothing_is_left_when_it_ends(
