@@ -40,7 +40,7 @@ HEAD_SIZE = 32
 # Stands for the image in a text.
 IMAGE = "<ov_genai_image_0>"
 # Otherwise the tokenizer puts its special tokens around the text.
-TEMPLATE = "{{ messages[0].content }}"
+TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
 
 
 class ImageEncoder:
