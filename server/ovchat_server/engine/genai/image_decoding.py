@@ -23,7 +23,7 @@ MAX_PIXELS = 40_000_000
 MAX_ASPECT = 200
 # What OpenAI shows a model of an image in low detail.
 LOW_DETAIL = 512
-# The largest takes a few seconds. A small file may take hours: a JPEG with 100,000 scans.
+# The largest takes a few. A JPEG of 6 MB with 100,000 scans would take half an hour.
 MAX_SECONDS = 20.0
 
 
