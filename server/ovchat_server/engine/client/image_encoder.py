@@ -76,7 +76,6 @@ class SupervisedImageEncoder:
         # An image may have been encoded that nobody was told of any more.
         shutil.rmtree(self._folder, ignore_errors=True)
 
-
     @property
     def status(self) -> EngineStatus:
         """See engine.contract.image_encoder.ImageEncoder."""
