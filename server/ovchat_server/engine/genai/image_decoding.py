@@ -11,7 +11,6 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ovchat_server.engine.contract.image_encoder import ImageError
-from ovchat_server.engine.genai.processor_time import at_most
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,29 +22,32 @@ MAX_PIXELS = 40_000_000
 MAX_ASPECT = 200
 # What OpenAI shows a model of an image in low detail.
 LOW_DETAIL = 512
-# The largest takes a few. A JPEG of 6 MB with 100,000 scans would take half an hour.
-MAX_SECONDS = 20.0
+# A JPEG may have any number of scans, each over all of its pixels. Programs write up to ten.
+MAX_SCANS = 1000
+MAX_SCANNED_PIXELS = 20 * MAX_PIXELS
+# And of segments of metadata, for each of which Pillow copies those before it.
+MAX_SEGMENTS = 1000
+JPEG, SCAN, SEGMENT = b"\xff\xd8", b"\xff\xda", b"\xff\xe1"
 
 
 def decode_image(file: bytes, *, low_detail: bool = False) -> NDArray[np.uint8]:
     """Return the pixels of an image: height, width, RGB.
 
     Of animated images that is the first frame. It is turned as its EXIF data say, and stands on
-    white where it is transparent. May only be called in the main thread.
+    white where it is transparent.
 
     Args:
         file: The file, of one of FORMATS.
         low_detail: Whether to scale it down to fit in LOW_DETAIL by LOW_DETAIL.
 
     Raises:
-        ImageError: It is none, is damaged, is too large, or takes too long.
+        ImageError: It is none, is damaged, or is too large.
     """
     if not file:
         raise ImageError("is empty: it has no bytes", "empty_image_file")
-    slow = ImageError(f"takes more than {MAX_SECONDS:g} s to decode", "image_parse_error")
     try:
         # Of damaged files Pillow writes any number of warnings.
-        with warnings.catch_warnings(action="ignore"), at_most(MAX_SECONDS, slow):
+        with warnings.catch_warnings(action="ignore"):
             return _decoded(file, low_detail=low_detail)
     except ImageError:
         raise
@@ -60,9 +62,13 @@ def decode_image(file: bytes, *, low_detail: bool = False) -> NDArray[np.uint8]:
 
 
 def _decoded(file: bytes, *, low_detail: bool) -> NDArray[np.uint8]:
+    if file.startswith(JPEG) and (segments := file.count(SEGMENT)) > MAX_SEGMENTS:
+        raise _excessive(f"{segments} segments of metadata")
     with Image.open(io.BytesIO(file), formats=FORMATS) as image:
         # Nothing but the header was read so far.
         _check_size(*image.size)
+        if image.format == "JPEG":
+            _check_scans(file.count(SCAN), *image.size)
         if low_detail:
             # JPEGs are decoded at a fraction of their size.
             image.draft("RGB", (LOW_DETAIL, LOW_DETAIL))
@@ -83,6 +89,15 @@ def _check_size(width: int, height: int) -> None:
         raise ImageError(complaint, "image_too_large")
     if max(width, height) > MAX_ASPECT * min(width, height):
         raise ImageError(f"has sides of more than 1:{MAX_ASPECT}: its size is {size}")
+
+
+def _check_scans(scans: int, width: int, height: int) -> None:
+    if scans > MAX_SCANS or scans * width * height > MAX_SCANNED_PIXELS:
+        raise _excessive(f"{scans} scans of {width}x{height} pixels")
+
+
+def _excessive(what: str) -> ImageError:
+    return ImageError(f"would take too long to decode: it has {what}", "image_parse_error")
 
 
 def _in_colour(image: Image.Image) -> Image.Image:
