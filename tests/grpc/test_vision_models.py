@@ -115,6 +115,25 @@ ASKED = {
         "A red circle and a blue square.",
         2,
     ),
+    "a tool's result": (
+        [
+            turn(USER, QUESTION),
+            message_pb2.Message(
+                role=ASSISTANT,
+                tool_calls=[
+                    message_pb2.ToolCall(
+                        id="1", function=message_pb2.FunctionCall(name="look", arguments="{}")
+                    )
+                ],
+            ),
+            message_pb2.Message(
+                role=message_pb2.ROLE_TOOL, tool_call_id="1", content=[by_value(CIRCLE)]
+            ),
+            turn(USER, QUESTION),
+        ],
+        "A red circle.",
+        1,
+    ),
     "a later turn": (
         [
             turn(USER, by_value(CIRCLE), QUESTION),

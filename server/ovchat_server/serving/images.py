@@ -73,7 +73,8 @@ class ImagePreparation:
         try:
             return await encoder.encode(file, low_detail=image.low_detail, caller=caller)
         except ImageError as error:
-            raise InvalidRequestError.about(image.field, f"{error}.", "invalid_image") from error
+            complaint = f"{error.complaint}."
+            raise InvalidRequestError.about(image.field, complaint, error.code) from error
 
 
 def _text_only(images: Sequence[Image]) -> InvalidRequestError:

@@ -6,12 +6,16 @@ import asyncio
 import hashlib
 import logging
 import secrets
+import shutil
+import tempfile
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ovchat_server.domain.errors import InternalError
 from ovchat_server.domain.models import ModelState
@@ -50,6 +54,8 @@ class SupervisedImageEncoder:
         self, spec: ImageSpec, on_change: Callable[[], None], backoff: Backoff | None = None
     ) -> None:
         """Encode for the model of `spec`; `on_change` learns of every change of state."""
+        self._folder = Path(tempfile.gettempdir(), f"ovchat-images-{secrets.token_hex(8)}")
+        spec = msgspec.structs.replace(spec, files=str(self._folder))
         self.supervisor: EngineSupervisor[ImageRequest, ImageOutput, None] = EngineSupervisor(
             spec, image_decoder(), on_change, backoff
         )
@@ -60,12 +66,15 @@ class SupervisedImageEncoder:
 
     def start(self) -> None:
         """Begin; returns at once."""
+        self._folder.mkdir(mode=0o700)
         self.supervisor.start()
 
     async def close(self) -> None:
         """End the process; what is under way fails."""
         await self.supervisor.close()
         self._cache.clear()
+        # An image may have been encoded that nobody was told of any more.
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def status(self) -> EngineStatus:
@@ -145,7 +154,7 @@ class _Encoding:
         if output.finish == ENCODED:
             self._result.set_result(self._keep(output))
         elif output.finish == REJECTED:
-            self._result.set_exception(ImageError(output.reason))
+            self._result.set_exception(ImageError(output.reason, output.code))
         else:
             logger.error("an image cannot be encoded: %s", output.reason)
             self._result.set_exception(InternalError("The image could not be encoded."))

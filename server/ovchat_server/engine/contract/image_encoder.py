@@ -12,7 +12,18 @@ if TYPE_CHECKING:
 
 
 class ImageError(Exception):
-    """An image cannot be encoded; the text is a clause for the caller: "is not an image: ..."."""
+    """An image cannot be encoded."""
+
+    def __init__(self, complaint: str, code: str = "invalid_image") -> None:
+        """Make the verdict.
+
+        Args:
+            complaint: Completes "<field> ...", for the caller.
+            code: OpenAI's word for it, one of those that a Response has in `error.code`.
+        """
+        super().__init__(complaint)
+        self.complaint = complaint
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

@@ -17,10 +17,12 @@ class ImageSpec(EngineSpec, frozen=True, kw_only=True):
 
     Attributes:
         properties: OpenVINO's own.
+        files: The folder that the files of encoded images are written to.
     """
 
     worker: str = "ovchat_server.engine.genai.image_worker:load"
     properties: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
+    files: str = ""
 
 
 class ImageRequest(msgspec.Struct, frozen=True):
@@ -42,6 +44,7 @@ class ImageOutput(msgspec.Struct, frozen=True):
     Attributes:
         finish: ENCODED, REJECTED or a failure (engine.contract.messages).
         reason: Of REJECTED a clause for the caller, of a failure for the server's log.
+        code: Of REJECTED, see ImageError.
         rows: The path of a file with its rows, which the server deletes. If the request was
             cancelled, the process does.
         length: How many tokens it takes.
@@ -52,6 +55,7 @@ class ImageOutput(msgspec.Struct, frozen=True):
     id: int
     finish: str
     reason: str = ""
+    code: str = ""
     rows: str = ""
     length: int = 0
     positions: int = 0

@@ -20,7 +20,7 @@ import openvino_genai as genai
 from openvino import opset13 as op
 
 from ovchat_server.engine.genai.embedding_rows import AXES, EMBEDDINGS, POSITIONS
-from ovchat_server.engine.genai.graph_parts import integers, parameter, with_past
+from ovchat_server.engine.genai.graph_parts import one_head, parameter
 from ovchat_server.engine.genai.logits_hook import HOOK, insert_logits_hook
 from ovchat_server.engine.genai.model_graph import Graph
 from ovchat_server.engine.genai.python_operation import python_operation
@@ -40,7 +40,7 @@ HEAD_SIZE = 32
 # Stands for the image in a text.
 IMAGE = "<ov_genai_image_0>"
 # Otherwise the tokenizer puts its special tokens around the text.
-TEMPLATE = "{{ messages[0].content }}"
+TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
 
 
 class ImageEncoder:
@@ -62,6 +62,8 @@ class ImageEncoder:
         config = genai.SchedulerConfig()
         config.num_kv_blocks = MAX_TOKENS // BLOCK_SIZE + 1
         config.max_num_batched_tokens = MAX_TOKENS
+        # It would leave out what it knows of an image, by ten numbers of each row.
+        config.enable_prefix_caching = False
         tokenizer = genai.Tokenizer(folder)
         tokenizer.set_chat_template(TEMPLATE)
         with tempfile.TemporaryDirectory(prefix="ovchat-") as place:
@@ -93,6 +95,8 @@ class ImageEncoder:
         handle = self._pipeline.add_request(0, IMAGE, [ov.Tensor(pixels)], config)
         while self._pipeline.has_non_finished_requests():
             self._pipeline.step()
+        # Or it keeps the tokens of every image.
+        self._pipeline.finish_chat()
         if handle.get_status() != genai.GenerationStatus.FINISHED:
             raise ValueError(f"it takes more than {MAX_TOKENS} tokens")
         return np.concatenate(self._embeddings), np.concatenate(self._positions)
@@ -123,27 +127,12 @@ def _model(hidden_size: int, axes: int) -> ov.Model:
     shape = [AXES, -1, -1] if axes == AXES else [-1, -1]
     positions = parameter(POSITIONS, shape, np.int64)
     beams = parameter("beam_idx", [-1], np.int32)
-    narrow = op.matmul(
-        rows,
-        op.constant(np.zeros((hidden_size, HEAD_SIZE), np.float32)),
-        transpose_a=False,
-        transpose_b=False,
-    )
-    heads = op.transpose(
-        op.reshape(narrow, integers(0, 0, 1, HEAD_SIZE), special_zero=True), integers(0, 2, 1, 3)
-    )
-    caches, sinks = with_past(heads, heads, rows, beams)
-    attended = op.scaled_dot_product_attention(heads, *caches, op.constant(np.array(0, np.float32)))
-    hidden = op.reshape(
-        op.transpose(attended, integers(0, 2, 1, 3)),
-        integers(0, 0, HEAD_SIZE),
-        special_zero=True,
-    )
-    logits = op.matmul(
-        hidden,
-        op.constant(np.zeros((1, HEAD_SIZE), np.float32)),
-        transpose_a=False,
-        transpose_b=True,
-    )
+    narrow = op.matmul(rows, _zeros(hidden_size, HEAD_SIZE), False, False)  # noqa: FBT003
+    hidden, sinks = one_head(narrow, rows, beams, HEAD_SIZE)
+    logits = op.matmul(hidden, _zeros(1, HEAD_SIZE), False, True)  # noqa: FBT003
     logits.output(0).set_names({"logits"})
     return ov.Model([op.result(logits)], sinks, [rows, positions, beams], "image_encoder")
+
+
+def _zeros(*shape: int) -> ov.Node:
+    return op.constant(np.zeros(shape, np.float32))

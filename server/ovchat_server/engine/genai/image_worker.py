@@ -37,11 +37,14 @@ REMEMBERED = 64
 class ImageWorker:
     """See engine.contract.worker.Worker."""
 
-    def __init__(self, encoder: ImageEncoder, weight_bytes: int, context: WorkerContext) -> None:
-        """Encode with an encoder that was loaded."""
+    def __init__(
+        self, encoder: ImageEncoder, folder: str, weight_bytes: int, context: WorkerContext
+    ) -> None:
+        """Encode with an encoder that was loaded, into files in `folder`."""
         self.decoder = image_decoder()
         self.ready = Ready(None, self.load(), Capabilities(), EngineMemory(weight_bytes))
         self._encoder = encoder
+        self._folder = folder
         self._context = context
         self._waiting: dict[int, ImageRequest] = {}
         self._files: dict[int, Path] = {}
@@ -80,18 +83,20 @@ class ImageWorker:
             pixels = decode_image(request.file, low_detail=request.low_detail)
             embeddings, positions = self._encoder.encode(pixels)
         except ImageError as error:
-            return ImageOutput(request.id, REJECTED, str(error))
+            return _rejected(request, error)
         except (RuntimeError, ValueError) as error:
             reason = error_text(error)
             sys.stderr.write(f"an image cannot be encoded: {reason}\n")
-            return ImageOutput(request.id, REJECTED, f"cannot be encoded by this model: {reason}")
-        number, name = tempfile.mkstemp(prefix="ovchat-image-", suffix=".npy")
+            return _rejected(request, ImageError(f"cannot be encoded by this model: {reason}"))
+        number, name = tempfile.mkstemp(suffix=".npy", dir=self._folder)
         with os.fdopen(number, "wb") as file:
             write_rows(file, embeddings, positions)
             size = file.tell()
         self._remember(request.id, Path(name))
         count = int(positions.max()) + 1
-        return ImageOutput(request.id, ENCODED, "", name, len(embeddings), count, size)
+        return ImageOutput(
+            request.id, ENCODED, rows=name, length=len(embeddings), positions=count, bytes=size
+        )
 
     def _remember(self, identifier: int, file: Path) -> None:
         self._files[identifier] = file
@@ -99,9 +104,13 @@ class ImageWorker:
             del self._files[next(iter(self._files))]
 
 
+def _rejected(request: ImageRequest, error: ImageError) -> ImageOutput:
+    return ImageOutput(request.id, REJECTED, error.complaint, error.code)
+
+
 def load(spec: bytes, context: WorkerContext) -> Worker[ImageRequest, ImageOutput, None]:
     """Load what encodes the images of an ImageSpec; see engine.contract.worker.LoadWorker."""
     decoded = msgspec.msgpack.decode(spec, type=ImageSpec)
     encoder = ImageEncoder(decoded.path, decoded.properties)
     weights = sum(file.stat().st_size for file in Path(decoded.path).glob(WEIGHTS))
-    return ImageWorker(encoder, weights, context)
+    return ImageWorker(encoder, decoded.files, weights, context)
