@@ -75,7 +75,7 @@ SCALES = {
     "smollm2": Scale(64, 4, 0.1, 400),
     "0.6b": Scale(64, 2, 0.3, 160),
     "demo": Scale(64, 8, 0.03, 1000),
-    "qwen2-vl": Scale(64, 3, 0.2, 1000),
+    "qwen2-vl": Scale(64, 2, 0.2, 1000),
 }
 QUICK = {
     "smollm2": Scale(8, 1, 0.1, 120),
