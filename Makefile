@@ -6,6 +6,7 @@ GRPC_PORT ?= 9000
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
 BENCH_MODEL := .cache/benchmarks/qwen3-0.6b-int4/tokenizer_config.json
+BENCH_VISION_MODEL := .cache/benchmarks/qwen2-vl/tokenizer_config.json
 BENCH_MODEL_TOOLS := .cache/benchmarks/.venv/.installed
 LLAMA_CPP := .cache/benchmarks/llama.cpp
 LLAMA_CPP_MODEL := $(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf
@@ -102,9 +103,12 @@ $(BENCH_MODEL_TOOLS):
 $(BENCH_MODEL): benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
 	.cache/benchmarks/.venv/bin/python $<
 
+$(BENCH_VISION_MODEL): benchmarks/models/qwen2_vl_random.py benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
+	.cache/benchmarks/.venv/bin/python $<
+
 # It measures all models where none is named.
-BENCH_MODELS := $(if $(findstring --model,$(BENCH_ARGS)),$(BENCH_ARGS),0.6b)
-BENCH_FILES := $(if $(findstring 0.6b,$(BENCH_MODELS)),$(BENCH_MODEL) \
+BENCH_MODELS := $(if $(findstring --model,$(BENCH_ARGS)),$(BENCH_ARGS),0.6b qwen2-vl)
+BENCH_FILES := $(if $(findstring qwen2-vl,$(BENCH_MODELS)),$(BENCH_VISION_MODEL)) $(if $(findstring 0.6b,$(BENCH_MODELS)),$(BENCH_MODEL) \
     $(if $(findstring llama.cpp,$(BENCH_ARGS)),$(LLAMA_CPP_MODEL)))
 
 # The other models need nothing made: smollm2 is a package's, and demo in the repository.

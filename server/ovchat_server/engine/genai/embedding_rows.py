@@ -69,8 +69,16 @@ class RowFormat:
         self._scale = np.float32(scale)
         taken = {*NAME.tolist(), *OFFSETS.tolist()}
         self.width = max(hidden_size + len(taken), max(taken) + 1)
-        free = (column for column in range(self.width) if column not in taken)
-        self._embedding = np.array([*free][:hidden_size])
+        # The numbers of an embedding and their columns, as pieces between the columns taken: to
+        # copy them number by number would take as long as a step.
+        self._pieces: list[tuple[slice, slice]] = []
+        start = column = 0
+        for end in sorted((*taken, self.width)):
+            if length := min(end - column, hidden_size - start):
+                piece = slice(start, start + length), slice(column, column + length)
+                self._pieces.append(piece)
+                start += length
+            column = end + 1
 
     def scaled(self, embeddings: Floats) -> Floats:
         """Return embeddings of text as the model gets them."""
@@ -91,7 +99,8 @@ class RowFormat:
             offsets: For each, what is added to its place: `axes` numbers; None: nothing.
         """
         rows = np.zeros((*embeddings.shape[:-1], self.width), np.float32)
-        rows[..., self._embedding] = embeddings
+        for piece, columns in self._pieces:
+            rows[..., columns] = embeddings[..., piece]
         names = np.asarray(cache_ids, np.int64).reshape(embeddings.shape[:-1])
         for number, column in enumerate(NAME):
             rows[..., column] = names >> 8 * number & DIGIT - 1
@@ -102,8 +111,7 @@ class RowFormat:
 
     def embeddings(self, rows: Floats) -> Floats:
         """Return the embeddings in rows."""
-        found: Floats = rows[..., self._embedding]
-        return found
+        return np.concatenate([rows[..., columns] for _, columns in self._pieces], axis=-1)
 
     def told(self, rows: Floats) -> Integers:
         """Return the lowest digits of the cache ids in rows (TOLD)."""

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.worker import Worker, WorkerContext
 
 WEIGHTS = "openvino_vision*.bin"
+# Streams must not wait for images: beside an engine that is always busy, it leaves an encoder a
+# tenth of the processors.
+NICENESS = 10
 # Outputs that may be on their way when their request is cancelled.
 REMEMBERED = 64
 
@@ -111,6 +114,8 @@ def _rejected(request: ImageRequest, error: ImageError) -> ImageOutput:
 def load(spec: bytes, context: WorkerContext) -> Worker[ImageRequest, ImageOutput, None]:
     """Load what encodes the images of an ImageSpec; see engine.contract.worker.LoadWorker."""
     decoded = msgspec.msgpack.decode(spec, type=ImageSpec)
+    # Before there are other threads, which inherit it.
+    os.nice(NICENESS)
     encoder = ImageEncoder(decoded.path, decoded.properties)
     weights = sum(file.stat().st_size for file in Path(decoded.path).glob(WEIGHTS))
     return ImageWorker(encoder, decoded.files, weights, context)
