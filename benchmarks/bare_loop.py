@@ -11,6 +11,8 @@ import os
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,9 +22,17 @@ import openvino_genai as genai
 from benchmarks.plan import Ask, Lane, Plan, Trace
 from benchmarks.request_forms import SEED, TEMPERATURE, TOP_K
 from ovchat_server.engine.contract.generation_spec import GenerationSpec
+from ovchat_server.engine.genai.image_decoding import decode_image
+from ovchat_server.engine.genai.image_encoder import IMAGE, TEMPLATE
 
 # The server's own, so that it cannot differ.
 from ovchat_server.engine.genai.pipeline import _scheduler_config
+from ovchat_server.serving.model_path import is_vision_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Add: TypeAlias = "Callable[[int, Ask, genai.GenerationConfig], genai.GenerationHandle]"
 
 
 @dataclass(slots=True)
@@ -38,9 +48,10 @@ class _Caller:
 class Loop:
     """Runs plans on a pipeline."""
 
-    def __init__(self, pipeline: genai.ContinuousBatchingPipeline) -> None:
-        """Run on `pipeline`."""
+    def __init__(self, pipeline: genai.ContinuousBatchingPipeline, add: _Add) -> None:
+        """Run on `pipeline`, to which `add` adds requests."""
         self._pipeline = pipeline
+        self._request = add
         self._number = 0
 
     def run(self, plan: Plan) -> list[Trace]:
@@ -68,9 +79,8 @@ class Loop:
         ask = caller.asks.pop(0)
         for choice in range(ask.choices):
             self._number += 1
-            prompt = ov.Tensor(np.array([ask.tokens], dtype=np.int64))
             config = _generation_config(ask, choice)
-            caller.handles.append(self._pipeline.add_request(self._number, prompt, config))
+            caller.handles.append(self._request(self._number, ask, config))
         arrivals: dict[int, list[float]] = {choice: [] for choice in range(ask.choices)}
         trace = Trace(
             label=ask.label,
@@ -98,6 +108,33 @@ def _drain(caller: _Caller, moment: float) -> None:
         caller.handles = []
 
 
+def _add_tokens(pipeline: genai.ContinuousBatchingPipeline) -> _Add:
+    """Return what adds requests as tokens."""
+
+    def add(number: int, ask: Ask, config: genai.GenerationConfig) -> genai.GenerationHandle:
+        prompt = ov.Tensor(np.array([ask.tokens], dtype=np.int64))
+        return pipeline.add_request(number, prompt, config)
+
+    return add
+
+
+def _add_conversations(
+    pipeline: genai.ContinuousBatchingPipeline, tokenizer: genai.Tokenizer
+) -> _Add:
+    """Return what adds requests to a vision model, which takes texts and images only."""
+
+    def add(number: int, ask: Ask, config: genai.GenerationConfig) -> genai.GenerationHandle:
+        messages = [{"role": role, "content": text} for role, text in ask.messages]
+        images = []
+        if ask.image:
+            messages[0]["content"] += IMAGE
+            images.append(ov.Tensor(decode_image(ask.image)))
+        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True)
+        return pipeline.add_request(number, text, images, config)
+
+    return add
+
+
 def _generation_config(ask: Ask, choice: int) -> genai.GenerationConfig:
     config = genai.GenerationConfig()
     config.max_new_tokens = ask.max_tokens
@@ -119,6 +156,10 @@ def main() -> None:
     os.dup2(2, 1)
     spec = msgspec.json.decode(sys.argv[1], type=GenerationSpec)
     tokenizer = genai.Tokenizer(spec.path)
+    sees = is_vision_model(Path(spec.path))
+    if sees:
+        # It is given what the model's own made.
+        tokenizer.set_chat_template(TEMPLATE)
     pipeline = genai.ContinuousBatchingPipeline(
         spec.path,
         tokenizer,
@@ -126,7 +167,10 @@ def main() -> None:
         spec.options.device,
         **spec.options.properties,
     )
-    loop = Loop(pipeline)
+    loop = Loop(
+        pipeline,
+        _add_conversations(pipeline, genai.Tokenizer(spec.path)) if sees else _add_tokens(pipeline),
+    )
     print("ready", file=answers, flush=True)
     for line in sys.stdin:
         traces = loop.run(msgspec.json.decode(line, type=Plan))

@@ -21,7 +21,15 @@ from benchmarks.report import BASE, Result
 from benchmarks.scenarios import START, START_GUESS, Scenarios, measure_start
 from benchmarks.schedule import Progress, Schedule, Step, duration, guess
 from benchmarks.service import MODEL, serving
-from benchmarks.workloads import COMPARED, CROWDS, WORKLOADS, Scale, plain_warm_up, warm_up
+from benchmarks.workloads import (
+    COMPARED,
+    CROWDS,
+    WORKLOADS,
+    Scale,
+    plain_warm_up,
+    vision_warm_up,
+    warm_up,
+)
 from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.processors import available
 from ovchat_server.processors import serving as off_the_first
@@ -41,6 +49,12 @@ REFERENCE_SLACK = 0.02
 DERIVED = {
     "prefix": ("TTFT warm / cold", "warm: TTFT ms", "cold: TTFT ms"),
     "behind": ("TTFT behind / alone", "behind: TTFT ms", "alone: TTFT ms"),
+    "image": ("TTFT known / new", "known: TTFT ms", "new: TTFT ms"),
+    "images": (
+        "worst gap by images / texts",
+        "images, running: worst gap ms",
+        "texts, running: worst gap ms",
+    ),
 }
 # Of the time there is, for starting alone.
 START_SHARE = 0.1
@@ -122,9 +136,10 @@ class ModelSuite:
             bare = await BareLoop.start(generation_spec(settings, read_model_files(self._path)))
             stack.push_async_callback(bare.close)
             contenders: list[Contender] = [bare, GrpcClient(MODEL, channel), rest]
+            first = vision_warm_up if prompts.image else warm_up
             for contender in contenders:
                 self._say(f"warming up: {contender.name}")
-                await contender.run(await tokenizer.complete(warm_up(prompts)))
+                await contender.run(await tokenizer.complete(first(prompts)))
             for contender in references:
                 self._say(f"warming up: {contender.name}")
                 await contender.run(plain_warm_up(prompts))

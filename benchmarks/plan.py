@@ -13,6 +13,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         label: What it is in its workload, such as "warm"; figures are kept apart by it.
         messages: Role and text of each.
+        image: The file of an image behind the text of the first of them.
         tokens: The same as the server tokenises it, for the bare loop.
         max_tokens: Most tokens of each answer; all of them but where `schema` ends it.
         choices: How many answers; more than one are sampled.
@@ -23,6 +24,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str = ""
     messages: tuple[tuple[str, str], ...]
+    image: bytes = b""
     tokens: tuple[int, ...] = ()
     max_tokens: int
     choices: int = 1

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import tokenizers
 
+from benchmarks.images import draw_image
 from benchmarks.plan import Ask, Lane, Plan
 from benchmarks.request_forms import TEMPLATE_ARGUMENTS, messages_of, tools_of
 from ovchat.v1 import tokenizer_service_pb2, tokenizer_service_pb2_grpc
+from ovchat_server.serving.model_path import is_vision_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,12 +39,14 @@ class Prompts:
         words: Each with the space before it.
         cost: Tokens of each.
         overhead: Tokens of a conversation of one message besides its words.
+        image: Tokens that an image adds to it; 0: the model takes none.
     """
 
     words: tuple[str, ...]
     cost: int
     overhead: int
     draw: random.Random
+    image: int = 0
 
     def words_of(self, tokens: int) -> str:
         """So many tokens of text, to come after a word or a sign."""
@@ -60,6 +64,8 @@ class Tokenizer:
     def __init__(self, model: str, channel: grpc.aio.Channel) -> None:
         """Ask the server of a channel."""
         self._model = model
+        # Stands for images of its size: those that are asked are to be new to the server.
+        self._image = draw_image(random.Random())
         self._stub = tokenizer_service_pb2_grpc.TokenizerServiceStub(channel)
 
     async def prompts(self, directory: Path) -> Prompts:
@@ -80,7 +86,10 @@ class Tokenizer:
         probe = Ask(messages=prompts.message(PROBE), max_tokens=1)
         if (length := len(await self._tokens(probe))) != PROBE:
             raise RuntimeError(f"a prompt that was to have {PROBE} tokens has {length}")
-        return prompts
+        if not is_vision_model(directory):
+            return prompts
+        seen = await self._tokens(msgspec.structs.replace(empty, image=self._image))
+        return dataclasses.replace(prompts, image=len(seen) - prompts.overhead)
 
     async def complete(self, plan: Plan) -> Plan:
         """The plan with the tokens of every request."""
@@ -97,6 +106,8 @@ class Tokenizer:
         return Plan(tuple(phases))
 
     async def _tokens(self, ask: Ask) -> tuple[int, ...]:
+        if ask.image:
+            ask = msgspec.structs.replace(ask, image=self._image)
         request = tokenizer_service_pb2.TokenizeRequest(
             model=self._model,
             messages=messages_of(ask),

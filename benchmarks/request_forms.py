@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.images import MIME_TYPE
 from ovchat.v1 import chat_pb2, format_pb2, message_pb2, tool_pb2
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ def rest_body(model: str, ask: Ask) -> dict[str, Any]:
     """A request in OpenAI's form."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": role, "content": text} for role, text in ask.messages],
+        "messages": _rest_messages(ask),
         "max_completion_tokens": ask.max_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -38,6 +40,17 @@ def rest_body(model: str, ask: Ask) -> dict[str, Any]:
     if ask.tools:
         body["tools"] = list(ask.tools)
     return body
+
+
+def _rest_messages(ask: Ask) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [
+        {"role": role, "content": text} for role, text in ask.messages
+    ]
+    if ask.image:
+        url = f"data:{MIME_TYPE};base64,{base64.b64encode(ask.image).decode()}"
+        image = {"type": "image_url", "image_url": {"url": url}}
+        messages[0]["content"] = [{"type": "text", "text": messages[0]["content"]}, image]
+    return messages
 
 
 def grpc_request(model: str, ask: Ask) -> chat_pb2.CreateChatCompletionRequest:
@@ -67,13 +80,17 @@ def grpc_request(model: str, ask: Ask) -> chat_pb2.CreateChatCompletionRequest:
 
 def messages_of(ask: Ask) -> list[message_pb2.Message]:
     """A request's messages in the contract's form."""
-    return [
+    messages = [
         message_pb2.Message(
             role=message_pb2.Role.Value(f"ROLE_{role.upper()}"),
             content=[message_pb2.ContentPart(text=text)],
         )
         for role, text in ask.messages
     ]
+    if ask.image:
+        image = message_pb2.Image(data=ask.image, mime_type=MIME_TYPE)
+        messages[0].content.append(message_pb2.ContentPart(image=image))
+    return messages
 
 
 def tools_of(ask: Ask) -> list[tool_pb2.Tool]:

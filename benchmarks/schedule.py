@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from benchmarks.plan import Plan
 
 # Seconds on the machine of docs/performance.md, with the 0.6B: a step, each further sequence in
-# it, and a token of a prompt. Only how they compare matters: measured rounds say how fast it is.
+# it, and a token of a prompt; and an image of the vision model. Only how they compare matters:
+# measured rounds say how fast it is.
 STEP = 0.028
 SEQUENCE = 0.0025
 PROMPT_TOKEN = 0.0014
+IMAGE = 2.5
 CHARACTERS_PER_TOKEN = 6
 
 
@@ -33,6 +35,7 @@ def guess(plan: Plan) -> float:
         characters = sum(len(text) for ask in asks for _, text in ask.messages)
         seconds += max(steps) * (STEP + SEQUENCE * sequences)
         seconds += characters / CHARACTERS_PER_TOKEN * PROMPT_TOKEN
+        seconds += sum(IMAGE for ask in asks if ask.image)
     return seconds
 
 

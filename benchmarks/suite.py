@@ -1,11 +1,12 @@
 """How fast the service is beside the bare engine loop.
 
-    .venv/bin/python -m benchmarks.suite [--model smollm2|0.6b|demo] [--weights int8|file]
+    .venv/bin/python -m benchmarks.suite [--model smollm2|0.6b|demo|qwen2-vl] [--weights int8|file]
                                          [--only WORKLOAD] [--rounds 5] [--minutes 10]
                                          [--quick] [--noise] [--name NAME]
                                          [--with llama.cpp] [--with OpenArc]
 
-smollm2 is a real model, 0.6b one of Qwen3-0.6B's shape with random weights, demo a tiny one.
+smollm2 is a real model, 0.6b one of Qwen3-0.6B's shape with random weights, demo a tiny one, and
+qwen2-vl a vision model with random weights, which is asked about images.
 
 Starts what it needs: `ovchat up` with the model, the engine's pipeline in a bare loop, and the
 servers of others that are asked for. Each workload is asked of all of them in turn; figures are
@@ -34,7 +35,7 @@ from benchmarks.references.servers import REFERENCES
 from benchmarks.report import Result, write
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.schedule import Progress
-from benchmarks.workloads import QUICK, SCALES, WORKLOADS
+from benchmarks.workloads import OF_IMAGES, QUICK, SCALES, WORKLOADS
 from ovchat_server.conversion.weight_form import WeightForm
 
 if TYPE_CHECKING:
@@ -42,9 +43,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks/results"
+VISION = "qwen2-vl"
 FOLDERS = {
     "0.6b": ROOT / ".cache/benchmarks/qwen3-0.6b-int4",
     "demo": ROOT / "models/demo",
+    VISION: ROOT / ".cache/benchmarks/qwen2-vl",
 }
 CONVERTED = "smollm2"
 MODELS = (CONVERTED, *FOLDERS)
@@ -83,7 +86,7 @@ async def measure(options: argparse.Namespace) -> None:
                 beside=beside[model],
                 properties=dict(options.property),
             )
-            await suite.run(options.only or (*WORKLOADS, *SCENARIOS))
+            await suite.run(options.only or _asked(model))
         finally:
             # What was found until then is not lost.
             name = options.name or title + ("-quick" if options.quick else "")
@@ -92,6 +95,13 @@ async def measure(options: argparse.Namespace) -> None:
         if result.left_out:
             progress.say(f"{title}: rounds left out for lack of time: {result.listed_left_out()}")
     progress.say("done")
+
+
+def _asked(model: str) -> Sequence[str]:
+    """Return all that a model is measured with."""
+    if model == VISION:
+        return OF_IMAGES
+    return [name for name in (*WORKLOADS, *SCENARIOS) if name not in OF_IMAGES]
 
 
 def _folder(model: str, form: WeightForm) -> Path:

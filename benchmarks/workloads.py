@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from benchmarks.images import draw_image
 from benchmarks.plan import Ask, Lane, Plan
 from benchmarks.prompts import OPENING
 
@@ -74,11 +75,13 @@ SCALES = {
     "smollm2": Scale(64, 4, 0.1, 400),
     "0.6b": Scale(64, 2, 0.3, 160),
     "demo": Scale(64, 8, 0.03, 1000),
+    "qwen2-vl": Scale(64, 2, 0.2, 1000),
 }
 QUICK = {
     "smollm2": Scale(8, 1, 0.1, 120),
     "0.6b": Scale(8, 1, 0.3, 48),
     "demo": Scale(8, 1, 0.03, 300),
+    "qwen2-vl": Scale(8, 1, 0.2, 300),
 }
 
 
@@ -203,6 +206,40 @@ def _burst(prompts: Prompts, scale: Scale) -> Plan:
     return Plan(tuple(map(phase, BURSTS)))
 
 
+def _image(prompts: Prompts, scale: Scale) -> Plan:
+    def new(label: str, image: bytes) -> Ask:
+        # The image comes last, so that no cache has what is before it.
+        text = prompts.message(PROMPT)
+        return Ask(label=label, messages=text, image=image, max_tokens=16)
+
+    asks: list[Ask] = []
+    for _ in range(scale.repeats):
+        image = draw_image(prompts.draw)
+        asks += [new("new", image), known := new("known", image)]
+        said = ("assistant", OPENING + prompts.words_of(PROMPT))
+        messages = (*known.messages, said, *prompts.message(PROMPT))
+        asks.append(msgspec.structs.replace(known, label="next turn", messages=messages))
+    return _one_lane(*asks)
+
+
+def _images(prompts: Prompts, scale: Scale) -> Plan:
+    def text() -> Ask:
+        return _plain(prompts, PROMPT + prompts.image, 1, "texts")
+
+    def image() -> Ask:
+        message, file = prompts.message(PROMPT), draw_image(prompts.draw)
+        return Ask(label="images", messages=message, image=file, max_tokens=1)
+
+    def phase(ask: Callable[[], Ask]) -> tuple[Lane, ...]:
+        asks = tuple(ask() for _ in range(scale.repeats))
+        label = f"{asks[0].label}, running"
+        stream = Lane((_plain(prompts, PROMPT, scale.stream_tokens, label),))
+        # When it runs.
+        return (stream, Lane(asks, 2 * scale.delay))
+
+    return Plan((phase(text), phase(image)))
+
+
 def long_prompt(prompts: Prompts) -> Plan:
     """A long prompt by itself."""
     return _one_lane(_plain(prompts, LONG_PROMPT, 1))
@@ -221,6 +258,13 @@ def warm_up(prompts: Prompts) -> Plan:
     return Plan((*plain_warm_up(prompts).phases, (form, tools)))
 
 
+def vision_warm_up(prompts: Prompts) -> Plan:
+    """The same as plain_warm_up, and an image."""
+    message, image = prompts.message(PROMPT), draw_image(prompts.draw)
+    ask = Ask(messages=message, image=image, max_tokens=16)
+    return Plan((*plain_warm_up(prompts).phases, (Lane((ask,)),)))
+
+
 WORKLOADS = {
     workload.name: workload
     for workload in (
@@ -236,8 +280,14 @@ WORKLOADS = {
         Workload("behind", "64 tokens asked while a prompt of 3,000 is read", _behind),
         Workload("beside", "two streams run when a prompt of 3,000 arrives", _beside),
         Workload("burst", "a stream runs when 1, 4 and 15 prompts of 64 arrive at once", _burst),
+        Workload(
+            "image", "an image of 2000x1500 and 64 tokens: new, known, in a next turn", _image
+        ),
+        Workload("images", "a stream runs when images or texts of as many tokens arrive", _images),
     )
 }
+# What vision models are asked, and only they.
+OF_IMAGES = ("image", "images")
 # Where the engine might begin with the first request alone.
 CROWDS = ("decode-4", "decode-16")
 # What servers of others are asked, too.

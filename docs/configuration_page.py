@@ -29,12 +29,15 @@ EXAMPLES = {
     "api_key_file": "keys",
     "envoy_path": "envoy",
     "cache_dir": "cache",
+    "max_request_bytes": 33554432,
+    "allowed_media_domains": ["images.example.com"],
+    "allowed_local_media_path": "images",
     "weights": "auto",
     "kv_cache_gb": 1,
     "properties": {"INFERENCE_PRECISION_HINT": "f32"},
 }
 # The same, for the tables.
-DEFAULTS = {"cache_dir": "`~/.cache/ovchat`"}
+DEFAULTS = {"cache_dir": "`~/.cache/ovchat`", "max_request_bytes": "`8388608` or `33554432`"}
 REQUIRED = {"name": None, "path": None}
 OWN = ModelSettings.__annotations__
 TEXT = """\

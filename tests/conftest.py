@@ -128,6 +128,8 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         strict_parameters=False,
         api_key_file=None,
         api_keys=(),
+        allowed_media_domains=(),
+        allowed_local_media_path=None,
         cache_dir=ROOT / ".cache/tests",
         log_level="info",
         log_format="json",

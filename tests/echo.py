@@ -79,7 +79,7 @@ class EchoWorker:
         self._new: list[int] = []
         self._suspects: list[int] = []
         self.ready = Ready(
-            EchoLimits(spec.max_characters), self.load(), Capabilities(pictures=True)
+            EchoLimits(spec.max_characters), self.load(), Capabilities(sees_logits=True)
         )
 
     def add(self, request: EchoRequest) -> None:

@@ -11,6 +11,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.cache import GrammarCache
+from ovchat_server.images.sources import ImageSources
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
@@ -32,6 +33,7 @@ from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, pub
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.codec_threads import CodecThreads
+from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.models import ModelRegistry
@@ -108,11 +110,18 @@ class Server:
         workers = WorkerPool("serve")
         codec_threads = CodecThreads(WorkerPool("read", READ_THREADS), workers)
         formats = AnswerFormats(GrammarCache(), WorkerPool("grammar", GRAMMAR_THREADS))
+        images = ImagePreparation(
+            ImageSources(
+                settings.allowed_media_domains,
+                settings.allowed_local_media_path,
+                in_thread=WorkerPool("images").run,
+            )
+        )
         rules = RequestRules(settings.limits, timeout, settings.strict_parameters)
         services = Services(
-            Completions(ChatStages(formats), self._models, workers, rules),
+            Completions(ChatStages(formats, images), self._models, workers, rules),
             Completions(TextStages(formats), self._models, workers, rules),
-            Tokenization(self._models, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
+            Tokenization(self._models, images, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
             self._models,
             installed_versions(),
             codec_threads,

@@ -56,6 +56,8 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     # Once for all: servers and Envoy need not see the terminal that this process sees.
     options["log_format"] = decided_format(options["log_format"])
     settings = _checked(options)
+    # The servers have the bound that Envoy has, whatever becomes of the models' folders.
+    options["max_request_bytes"] = settings.max_request_bytes
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
     _warn_of_variables()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
+from msgspec import Meta
 
 from ovchat_server.config_file import SettingError
 from ovchat_server.near_names import did_you_mean_path
@@ -112,6 +113,23 @@ def _what_is_at(path: Path, expected: str, value: object) -> str:
     except OSError as error:
         # A folder on the way to it may not be read, say.
         raise wrong(expected, value, but=f", which cannot be read: {error.strerror}") from error
+
+
+class Domains(Value):
+    """Hosts, separated by commas or as an array."""
+
+    def __init__(self) -> None:
+        """Take hosts as URLs have them, perhaps with a port."""
+        host = r"^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$"
+        hosts = tuple[Annotated[str, Meta(pattern=host)], ...]
+        said = "hosts without https:// and path, such as images.example.com"
+        super().__init__(Annotated[hosts, Meta(description=said)], "DOMAINS")
+
+    def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Any:  # noqa: ANN401
+        """Return the hosts."""
+        if isinstance(value, str):
+            value = [host.strip() for host in value.split(",") if host.strip()]
+        return super().read(value, text=text, folder=folder)
 
 
 class NamedPath(Value):

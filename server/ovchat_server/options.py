@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 from msgspec import Meta
 
-from ovchat_server.config_file import ConfigFile, SettingError, read_text
+from ovchat_server.api_keys import read_api_keys
+from ovchat_server.config_file import ConfigFile
 from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.option_types import (
+    Domains,
     ExistingFile,
     Folder,
     NamedPath,
@@ -26,6 +28,7 @@ from ovchat_server.option_types import (
     Value,
     Word,
 )
+from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.settings import ModelSettings, Settings
 
 if TYPE_CHECKING:
@@ -182,9 +185,8 @@ SETTINGS = (
     Setting(
         "--max-request-bytes",
         Value(Annotated[int, Meta(ge=1024)], "BYTES"),
-        "Largest request body accepted.",
+        "Largest request body accepted; by default 8 MiB, or 32 MiB if a vision model is served.",
         section="Requests",
-        default=8 * MIB,
     ),
     Setting(
         "--max-concurrent-streams",
@@ -192,6 +194,20 @@ SETTINGS = (
         "Concurrent calls per gRPC connection; further calls wait.",
         section="Requests",
         default=1000,
+    ),
+    Setting(
+        "--allowed-media-domains",
+        Domains(),
+        "Hosts that images are fetched from over HTTPS, separated by commas: each is HOST or "
+        "HOST:PORT, without its subdomains. By default none.",
+        section="Requests",
+        default=(),
+    ),
+    Setting(
+        "--allowed-local-media-path",
+        Folder(),
+        "Folder whose files chats may name as images; by default none.",
+        section="Requests",
     ),
     Setting(
         "--strict-parameters/--no-strict-parameters",
@@ -245,6 +261,9 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     named.update(flags)
     if not named:
         raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
+    # Images take more room than texts.
+    mib = 32 if any(is_vision_model(model.path) for model in named.values()) else 8
+    given["max_request_bytes"] = given["max_request_bytes"] or mib * MIB
     given.pop("server_number", None)
     # What the other command has.
     given.setdefault("replicas", given.pop("servers", None) or 1)
@@ -252,7 +271,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     return Settings(
         models=tuple(named.values()),
         limits=limits,
-        api_keys=_api_keys(given["api_key_file"]),
+        api_keys=read_api_keys(given["api_key_file"]),
         **{**others, **given},
     )
 
@@ -272,22 +291,8 @@ def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:
             arguments += [f"{flag}={model.name}={model.path}" for model in value]
         elif isinstance(value, bool):
             arguments.append(flag if value else f"--no-{flag.removeprefix('--')}")
+        elif isinstance(value, tuple):
+            arguments.append(f"{flag}={','.join(value)}")
         elif value is not None:
             arguments.append(f"{flag}={value}")
     return arguments
-
-
-def _api_keys(path: Path | None) -> tuple[str, ...]:
-    """Read the keys of an API key file: one per line, without comments and empty lines."""
-    if path is None:
-        return ()
-    lines = [line.strip() for line in read_text(path).splitlines()]
-    for number, line in enumerate(lines, start=1):
-        # Nobody could send it: what follows is most likely a comment. Keys are never shown.
-        if not line.startswith("#") and len(line.split()) > 1:
-            raise SettingError(f"--api-key-file {path}:{number}: a key has no spaces")
-    keys = tuple(line for line in lines if line and not line.startswith("#"))
-    if not keys:
-        # Or a file that was emptied by mistake would open the server to everybody.
-        raise SettingError(f"--api-key-file {path} holds no key")
-    return keys

@@ -69,6 +69,8 @@ class Settings:
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
         api_key_file: What the keys were read from.
         api_keys: Of those who may call; none: everybody may.
+        allowed_media_domains: Hosts that images are fetched from, each `host` or `host:port`.
+        allowed_local_media_path: Folder whose files are read as images; None: no file is.
         cache_dir: Where GGUF files are converted to.
         log_level: Python's name of the lowest level that is logged.
         log_format: "text", "json", or "auto": text on a terminal.
@@ -91,6 +93,8 @@ class Settings:
     strict_parameters: bool
     api_key_file: Path | None
     api_keys: tuple[str, ...]
+    allowed_media_domains: tuple[str, ...]
+    allowed_local_media_path: Path | None
     cache_dir: Path
     log_level: str
     log_format: str

@@ -38,8 +38,63 @@ async def at_once(_: float) -> None:
     await asyncio.sleep(0)
 
 
+class WatchedProcess:
+    """The process of an engine of any kind, whose changes a test can wait for."""
+
+    engine: Any
+    changed: asyncio.Event
+
+    def stop(self) -> None:
+        """Have the engine stand still, as one that hangs does."""
+        self.send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the engine meanwhile."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.send(signal.SIGCONT)
+
+    async def together(self, *asked: Coroutine[Any, Any, T]) -> list[T]:
+        """What comes of requests that the engine is told of at once."""
+        with self.held():
+            answers = [asyncio.create_task(one) for one in asked]
+            # Each of them asks in its first turn.
+            await asyncio.sleep(0)
+        return await asyncio.gather(*answers)
+
+    async def until(self, state: ModelState) -> None:
+        while self.engine.supervisor.status.state is not state:
+            self.changed.clear()
+            await self.changed.wait()
+
+    async def until_reason(self, words: str) -> None:
+        while words not in self.engine.supervisor.status.reason:
+            self.changed.clear()
+            await self.changed.wait()
+
+    @property
+    def connection(self) -> EngineConnection[Any, Any, Any]:
+        connection: EngineConnection[Any, Any, Any] | None = self.engine.supervisor._connection
+        assert connection is not None
+        return connection
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.connection.kill()
+
+    @property
+    def pid(self) -> int:
+        return self.connection._process.pid
+
+
 @dataclass
-class Watched:
+class Watched(WatchedProcess):
     """An engine whose changes and reports a test can wait for."""
 
     spec: GenerationSpec
@@ -82,59 +137,11 @@ class Watched:
         finally:
             self._awaited.remove(waiter)
 
-    def stop(self) -> None:
-        """Have the engine stand still, as one that hangs does."""
-        self.send(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the engine meanwhile."""
-        self.stop()
-        try:
-            yield
-        finally:
-            self.send(signal.SIGCONT)
-
-    async def together(self, *asked: Coroutine[Any, Any, T]) -> list[T]:
-        """What comes of requests that the engine is told of at once."""
-        with self.held():
-            answers = [asyncio.create_task(one) for one in asked]
-            # Each of them asks in its first turn.
-            await asyncio.sleep(0)
-        return await asyncio.gather(*answers)
-
-    async def until(self, state: ModelState) -> None:
-        while self.engine.status.state is not state:
-            self.changed.clear()
-            await self.changed.wait()
-
-    async def until_reason(self, words: str) -> None:
-        while words not in self.engine.status.reason:
-            self.changed.clear()
-            await self.changed.wait()
-
-    @property
-    def connection(self) -> EngineConnection[Any, Any, Any]:
-        connection = self.engine.supervisor._connection
-        assert connection is not None
-        return connection
-
     @property
     def load(self) -> EngineLoad:
         load = self.engine.status.load
         assert load is not None
         return load
-
-    def send(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        self.connection.kill()
-
-    @property
-    def pid(self) -> int:
-        return self.connection._process.pid
 
 
 def spec(path: str = "models/successor", **changes: Any) -> GenerationSpec:

@@ -71,7 +71,7 @@ async def test_what_it_can_do_is_stated_by_itself() -> None:
         ready = watched.engine.supervisor.ready
         assert ready is not None
         assert ready.limits.max_characters == 9
-        assert watched.engine.supervisor.status.capabilities == Capabilities(pictures=True)
+        assert watched.engine.supervisor.status.capabilities == Capabilities(sees_logits=True)
 
 
 async def test_who_stops_reading_cancels() -> None:

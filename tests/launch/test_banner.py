@@ -39,21 +39,25 @@ async def test_examples_work_as_typed(
 ) -> None:
     # Instead of the model that the other tests have.
     options = ["--model", f"successor={ROOT / 'models/demo'}"]
+    options += ["--model", f"demo-vision={ROOT / 'models/demo-vision'}"]
     file = tmp_path / "the team's keys" if keys else None
     if file:
         file.write_text(KEYS)
         options += ["--api-key-file", str(file)]
     async with running(tmp_path, *options) as stack:
-        *key, curl, sdk, grpc = blocks(stack.printed)
+        *key, curl, image, sdk, grpc = blocks(stack.printed)
         assert len(key) == keys
         assert "first-key" not in stack.printed
         # What is shown where there is no buf.
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr("ovchat_server.launch.banner._program", lambda _: None)
         ports = {"rest_port": stack.rest_port, "grpc_port": stack.grpc_port}
-        *_, typed_call = blocks(banner("127.0.0.1", **ports, model="successor", key_file=file))
+        *_, typed_call = blocks(
+            banner("127.0.0.1", **ports, models={"successor": False}, key_file=file)
+        )
         for script in (curl, f"{sys.executable} - <<'END'\n{sdk}\nEND", grpc, typed_call):
             assert "Paris" in await typed("".join([*key, script]), tmp_path)
+        assert "A red square." in await typed("".join([*key, image]), tmp_path)
 
 
 @pytest.mark.parametrize("where", ["PATH", "beside Python", "in the folder", "nowhere"])
@@ -66,7 +70,7 @@ def test_buf_is_named_as_it_is_found(
     monkeypatch.setenv("PATH", str(tmp_path / "bin") if where == "PATH" else "")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
     monkeypatch.chdir(tmp_path if where == "in the folder" else Path(__file__).parent)
-    text = banner("::1", rest_port=1, grpc_port=2, model="demo")
+    text = banner("::1", rest_port=1, grpc_port=2, models={"demo": False})
     command = {
         "PATH": "buf curl",
         "beside Python": f"{tmp_path}/bin/buf curl",
@@ -74,6 +78,7 @@ def test_buf_is_named_as_it_is_found(
         "nowhere": f"{tmp_path}/bin/python - <<'END'",
     }[where]
     assert f"\n{command}" in text
+    assert "image" not in text
     assert ("buf curl" in text) == (where != "nowhere")
     assert "[::1]:2" in text
     assert "http://[::1]:1/v3" in text

@@ -371,8 +371,6 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
     "max_ngram_size": (3, "x"),
     "routed_experts_prompt_start": (0, "x"),
     "return_mm_kwargs": (True, 5),
-    "mm_processor_kwargs": ({"max_pixels": 1}, 5),
-    "media_io_kwargs": ({"video": {"num_frames": 1}}, 5),
     "audio": ({"format": "wav", "voice": "x"}, 5),
 }
 
@@ -397,6 +395,8 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "return_prompt_text": ((True, 0), (False,)),
     "thinking_token_budget": ((5, "x"), (-1,)),
     "chat_template": (("x", 5), ("",)),
+    "mm_processor_kwargs": (({"max_pixels": 1}, 5), ({},)),
+    "media_io_kwargs": (({"image": {"rgba_background_color": [0, 0, 0]}}, 5), ({},)),
     "add_special_tokens": ((True, 0), (False,)),
     "modalities": ((["audio"], 5), (["text"], [])),
     "moderation": (({"model": "x"},), ()),

@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, model_settings
+from tests.rest.conftest import running_stack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ovchat_server.settings import ModelSettings
     from tests.rest.conftest import Stack
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -26,16 +30,24 @@ SCRIPTS = Path(sysconfig.get_path("scripts"))
 EXPECTED = {
     "README.md": [
         "Paris",
+        "A red square.",
         "1, 2, 3",
         "Tokyo",
         "For Rome, the temperature is 21",
         "name='Anna' age=31",
     ],
     "docs/clients.md": ["42", "1, 2, 3", "2 ", "For Rome, the temperature is 21", "I"],
-    "docs/grpc.md": ["1, 2, 3", "FINISH_REASON_STOP", '"totalKvBlocks": ', "0 0 of "],
+    "docs/grpc.md": [
+        "1, 2, 3",
+        "FINISH_REASON_STOP",
+        "A red square.\n65 tokens of the image",
+        '"totalKvBlocks": ',
+        "0 0 of ",
+    ],
     "docs/operations.md": ['"total_kv_blocks":'],
     "docs/rest.md": [
         "data: [DONE]",
+        "A red square.",
         '"openvino_genai":',
         '{"prompt":"Hello there"}',
         "MODEL_STATE_READY",
@@ -68,6 +80,13 @@ for code in json.load(sys.stdin):
     ended.append([output.getvalue(), error])
 json.dump(ended, sys.stdout)
 """
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, demo: ModelSettings) -> Iterator[Stack]:
+    """What `make run` serves."""
+    with running_stack(tmp_path_factory.mktemp("stack"), demo, model_settings("demo-vision")) as it:
+        yield it
 
 
 def examples(*languages: str) -> list[Any]:

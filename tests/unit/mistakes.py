@@ -84,6 +84,11 @@ FLAGS = [
     flags(
         '--cache-dir must be a folder, got "serve.toml", which is a file', "--cache-dir=serve.toml"
     ),
+    flags(
+        "--allowed-media-domains must be hosts without https:// and path, such as "
+        'images.example.com, got ["a.example", "https://b.example"]',
+        *("--allowed-media-domains", "a.example,https://b.example"),
+    ),
     flags('--envoy-path must be a file, got "no", which does not exist', "--envoy-path=no"),
     # Or the server would be open to everybody.
     flags("--api-key-file empty holds no key", *DEMO, "--api-key-file", "empty"),

@@ -187,6 +187,26 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
                 ]
             },
         ),
+        "an image": (
+            message(
+                role=ROLES["user"],
+                content=[
+                    message_pb2.ContentPart(
+                        image_url=message_pb2.ImageUrl(url="data:,", detail="low")
+                    )
+                ],
+            ),
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [
+                            {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}}
+                        ],
+                    }
+                ]
+            },
+        ),
         "empty text": (
             message(role=ROLES["user"], content=text("")),
             {"messages": [{"role": "user", "content": ""}]},

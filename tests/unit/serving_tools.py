@@ -15,8 +15,10 @@ from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GeneratedTokens, GenerationStatus
 from ovchat_server.grammar.cache import GrammarCache
+from ovchat_server.images.sources import ImageSources
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatStages
+from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
 from ovchat_server.serving.models import ModelRegistry, TextModel
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.text import TextCompletions
 
 WORKERS = WorkerPool("test", 1)
+IMAGES = ImagePreparation(ImageSources())
 FORMATS = AnswerFormats(GrammarCache(), WORKERS)
 TOKENIZER = byte_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary_size
@@ -110,7 +113,9 @@ class ScriptedEngine:
 
 def chats(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
     """The pipeline of chats with one model."""
-    return Completions(ChatStages(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
+    return Completions(
+        ChatStages(FORMATS, IMAGES), ModelRegistry([model]), WORKERS, RequestRules(limits)
+    )
 
 
 def texts(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from ovchat_server.domain.chat_request import read_chat_request
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
+from ovchat_server.engine.contract.prompt import Prompt, PromptImage
 from ovchat_server.rest.openai import objects
 from ovchat_server.rpc import response
 from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, chats, served, texts
@@ -139,6 +141,15 @@ async def test_a_stream_that_is_closed_leaves_the_engine() -> None:
     await chunks.aclose()
 
     assert engine.generation.left
+
+
+async def test_tokens_of_images_count_once_for_all_choices_of_their_prompt() -> None:
+    told = await answer(ScriptedEngine(), n=2)
+    [text] = told.plan.prompts
+    seen = Prompt(text.tokens, (PromptImage(0, 2, 7), PromptImage(2, 1, 7)))
+    told.plan = dataclasses.replace(told.plan, prompts=[dataclasses.replace(text, prompt=seen)])
+
+    assert (told.usage().prompt_tokens, told.usage().image_tokens) == (len("Hello"), 3)
 
 
 async def test_usage_so_far_counts_what_was_said() -> None:

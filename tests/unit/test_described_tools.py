@@ -65,7 +65,20 @@ sun
 
 </tool_response>"""
 # Those whose model would never see its tools.
-KNOW_NONE = ("chatml", "gemma-2", "gemma-3", "mistral-large-2411", "phi-3.5", "phi-4", "smollm3")
+KNOW_NONE = (
+    "chatml",
+    "gemma-2",
+    "gemma-3",
+    "llava-1.5",
+    "llava-next",
+    "mistral-large-2411",
+    "phi-3.5",
+    "phi-4",
+    "pixtral",
+    "qwen2.5-vl",
+    "smollm3",
+    "smolvlm",
+)
 # Has no turn but the user's and the assistant's.
 NO_SYSTEM = """\
 {%- for m in messages if m.role != 'system' %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"""
@@ -137,7 +150,7 @@ def test_images_of_results_stay_within_them() -> None:
         Message(Role.USER, (Image("c"),)),
     )
     [turn] = describe(Conversation(results)).messages
-    assert turn.content == ("<tool_response>", "a", Image("b"), "</tool_response>", Image("c"))
+    assert turn.content == ("<tool_response>\na", Image("b"), "</tool_response>", Image("c"))
 
 
 def test_what_was_said_beside_calls_stays_before_them() -> None:

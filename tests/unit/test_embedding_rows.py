@@ -33,8 +33,8 @@ def test_embeddings_come_out_as_they_went_in(size: int) -> None:
     rows = form.rows(embeddings, range(5))
     assert rows.shape == (1, 5, form.width)
     np.testing.assert_array_equal(form.embeddings(rows), embeddings)
-    scaled = RowFormat(size, 1, 12).rows(embeddings, range(5))
-    np.testing.assert_array_equal(form.embeddings(scaled), embeddings * 12)
+    scaled = RowFormat(size, 1, 12).scaled(embeddings)
+    np.testing.assert_array_equal(scaled, embeddings * 12)
 
 
 @pytest.mark.parametrize("size", [8, 128, 2048])
@@ -60,8 +60,9 @@ def test_a_step_tells_the_lowest_digits_of_cache_ids(prompt: Prompt) -> None:
 
 def test_positions_are_plain_but_for_their_offsets() -> None:
     form = RowFormat(16, AXES)
-    rows, plain = rows_of(Prompt((1, 2)), 16, AXES), np.array([[7, 8]])
-    assert form.positions(rows, plain).tolist() == [[[7, 8]]] * AXES
-    rows[0, 1, OFFSETS] = [1, 2, 3, 0, 1, 0]
-    assert form.positions(rows, plain)[:, 0, 1].tolist() == [9, 8 + 2 + 256, 11]
+    rows, plain = rows_of(Prompt((1, 2)), 16, AXES), np.array([[700, 800]])
+    assert form.positions(rows, plain).tolist() == [[[700, 800]]] * AXES
+    offsets = np.array([[[0, 0, 0], [1, 258, -300]]])
+    rows = form.rows(form.embeddings(rows), [1, 2], offsets)
+    assert form.positions(rows, plain)[:, 0].tolist() == [[700, 801], [700, 1058], [700, 500]]
     assert RowFormat(16, 1).positions(rows, plain) is plain

@@ -25,9 +25,11 @@ FUNCTION = {"name": "f", "description": "", "parameters": SCHEMA, "strict": Fals
 CALLED = {"name": "f", "arguments": "{}"}
 NAMED = {"type": "function", "function": {"name": "f"}}
 IMAGE = {"url": "data:,", "detail": "low"}
+FILE = {"data": b"GIF89a", "mime_type": "image/gif", "detail": "low"}
 MESSAGES = [
     {"role": "user", "content": [{"type": "text", "text": "a", **HINTS}]},
     {"role": "user", "content": [{"type": "image_url", "image_url": IMAGE}]},
+    {"role": "user", "content": [{"type": "image", "image": FILE}]},
     {
         "role": "assistant",
         "content": [{"type": "refusal", "refusal": "No", **HINTS}],

@@ -252,7 +252,7 @@ def image(**fields: Any) -> dict[str, Any]:
 def test_texts_and_images_keep_their_order() -> None:
     pictured = image(url="https://example.com/a.png", detail="low")
     message = one(role="user", content=[TEXT, pictured, {"type": "text", "text": "?"}])
-    assert message.content == ("Hi", Image("https://example.com/a.png"), "?")
+    assert message.content == ("Hi", Image("https://example.com/a.png", low_detail=True), "?")
     assert message.text == "Hi\n?"
     assert [str(item.field) for item in message.images] == ["messages[0].content[1].image_url"]
 
@@ -270,6 +270,14 @@ def test_texts_and_images_keep_their_order() -> None:
 def test_a_fault_of_an_image_is_told_by_its_place(part: Any, path: str, code: str) -> None:
     found = faults({"role": "user", "content": [TEXT, part]})
     assert found == [(f"messages[0].content[1]{path}", code)]
+
+
+@pytest.mark.parametrize("sent", [None, {}, {"url": "data:,"}, {"data": "R0lGODlh"}])
+def test_json_has_no_images_by_value(sent: Any) -> None:
+    _, [violation] = read({"role": "user", "content": [{"type": "image", "image": sent}]})
+    assert violation.message == (
+        "messages[0].content[0].type must be one of 'text', 'refusal', 'image_url', got 'image'."
+    )
 
 
 @pytest.mark.parametrize("kind", UNSUPPORTED_PARTS)

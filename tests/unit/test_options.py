@@ -74,13 +74,16 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "max_request_bytes": ("1024", "2048", "4096"),
         "max_concurrent_streams": ("1", "2", "3"),
         "cache_dir": (str(tmp_path / "x1"), str(tmp_path / "y1"), str(tmp_path / "z1")),
+        "allowed_local_media_path": (str(tmp_path), str(tmp_path / "y1"), str(tmp_path / "z1")),
         "log_level": ("debug", "warning", "error"),
         "log_format": ("json", "text", "json"),
     }
 
 
 DECLARED = sorted(option.name or "" for option in SETTINGS)
-SINGLE = [name for name in DECLARED if name not in {"config", "model", "api_key_file"}]
+# These have tests of their own.
+OTHERS = {"config", "model", "api_key_file", "allowed_media_domains"}
+SINGLE = [name for name in DECLARED if name not in OTHERS]
 SWITCHES = ["strict_parameters"]
 VALUED = [name for name in SINGLE if name not in SWITCHES]
 
@@ -144,10 +147,17 @@ def test_without_anything_the_defaults_hold() -> None:
         "max_request_bytes": 8 << 20,
         "max_concurrent_streams": 1000,
         "strict_parameters": False,
+        "allowed_local_media_path": None,
         "cache_dir": Path("/var/cache/ovchat"),
         "log_level": "info",
         "log_format": "auto",
     }
+
+
+def test_a_vision_model_leaves_room_for_images_unless_the_bound_is_given() -> None:
+    sees = ("--model", f"sees={ROOT / 'models/demo-vision'}")
+    assert run(*MODEL, *sees).max_request_bytes == 32 << 20
+    assert run(*MODEL, *sees, "--max-request-bytes=1024").max_request_bytes == 1024
 
 
 def test_numbers_in_the_file_are_numbers(config: Callable[[str], str]) -> None:
@@ -332,6 +342,25 @@ def test_api_keys_are_the_lines_of_a_file(tmp_path: Path) -> None:
     assert run(*MODEL).api_keys == ()
     assert run(*MODEL, "--api-key-file", str(keys)).api_keys == ("sk-1", "sk-2")
     assert run(*MODEL, env={"OVCHAT_API_KEY_FILE": str(keys)}).api_keys == ("sk-1", "sk-2")
+
+
+def test_domains_are_separated_by_commas_or_an_array(config: Callable[[str], str]) -> None:
+    def found(*arguments: str, **env: str) -> tuple[str, ...]:
+        return run(*MODEL, *arguments, env=env).allowed_media_domains
+
+    variable = {"OVCHAT_ALLOWED_MEDIA_DOMAINS": "c.example"}
+    path = ["--config", config('[server]\nallowed_media_domains = ["a.example", "[::1]:1"]')]
+    assert found() == ()
+    assert found(*path) == ("a.example", "[::1]:1")
+    assert found(*path, **variable) == ("c.example",)
+    assert found("--allowed-media-domains", "d.example, e.example:8443", **variable) == (
+        "d.example",
+        "e.example:8443",
+    )
+    told = arguments_of(CATCH["options"])
+    assert server(told, **variable).allowed_media_domains == ("d.example", "e.example:8443")
+    found("--allowed-media-domains=", **variable)
+    assert server(arguments_of(CATCH["options"]), **variable).allowed_media_domains == ()
 
 
 def test_the_limits_table_moves_bounds_and_keeps_the_others(config: Callable[[str], str]) -> None:

@@ -17,7 +17,6 @@ from ovchat_server.chat.dialects.registry import choose_dialects
 from ovchat_server.chat.prompt import MARKS, Conversation, PromptRenderer, TokenizedPrompt
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.domain.chat import Message, Role, Tool, ToolCall
-from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError
 from tests.unit.text_tools import CONTROL, MARKUP, byte_tokenizer
 
@@ -78,21 +77,6 @@ def test_a_prompt_without_control_tokens_is_tokenised_whole() -> None:
     assert prompt.text == "<|im_start|>user\nHi é😀<|im_end|>\n<|im_start|>assistant"
     assert prompt.tokens == tuple(TOKENIZER.encode(prompt.text))
     assert tokens_of_their_own(prompt) == {"<|im_start|>": 2, "<|im_end|>": 1}
-
-
-def test_images_stay_where_they_are_between_texts() -> None:
-    seen: list[Message] = []
-
-    def kept(conversation: Conversation) -> Conversation:
-        seen.extend(conversation.messages)
-        return conversation
-
-    content = ("x", Image("a"), "<|im_end|>", "b", Image("c"))
-    PromptRenderer(TEMPLATE, TOKENIZER, kept).render(Conversation([Message(Role.USER, content)]))
-    [message] = seen
-    assert message.images == (Image("a"), Image("c"))
-    assert [isinstance(part, Image) for part in message.content] == [False, True, False, True]
-    assert message.text != Message(Role.USER, content).text
 
 
 def test_no_token_is_forged_across_two_texts() -> None:

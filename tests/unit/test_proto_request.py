@@ -9,6 +9,7 @@ import pytest
 
 from ovchat.v1 import chat_pb2, format_pb2, message_pb2, tool_pb2
 from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InvalidRequestError, Violation
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.parameters import CHAT
@@ -45,6 +46,19 @@ def test_both_doors_read_the_same_request(name: str) -> None:
     read = chat_request(proto(**typed), stream=False)
     assert read == read_chat_request(openai(**plain))
     assert read.ignored == ()
+
+
+def image(**fields: Any) -> dict[str, Any]:
+    """A message with an image by value, after a text."""
+    sent = message_pb2.Image(**{"data": b"GIF89a", "mime_type": "image/gif", **fields})
+    return message(role=ROLES["user"], content=[*text("a"), message_pb2.ContentPart(image=sent)])
+
+
+@pytest.mark.parametrize(("detail", "low"), [(None, False), ("high", False), ("low", True)])
+def test_an_image_by_value_is_its_bytes(detail: str | None, low: bool) -> None:  # noqa: FBT001
+    [sent] = chat_request(proto(**image(detail=detail)), stream=False).messages
+    assert sent.content == ("a", Image(data=b"GIF89a", low_detail=low))
+    assert [str(item.field) for item in sent.images] == ["messages[0].content[1].image"]
 
 
 def test_unknown_keys_in_a_structural_tags_text_are_refused() -> None:
@@ -136,6 +150,10 @@ def test_json_in_a_string_must_be_an_object() -> None:
             ),
             "messages[0].content[0].image_url.url",
         ),
+        (image(data=b""), "messages[0].content[1].image.data"),
+        (image(mime_type=""), "messages[0].content[1].image.mime_type"),
+        (image(mime_type="image/tiff"), "messages[0].content[1].image.mime_type"),
+        (image(detail="best"), "messages[0].content[1].image.detail"),
         (
             message(role=ROLES["assistant"], tool_calls=[message_pb2.ToolCall(id="c")]),
             "messages[0].tool_calls[0].function",

@@ -21,6 +21,7 @@ from transformers.utils import chat_template_utils
 from ovchat_server.chat import template_sandbox
 from ovchat_server.chat.template import ChatTemplate
 from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool, ToolCall
+from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -29,6 +30,24 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
 FAMILIES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
 KNOW_DEVELOPERS = {"gemma-4", "gpt-oss"}
+KNOW_PARTS_ALONE = {"llava-next", "smolvlm"}
+# What they write for an image; the others know only texts.
+IMAGE_TAGS = {
+    "gemma-3": "<start_of_image>",
+    "gemma-4": "<|image|>",
+    "kimi-k2": "<|media_start|>image<|media_content|><|media_pad|><|media_end|>\n",
+    "lfm2.5": "<image>",
+    "llama-3.2-vision": "<|image|>",
+    "llava-1.5": "<image>\n",
+    "llava-next": "<image>\n",
+    "ministral-3": "[IMG]",
+    "mistral-small-3.2": "[IMG]",
+    "pixtral": "[IMG]",
+    "qwen2.5-vl": "<|vision_start|><|image_pad|><|vision_end|>",
+    "qwen3-vl": "<|vision_start|><|image_pad|><|vision_end|>",
+    "qwen3.5": "<|vision_start|><|image_pad|><|vision_end|>",
+    "smolvlm": "<image>",
+}
 TOKENS = {"bos_token": "<|bos|>", "eos_token": "<|eos|>", "pad_token": "<|pad|>"}
 
 
@@ -72,10 +91,9 @@ def ours(family: str, case: Case, ending: PromptEnding) -> str | InvalidRequestE
 
 
 def theirs(family: str, case: Case, ending: PromptEnding) -> str | Exception:
-    developer = "developer" if family in KNOW_DEVELOPERS else "system"
     try:
         prompts, _ = chat_template_utils.render_jinja_template(
-            conversations=[[as_hugging_face_has_it(item, developer) for item in case.messages]],
+            conversations=[[as_hugging_face_has_it(item, family) for item in case.messages]],
             tools=[tool_as_hugging_face_has_it(tool) for tool in case.tools] or None,
             documents=list(case.documents) or None,
             chat_template=source(family),
@@ -89,10 +107,11 @@ def theirs(family: str, case: Case, ending: PromptEnding) -> str | Exception:
         return prompts[0]
 
 
-def as_hugging_face_has_it(message: Message, developer: str) -> dict[str, Any]:
+def as_hugging_face_has_it(message: Message, family: str) -> dict[str, Any]:
+    developer = "developer" if family in KNOW_DEVELOPERS else "system"
     fields: dict[str, Any] = {
         "role": developer if message.role is Role.DEVELOPER else message.role.value,
-        "content": message.text,
+        "content": content(message, family),
         "name": message.name,
         "tool_calls": [
             {
@@ -107,6 +126,16 @@ def as_hugging_face_has_it(message: Message, developer: str) -> dict[str, Any]:
         "reasoning_content": message.reasoning_content,
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def content(message: Message, family: str) -> str | list[dict[str, str]]:
+    shows_images = message.images and family in IMAGE_TAGS
+    if family not in KNOW_PARTS_ALONE and not shows_images:
+        return message.text
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else {"type": "image"}
+        for part in message.content
+    ]
 
 
 def as_object(text: str) -> Any:
@@ -259,11 +288,25 @@ CASES = {
         (Message(Role.USER, ("{{ 7 * 7 }}{% raw %} {# #}",)), ASSISTANT)
     ),
 }
+IMAGES = {
+    "image": Case((SYSTEM, Message(Role.USER, (Image(), "What is it?")))),
+    "images and texts": Case(
+        (
+            Message(Role.USER, ("One:", Image(), "Two:", Image(), " and ", Image(), "the same?")),
+            ASSISTANT,
+            Message(Role.USER, ("And this? ", Image())),
+        )
+    ),
+    "only an image": Case((Message(Role.USER, (Image(),)), ASSISTANT)),
+    "image in a result": Case(
+        (USER, CALL, Message(Role.TOOL, (Image(), "seen"), tool_call_id="call00000")), TOOLS
+    ),
+}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_prompts_are_those_of_hugging_face(family: str) -> None:
-    for (name, case), ending in itertools.product(CASES.items(), PromptEnding):
+    for (name, case), ending in itertools.product((CASES | IMAGES).items(), PromptEnding):
         if ending is PromptEnding.FINAL_MESSAGE and not case.messages[-1].text:
             # transformers continues an empty message too: its prompt hangs on the template alone.
             assert isinstance(ours(family, case, ending), InvalidRequestError)
@@ -276,6 +319,11 @@ def test_prompts_are_those_of_hugging_face(family: str) -> None:
             if isinstance(expected, TemplateError):
                 said = " ".join(str(expected).split())
                 assert said[:200] in prompt.message
+
+
+def test_what_a_template_writes_for_an_image_is_found_out() -> None:
+    tags = {family: template(family).image_tag() for family in FAMILIES}
+    assert {family: tag for family, tag in tags.items() if tag} == IMAGE_TAGS
 
 
 def test_every_familys_template_is_compared() -> None:

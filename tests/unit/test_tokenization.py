@@ -24,6 +24,8 @@ from ovchat_server.domain.tokenization import (
     TokenizeRequest,
 )
 from ovchat_server.engine.contract.generation import GenerationStatus
+from ovchat_server.images.sources import ImageSources
+from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.models import ModelRegistry, TextModel
 from ovchat_server.serving.tokenization import MAX_PADDED_TOKENS, Tokenization
@@ -79,6 +81,7 @@ def tokenization(
     renderer = PromptRenderer(files.template, tokenizer)
     return Tokenization(
         ModelRegistry([TextModel("model", "fp", files, renderer, NoEngine(context), Dialects())]),
+        ImagePreparation(ImageSources()),
         WorkerPool("tokenize", 2),
     )
 

@@ -33,6 +33,7 @@ from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import (
     FORMATS,
+    IMAGES,
     TOKENIZER,
     WORKERS,
     ScriptedEngine,
@@ -97,9 +98,9 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
     return Services(
-        Completions(ChatStages(FORMATS), models, WORKERS, RequestRules()),
+        Completions(ChatStages(FORMATS, IMAGES), models, WORKERS, RequestRules()),
         Completions(TextStages(FORMATS), models, WORKERS, RequestRules()),
-        Tokenization(models, WORKERS),
+        Tokenization(models, IMAGES, WORKERS),
         models,
         Versions("", "", ""),
         CodecThreads(WORKERS, WORKERS),

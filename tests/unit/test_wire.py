@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ovchat.v1 import chat_pb2
 from ovchat_server.domain.chat import Message, Role, ToolCall
 from ovchat_server.domain.completion import (
     Alternative,
@@ -34,6 +35,7 @@ from ovchat_server.domain.errors import (
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.models import Capability, ModelState, ModelStatus
 from ovchat_server.rest.openai import objects
+from ovchat_server.rpc import response
 
 INFO = CompletionInfo("chatcmpl-1", 1_700_000_000, "demo", "fp_1")
 COMMON = {
@@ -154,6 +156,17 @@ def test_tokens_of_reasoning_are_told_where_a_model_reasons() -> None:
         "total_tokens": 7,
         "completion_tokens_details": {"reasoning_tokens": 0},
     }
+
+
+@pytest.mark.parametrize("cached", [None, 0, 2])
+def test_tokens_of_images_are_told_where_there_are_any(cached: int | None) -> None:
+    answer = Completion(INFO, (), Usage(3, 4, cached_tokens=cached, image_tokens=2))
+    details = (
+        {"image_tokens": 2} if cached is None else {"cached_tokens": cached, "image_tokens": 2}
+    )
+    assert sent(objects.chat_completion(answer))["usage"]["prompt_tokens_details"] == details
+    typed = response.chat_completion(answer).usage.prompt_tokens_details
+    assert typed == chat_pb2.PromptTokensDetails(**details)
 
 
 def test_the_first_chunk_gives_the_role_and_no_content_yet() -> None:
@@ -309,6 +322,7 @@ def test_a_model_is_listed_as_openai_and_vllm_do(
         "max_model_len": shown,
         "context_length": shown,
         "capabilities": ["chat", "tools"],
+        "input_modalities": ["text"],
         "type": "text-generation",
         "provider": "openvino",
         "state": "ready",

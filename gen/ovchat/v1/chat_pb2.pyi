@@ -1300,7 +1300,7 @@ class PromptTokensDetails(_message.Message):
     audio_tokens: _builtins.int
     """The number of audio tokens."""
     image_tokens: _builtins.int
-    """The number of image tokens."""
+    """The number of tokens of images. Unset if there are none."""
     text_tokens: _builtins.int
     """The number of text tokens."""
     def __init__(

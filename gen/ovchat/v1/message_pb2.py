@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17ovchat/v1/message.proto\x12\tovchat.v1\"\x9a\x02\n\x07Message\x12\x1d\n\x04role\x18\x01 \x01(\x0e\x32\x0f.ovchat.v1.Role\x12\'\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x16.ovchat.v1.ContentPart\x12\x11\n\x04name\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\'\n\ntool_calls\x18\x04 \x03(\x0b\x32\x13.ovchat.v1.ToolCall\x12\x19\n\x0ctool_call_id\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x1e\n\x11reasoning_content\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x14\n\x07refusal\x18\x07 \x01(\tH\x03\x88\x01\x01\x42\x07\n\x05_nameB\x0f\n\r_tool_call_idB\x14\n\x12_reasoning_contentB\n\n\x08_refusal\"\xdb\x01\n\x0b\x43ontentPart\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12(\n\timage_url\x18\x02 \x01(\x0b\x32\x13.ovchat.v1.ImageUrlH\x00\x12,\n\x0binput_audio\x18\x03 \x01(\x0b\x32\x15.ovchat.v1.InputAudioH\x00\x12\x1f\n\x04\x66ile\x18\x04 \x01(\x0b\x32\x0f.ovchat.v1.FileH\x00\x12\x11\n\x07refusal\x18\x05 \x01(\tH\x00\x12(\n\tvideo_url\x18\x06 \x01(\x0b\x32\x13.ovchat.v1.VideoUrlH\x00\x42\x06\n\x04part\"7\n\x08ImageUrl\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x13\n\x06\x64\x65tail\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_detail\"\x17\n\x08VideoUrl\x12\x0b\n\x03url\x18\x01 \x01(\t\"*\n\nInputAudio\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\"r\n\x04\x46ile\x12\x16\n\tfile_data\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x14\n\x07\x66ile_id\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x66ilename\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_file_dataB\n\n\x08_file_idB\x0b\n\t_filename\"A\n\x08ToolCall\x12\n\n\x02id\x18\x01 \x01(\t\x12)\n\x08\x66unction\x18\x02 \x01(\x0b\x32\x17.ovchat.v1.FunctionCall\"/\n\x0c\x46unctionCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t*s\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\x12\n\x0eROLE_DEVELOPER\x10\x02\x12\r\n\tROLE_USER\x10\x03\x12\x12\n\x0eROLE_ASSISTANT\x10\x04\x12\r\n\tROLE_TOOL\x10\x05\x42\x31\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17ovchat/v1/message.proto\x12\tovchat.v1\"\x9a\x02\n\x07Message\x12\x1d\n\x04role\x18\x01 \x01(\x0e\x32\x0f.ovchat.v1.Role\x12\'\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x16.ovchat.v1.ContentPart\x12\x11\n\x04name\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\'\n\ntool_calls\x18\x04 \x03(\x0b\x32\x13.ovchat.v1.ToolCall\x12\x19\n\x0ctool_call_id\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x1e\n\x11reasoning_content\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x14\n\x07refusal\x18\x07 \x01(\tH\x03\x88\x01\x01\x42\x07\n\x05_nameB\x0f\n\r_tool_call_idB\x14\n\x12_reasoning_contentB\n\n\x08_refusal\"\xfe\x01\n\x0b\x43ontentPart\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12(\n\timage_url\x18\x02 \x01(\x0b\x32\x13.ovchat.v1.ImageUrlH\x00\x12,\n\x0binput_audio\x18\x03 \x01(\x0b\x32\x15.ovchat.v1.InputAudioH\x00\x12\x1f\n\x04\x66ile\x18\x04 \x01(\x0b\x32\x0f.ovchat.v1.FileH\x00\x12\x11\n\x07refusal\x18\x05 \x01(\tH\x00\x12(\n\tvideo_url\x18\x06 \x01(\x0b\x32\x13.ovchat.v1.VideoUrlH\x00\x12!\n\x05image\x18\x07 \x01(\x0b\x32\x10.ovchat.v1.ImageH\x00\x42\x06\n\x04part\"7\n\x08ImageUrl\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x13\n\x06\x64\x65tail\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_detail\"H\n\x05Image\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x11\n\tmime_type\x18\x02 \x01(\t\x12\x13\n\x06\x64\x65tail\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_detail\"\x17\n\x08VideoUrl\x12\x0b\n\x03url\x18\x01 \x01(\t\"*\n\nInputAudio\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\"r\n\x04\x46ile\x12\x16\n\tfile_data\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x14\n\x07\x66ile_id\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x66ilename\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_file_dataB\n\n\x08_file_idB\x0b\n\t_filename\"A\n\x08ToolCall\x12\n\n\x02id\x18\x01 \x01(\t\x12)\n\x08\x66unction\x18\x02 \x01(\x0b\x32\x17.ovchat.v1.FunctionCall\"/\n\x0c\x46unctionCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t*s\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\x12\n\x0eROLE_DEVELOPER\x10\x02\x12\r\n\tROLE_USER\x10\x03\x12\x12\n\x0eROLE_ASSISTANT\x10\x04\x12\r\n\tROLE_TOOL\x10\x05\x42\x31\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,22 +32,24 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ovchat.v1.message_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\rdev.ovchat.v1P\001Z\022ovchat/v1;ovchatv1\252\002\tOvchat.V1'
-  _globals['_ROLE']._serialized_start=903
-  _globals['_ROLE']._serialized_end=1018
+  _globals['_ROLE']._serialized_start=1012
+  _globals['_ROLE']._serialized_end=1127
   _globals['_MESSAGE']._serialized_start=39
   _globals['_MESSAGE']._serialized_end=321
   _globals['_CONTENTPART']._serialized_start=324
-  _globals['_CONTENTPART']._serialized_end=543
-  _globals['_IMAGEURL']._serialized_start=545
-  _globals['_IMAGEURL']._serialized_end=600
-  _globals['_VIDEOURL']._serialized_start=602
-  _globals['_VIDEOURL']._serialized_end=625
-  _globals['_INPUTAUDIO']._serialized_start=627
-  _globals['_INPUTAUDIO']._serialized_end=669
-  _globals['_FILE']._serialized_start=671
-  _globals['_FILE']._serialized_end=785
-  _globals['_TOOLCALL']._serialized_start=787
-  _globals['_TOOLCALL']._serialized_end=852
-  _globals['_FUNCTIONCALL']._serialized_start=854
-  _globals['_FUNCTIONCALL']._serialized_end=901
+  _globals['_CONTENTPART']._serialized_end=578
+  _globals['_IMAGEURL']._serialized_start=580
+  _globals['_IMAGEURL']._serialized_end=635
+  _globals['_IMAGE']._serialized_start=637
+  _globals['_IMAGE']._serialized_end=709
+  _globals['_VIDEOURL']._serialized_start=711
+  _globals['_VIDEOURL']._serialized_end=734
+  _globals['_INPUTAUDIO']._serialized_start=736
+  _globals['_INPUTAUDIO']._serialized_end=778
+  _globals['_FILE']._serialized_start=780
+  _globals['_FILE']._serialized_end=894
+  _globals['_TOOLCALL']._serialized_start=896
+  _globals['_TOOLCALL']._serialized_end=961
+  _globals['_FUNCTIONCALL']._serialized_start=963
+  _globals['_FUNCTIONCALL']._serialized_end=1010
 # @@protoc_insertion_point(module_scope)

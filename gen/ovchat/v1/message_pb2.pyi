@@ -144,6 +144,7 @@ class ContentPart(_message.Message):
     FILE_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     VIDEO_URL_FIELD_NUMBER: _builtins.int
+    IMAGE_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """A text. The text of a special token is not read as that token."""
     refusal: _builtins.str
@@ -152,7 +153,7 @@ class ContentPart(_message.Message):
     """
     @_builtins.property
     def image_url(self) -> Global___ImageUrl:
-        """An image. Requires a model with CAPABILITY_VISION."""
+        """An image by its URL. Requires a model with CAPABILITY_VISION."""
 
     @_builtins.property
     def input_audio(self) -> Global___InputAudio:
@@ -164,7 +165,11 @@ class ContentPart(_message.Message):
 
     @_builtins.property
     def video_url(self) -> Global___VideoUrl:
-        """A video. Requires a model with CAPABILITY_VISION."""
+        """A video. Requires a model that supports videos."""
+
+    @_builtins.property
+    def image(self) -> Global___Image:
+        """An image by value. Requires a model with CAPABILITY_VISION."""
 
     def __init__(
         self,
@@ -175,12 +180,13 @@ class ContentPart(_message.Message):
         file: Global___File | None = ...,
         refusal: _builtins.str = ...,
         video_url: Global___VideoUrl | None = ...,
+        image: Global___Image | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "image_url", b"image_url", "input_audio", b"input_audio", "part", b"part", "refusal", b"refusal", "text", b"text", "video_url", b"video_url"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "image", b"image", "image_url", b"image_url", "input_audio", b"input_audio", "part", b"part", "refusal", b"refusal", "text", b"text", "video_url", b"video_url"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "image_url", b"image_url", "input_audio", b"input_audio", "part", b"part", "refusal", b"refusal", "text", b"text", "video_url", b"video_url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "image", b"image", "image_url", b"image_url", "input_audio", b"input_audio", "part", b"part", "refusal", b"refusal", "text", b"text", "video_url", b"video_url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["text", "image_url", "input_audio", "file", "refusal", "video_url"]  # noqa: Y015
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["text", "image_url", "input_audio", "file", "refusal", "video_url", "image"]  # noqa: Y015
     _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 
@@ -188,7 +194,7 @@ Global___ContentPart: _TypeAlias = ContentPart  # noqa: Y015
 
 @_typing.final
 class ImageUrl(_message.Message):
-    """An image, by value or by reference."""
+    """An image, by reference or in a data URL."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -199,7 +205,9 @@ class ImageUrl(_message.Message):
     "data:image/png;base64,...".
     """
     detail: _builtins.str
-    """The level of detail: "auto", "low", "high" or "original". Has no effect."""
+    """The level of detail: "auto", "low", "high" or "original". With "low", the image is scaled down
+    to fit in 512x512 pixels first, as OpenAI does. The others have no effect.
+    """
     def __init__(
         self,
         *,
@@ -215,6 +223,40 @@ class ImageUrl(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__detail) -> _WhichOneofReturnType__detail | None: ...
 
 Global___ImageUrl: _TypeAlias = ImageUrl  # noqa: Y015
+
+@_typing.final
+class Image(_message.Message):
+    """An image, by value."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    MIME_TYPE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """Required. The bytes of the image's file, without base64."""
+    mime_type: _builtins.str
+    """Required. The format of the file: "image/png", "image/jpeg", "image/webp", "image/gif" or
+    "image/bmp". If the bytes are of another one of these, they are read as what they are.
+    """
+    detail: _builtins.str
+    """The level of detail; see ImageUrl.detail."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+        mime_type: _builtins.str = ...,
+        detail: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_detail", b"_detail", "detail", b"detail"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_detail", b"_detail", "data", b"data", "detail", b"detail", "mime_type", b"mime_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__detail: _TypeAlias = _typing.Literal["detail"]  # noqa: Y015
+    _WhichOneofArgType__detail: _TypeAlias = _typing.Literal["_detail", b"_detail"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__detail) -> _WhichOneofReturnType__detail | None: ...
+
+Global___Image: _TypeAlias = Image  # noqa: Y015
 
 @_typing.final
 class VideoUrl(_message.Message):

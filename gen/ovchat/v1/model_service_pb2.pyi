@@ -74,7 +74,7 @@ class _CapabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Capability
     CAPABILITY_REASONING: _Capability.ValueType  # 3
     """Reasoning that is returned apart from the answer."""
     CAPABILITY_VISION: _Capability.ValueType  # 4
-    """Images and videos as input."""
+    """Images as input."""
 
 class Capability(_Capability, metaclass=_CapabilityEnumTypeWrapper):
     """A capability of a model."""
@@ -88,7 +88,7 @@ CAPABILITY_TOOLS: Capability.ValueType  # 2
 CAPABILITY_REASONING: Capability.ValueType  # 3
 """Reasoning that is returned apart from the answer."""
 CAPABILITY_VISION: Capability.ValueType  # 4
-"""Images and videos as input."""
+"""Images as input."""
 Global___Capability: _TypeAlias = Capability  # noqa: Y015
 
 @_typing.final

@@ -7,13 +7,16 @@ so all of it is text of the messages, and a model calls as it has read.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.chat.content_probe import PROBE
 from ovchat_server.chat.dialects import hermes
-from ovchat_server.chat.template import PROBE, call_fields, tool_fields
+from ovchat_server.chat.template import call_fields, tool_fields
 from ovchat_server.chat.template_sandbox import tojson
 from ovchat_server.domain.chat import Message, PromptEnding, Role
+from ovchat_server.domain.content import text_of
 from ovchat_server.domain.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -40,7 +43,6 @@ For each function call, return a json object with function name and arguments wi
 <tool_call>
 {{"name": <function-name>, "arguments": <args-json-object>}}
 </tool_call>"""
-# Texts are joined with line breaks.
 BLANK_LINE = ("",)
 INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
@@ -101,7 +103,7 @@ def _without_results(messages: Iterable[Message]) -> list[Message]:
         turn, is_result = message, message.role is Role.TOOL
         if is_result:
             content = ("<tool_response>", *(message.content or ("",)), "</tool_response>")
-            turn = Message(Role.USER, content)
+            turn = Message(Role.USER, _in_rows(content))
         if after_result and turn.role is Role.USER:
             turn = _written(turn, turns.pop().content, turn.content)
         turns.append(turn)
@@ -134,4 +136,13 @@ def _written(message: Message, *contents: Content, between: Content = ()) -> Mes
     parts: list[ContentPart] = []
     for content in filter(any, contents):
         parts += (*between, *content) if parts else content
-    return dataclasses.replace(message, content=tuple(parts), tool_calls=())
+    return dataclasses.replace(message, content=_in_rows(parts), tool_calls=())
+
+
+def _in_rows(parts: Iterable[ContentPart]) -> Content:
+    """Return texts that follow each other as one: templates may show parts without line breaks."""
+    rows: list[ContentPart] = []
+    for is_text, group in itertools.groupby(parts, lambda part: isinstance(part, str)):
+        row = tuple(group)
+        rows += (text_of(row),) if is_text else row
+    return tuple(rows)

@@ -5,16 +5,23 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import jinja2
 from jinja2 import meta
 
 from ovchat_server.chat.arguments import parse_arguments
+from ovchat_server.chat.content_probe import (
+    IMAGE_PART,
+    ShownContent,
+    shown_content,
+    text_part,
+)
 from ovchat_server.chat.template_files import ChatTemplateError, read_template_files
 from ovchat_server.chat.template_sandbox import sandbox
 from ovchat_server.domain.chat import Message, PromptEnding, Role
-from ovchat_server.domain.content import text_of
+from ovchat_server.domain.content import Image, text_of
 from ovchat_server.domain.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -27,8 +34,6 @@ if TYPE_CHECKING:
 
 # A sentence of the template's author, who may have put a caller's text into it.
 MAX_REASON_CHARACTERS = 200
-# What a template is given to see what it shows.
-PROBE = "You are tried."
 # What transformers puts behind a message to continue. Some templates know it (LFM2.5's). The
 # space at its end shows whether a template strips messages.
 CONTINUATION_MARK = "CONTINUE_FINAL_MESSAGE_TAG "
@@ -58,10 +63,10 @@ class ChatTemplate:
         Raises:
             ChatTemplateError: A source does not compile.
         """
-        self._template = _compile(source, file)
+        self._template = _compile(source, file, special_tokens)
         self._tool_template = self._template
         if tool_source is not None:
-            self._tool_template = _compile(tool_source, tool_file or file)
+            self._tool_template = _compile(tool_source, tool_file or file, special_tokens)
         self.special_tokens = dict(special_tokens)
         self.end_token = special_tokens.get("eos_token")
         self.default_source = source
@@ -69,6 +74,11 @@ class ChatTemplate:
         self.source = source + (tool_source or "")
         # Otherwise a model reads of its tools only what the messages say.
         self.knows_tools = tool_source is not None or self._template.knows_tools
+
+    def image_tag(self, *, with_tools: bool = False) -> str:
+        """Return what the template writes for an image; "" if it knows only texts."""
+        template = self._tool_template if with_tools else self._template
+        return template.shown.image_tag
 
     def render(
         self,
@@ -82,7 +92,7 @@ class ChatTemplate:
         """Render the text of a prompt.
 
         Args:
-            messages: The conversation.
+            messages: The conversation. Images are left out if the template knows only texts.
             tools: The tools that the model may call; if empty, the template's `tools` is unset.
             arguments: Further variables (`chat_template_kwargs`).
             documents: The documents for retrieval; if empty, `documents` is unset.
@@ -104,10 +114,13 @@ class ChatTemplate:
         }
         if ending is not PromptEnding.FINAL_MESSAGE:
             return template.render(variables)
-        final = messages[-1].text if messages else ""
+        content = messages[-1].content if messages else ()
+        if not template.takes_parts(content):
+            content = (text_of(content),)
+        marked, final = _marked(content)
         if not final:
             raise _refusal("cannot be continued: the final one has no content.")
-        conversation[-1]["content"] = _content((final + CONTINUATION_MARK,), template)
+        conversation[-1]["content"] = _content(marked, template)
         return _cut(template.render(variables), final)
 
 
@@ -132,8 +145,12 @@ class _Template:
     compiled: jinja2.Template
     knows_developer: bool
     knows_tools: bool
-    # Whether it shows the content of a message only as parts, as some of vision models do.
-    needs_parts: bool = False
+    shown: ShownContent
+
+    def takes_parts(self, content: Content) -> bool:
+        """Return whether it is given a content as parts, because one text would not do."""
+        has_images = any(isinstance(part, Image) for part in content)
+        return self.shown.needs_parts or (has_images and self.shown.image_tag != "")
 
     def render(self, variables: Mapping[str, object]) -> str:
         try:
@@ -147,7 +164,7 @@ class _Template:
         raise _refusal(complaint + _readable(reason))
 
 
-def _compile(source: str, file: str) -> _Template:
+def _compile(source: str, file: str, special_tokens: Mapping[str, str]) -> _Template:
     try:
         environment = sandbox()
         compiled = environment.from_string(source)
@@ -164,23 +181,28 @@ def _compile(source: str, file: str) -> _Template:
         ) from error
     # As a word of its prose it says nothing about roles.
     knows_developer = re.search(r"""(["'])developer\1""", source) is not None
-    template = _Template(compiled, knows_developer, knows_tools="tools" in variables)
-    return dataclasses.replace(template, needs_parts=_needs_parts(template))
+    template = _Template(compiled, knows_developer, "tools" in variables, ShownContent())
+    show = partial(_shown, template, special_tokens)
+    return dataclasses.replace(template, shown=shown_content(show))
 
 
-def _needs_parts(template: _Template) -> bool:
-    as_parts = _shown(dataclasses.replace(template, needs_parts=True))
-    # One that knows only texts may write the parts as Python does.
-    return PROBE not in _shown(template) and PROBE in as_parts and "'text'" not in as_parts
-
-
-def _shown(template: _Template) -> str:
-    """Return how a template shows a message; "" if it refuses that alone."""
-    messages = [_message(Message(Role.USER, (PROBE,)), template)]
+def _shown(template: _Template, special_tokens: Mapping[str, str], content: JsonValue) -> str:
+    """Return how a template shows a user's message; "" if it refuses that alone."""
+    messages = [{"role": "user", "content": content}]
     try:
-        return template.render({"messages": messages, "add_generation_prompt": True})
+        return template.render(
+            {**special_tokens, "messages": messages, "add_generation_prompt": True}
+        )
     except InvalidRequestError:
         return ""
+
+
+def _marked(content: Content) -> tuple[Content, str]:
+    """Return a content with the mark at the end of its last text, and that text; "" for none."""
+    for place, part in reversed([*enumerate(content)]):
+        if isinstance(part, str):
+            return (*content[:place], part + CONTINUATION_MARK, *content[place + 1 :]), part
+    return content, ""
 
 
 def _cut(text: str, final: str) -> str:
@@ -223,9 +245,9 @@ def _message(message: Message, template: _Template) -> JsonObject:
 
 def _content(content: Content, template: _Template) -> JsonValue:
     """Return a content as templates get it: one text, or the parts that transformers gives."""
-    if not template.needs_parts:
+    if not template.takes_parts(content):
         return text_of(content)
-    return [{"type": "text", "text": part} for part in content if isinstance(part, str)]
+    return [IMAGE_PART if isinstance(part, Image) else text_part(part) for part in content]
 
 
 def tool_fields(tool: Tool) -> JsonObject:

@@ -122,12 +122,14 @@ class Usage:
         reasoning_tokens: Of these, inside the reasoning. None: the model does not reason.
         cached_tokens: Of the prompts' tokens, those that the prefix cache had. None: not known,
             or nothing was generated yet.
+        image_tokens: Of the prompts' tokens, those of images.
     """
 
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    image_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:

@@ -14,11 +14,16 @@ class Image:
     """An image in a message, of which nothing was fetched or decoded yet.
 
     Attributes:
-        url: Where it is, or the image itself in a `data:` URL.
+        url: Where it is, or the image itself in a `data:` URL; "" where there is `data`.
+        data: Its file, as typed calls may send it; empty where there is a `url`.
+        low_detail: Whether to scale it down to fit in 512x512 pixels first, as OpenAI does where
+            `detail` is "low".
         field: Its path in the request, for errors.
     """
 
-    url: str
+    url: str = ""
+    data: bytes = b""
+    low_detail: bool = False
     field: FieldPath = dataclasses.field(default=FieldPath(), compare=False)
 
 

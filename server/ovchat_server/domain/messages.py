@@ -39,12 +39,16 @@ MESSAGE_KEYS = frozenset(
         "provider_specific_fields",
     }
 )
+JSON_PARTS = ("text", "refusal", "image_url")
+# JSON has no bytes, so only typed calls send images by value.
 PARTS = {
     name: frozenset({"type", name, "prompt_cache_breakpoint", "cache_control"})
-    for name in ("text", "refusal", "image_url")
+    for name in (*JSON_PARTS, "image")
 }
 IMAGE_KEYS = frozenset({"url", "detail"})
-# It chooses between resolutions, of which models here have one.
+IMAGE_FILE_KEYS = frozenset({"data", "mime_type", "detail"})
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp")
+# A model sees the image as it is, except in low detail (OpenAI).
 IMAGE_DETAILS = ("auto", "low", "high", "original")
 CALL_KEYS = frozenset({"id", "type", "function", "index", "provider_specific_fields"})
 CALLED_FUNCTION_KEYS = frozenset(
@@ -148,19 +152,42 @@ def _read_part(part: Reader) -> ContentPart | None:
         complaint = f"is {given!r}: models here take no such parts"
         part.refuse("type", complaint, "unsupported_value")
         return None
-    known = part.choice("type", PARTS)
+    if _has_bytes(part.fields.get("image")):
+        return _read_image_file(part)
+    known = part.choice("type", JSON_PARTS)
     if known is None or not part.require(known):
         return None
     return _read_image(part) if known == "image_url" else part.string(known)
+
+
+def _has_bytes(image: object) -> bool:
+    return isinstance(image, dict) and isinstance(image.get("data"), bytes)
 
 
 def _read_image(part: Reader) -> Image | None:
     image = part.object("image_url", IMAGE_KEYS)
     if image is None or not image.require("url"):
         return None
-    image.choice("detail", IMAGE_DETAILS)
-    url = image.string("url")
-    return None if url is None else Image(url, part.path("image_url"))
+    url, low_detail = image.string("url"), _low_detail(image)
+    return None if url is None else Image(url, low_detail=low_detail, field=part.path("image_url"))
+
+
+def _read_image_file(part: Reader) -> Image | None:
+    image = part.object("image", IMAGE_FILE_KEYS)
+    if image is None:
+        return None
+    data = image.binary("data")
+    if not data:
+        image.refuse("data", "is required", "missing_required_parameter")
+    if image.require("mime_type"):
+        # Only checked: the content tells what it is.
+        image.choice("mime_type", IMAGE_TYPES)
+    low_detail = _low_detail(image)
+    return Image(data=data, low_detail=low_detail, field=part.path("image")) if data else None
+
+
+def _low_detail(image: Reader) -> bool:
+    return image.choice("detail", IMAGE_DETAILS) == "low"
 
 
 def _read_tool_calls(reader: Reader, role: Role, call_id: str) -> tuple[ToolCall, ...]:

@@ -28,6 +28,7 @@ class Capability(StrEnum):
     CHAT = "chat"
     TOOLS = "tools"
     REASONING = "reasoning"
+    VISION = "vision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,11 @@ class ModelStatus:
     type: str = MODEL_TYPE
     provider: str = PROVIDER
     sampling_control: bool = True
+
+    @property
+    def input_modalities(self) -> tuple[str, ...]:
+        """What a message to it may hold (OpenRouter, llama.cpp)."""
+        return ("text", "image") if Capability.VISION in self.capabilities else ("text",)
 
     @property
     def unavailable_reason(self) -> str:

@@ -189,10 +189,10 @@ PROMPT_PARAMETERS = (
 _PROMPT_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     # A template is code: the model's own, never a caller's.
     "chat_template": ("",),
+    # How images are read is the model's own, too.
+    "mm_processor_kwargs": ({},),
+    "media_io_kwargs": ({},),
 }
-
-# How media are read: there are none.
-_PROMPT_ACCEPTED = frozenset({"mm_processor_kwargs", "media_io_kwargs"})
 
 CHAT = Parameters(
     served=_GENERATION_SERVED
@@ -208,10 +208,10 @@ CHAT = Parameters(
         "agent_format",
     },
     accepted=_GENERATION_ACCEPTED
-    | _PROMPT_ACCEPTED
     | {
         # Acts where modalities ask for audio, which are refused.
         "audio",
+        # Acts where prompts are only rendered.
         "return_mm_kwargs",
         "metadata",
         "store",
@@ -264,7 +264,6 @@ TOKENIZE = Parameters(
             *PROMPT_PARAMETERS,
         }
     ),
-    accepted=_PROMPT_ACCEPTED,
     refused=_PROMPT_REFUSED,
 )
 

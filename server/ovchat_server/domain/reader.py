@@ -149,6 +149,10 @@ class Reader:
         """Read any string."""
         return self._read(name, "a string", _instance_of(str))
 
+    def binary(self, name: str) -> bytes | None:
+        """Read bytes, which messages have and JSON has not."""
+        return self._read(name, "bytes", _instance_of(bytes))
+
     def boolean(self, name: str) -> bool | None:
         """Read true or false."""
         return self._read(name, "true or false", _instance_of(bool))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from ovchat_server.serving.models import Model
@@ -27,6 +28,22 @@ class EngineProcess(Protocol):
     async def close(self) -> None:
         """End it and wait for its processes. What is under way fails."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProcesses:
+    """Several engines of one model, as one."""
+
+    engines: Sequence[EngineProcess]
+
+    def start(self) -> None:
+        """See EngineProcess."""
+        for engine in self.engines:
+            engine.start()
+
+    async def close(self) -> None:
+        """See EngineProcess."""
+        await asyncio.gather(*(engine.close() for engine in self.engines))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ from ovchat_server.chat.described_tools import tool_description
 from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
 from ovchat_server.engine.client.generation_engine import SupervisedGenerationEngine
+from ovchat_server.engine.client.image_encoder import SupervisedImageEncoder
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
-from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
+from ovchat_server.engine.contract.image_messages import ImageSpec
+from ovchat_server.engine.contract.spec import EngineOptions
+from ovchat_server.kinds.base import BuiltModel, EngineProcesses, ModelSettingsError
 from ovchat_server.serving.model_files import read_model_files
-from ovchat_server.serving.model_path import model_graph
+from ovchat_server.serving.model_path import is_vision_model, model_graph
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from ovchat_server.kinds.base import EngineHost
     from ovchat_server.serving.model_files import ModelFiles
     from ovchat_server.settings import ModelSettings
+
+CACHE_DIR = "CACHE_DIR"
 
 
 class TextGeneration:
@@ -38,18 +43,22 @@ class TextGeneration:
         files = read_model_files(settings.path)
         spec = generation_spec(settings, files, host.processors, host.replicas)
         engine = SupervisedGenerationEngine(spec, host.on_change)
+        images = None
+        if is_vision_model(settings.path):
+            images = SupervisedImageEncoder(image_spec(spec), host.on_change)
         dialects = _dialects(settings, files)
         rewrite = tool_description(files.template, dialects)
         model = TextModel(
             id=settings.name,
             fingerprint=_fingerprint(settings, files),
             files=files,
-            renderer=PromptRenderer(files.template, files.tokenizer, rewrite),
+            renderer=PromptRenderer(files.template, files.tokenizer, rewrite, files.image_token),
             engine=engine,
             dialects=dialects,
             constrains_calls=settings.constrain_tool_calls,
+            images=images,
         )
-        return BuiltModel(model, engine)
+        return BuiltModel(model, EngineProcesses([engine, images]) if images else engine)
 
 
 def generation_spec(
@@ -68,6 +77,19 @@ def generation_spec(
         options=msgspec.convert(settings, GenerationOptions, from_attributes=True),
         processors=processors,
         replicas=replicas,
+    )
+
+
+def image_spec(spec: GenerationSpec) -> ImageSpec:
+    """Return what the process is told that encodes the images of a model."""
+    return ImageSpec(
+        name=f"{spec.name} (images)",
+        path=spec.path,
+        options=msgspec.convert(spec.options, EngineOptions, from_attributes=True),
+        processors=spec.processors,
+        replicas=spec.replicas,
+        # What it loads is in another folder each time, for each of which OpenVINO would keep files.
+        properties={key: item for key, item in spec.options.properties.items() if key != CACHE_DIR},
     )
 
 

@@ -7,17 +7,31 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ovchat_server.launch.ports import authority
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _QUESTION = "What is the capital of France?"
+# A red square on white, of 32x32: Qwen's encoders refuse images of less than 28x28.
+_IMAGE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAABlBMVEX/////AADrWueTAAAA"
+    "GUlEQVR42mNgwAuY//8/wMTAwMBAOwI/AABqkwLoKHaLEgAAAABJRU5ErkJggg=="
+)
 # Read in the callers' own environment: no key is printed.
 _HEADER = '-H "authorization: Bearer $OVCHAT_API_KEY" '
 _KEY = 'os.environ["OVCHAT_API_KEY"]'
 
 
 def banner(
-    host: str, *, rest_port: int, grpc_port: int, model: str, key_file: Path | None = None
+    host: str,
+    *,
+    rest_port: int,
+    grpc_port: int,
+    models: Mapping[str, bool],
+    key_file: Path | None = None,
 ) -> str:
     """Render the banner for the address that clients on this machine use.
 
@@ -25,13 +39,14 @@ def banner(
         host: The address.
         rest_port: Of REST.
         grpc_port: Of gRPC.
-        model: Who is asked in the requests.
+        models: Who may be asked, the first one first, and whether they take images.
         key_file: Has the keys that callers need, if they need one.
     """
     rest = f"http://{authority(host, rest_port)}"
     target = authority(host, grpc_port)
     # Names of models have no quotes.
-    name = f'"{model}"'
+    name = f'"{next(iter(models))}"'
+    sees = next((model for model, takes_images in models.items() if takes_images), None)
     message = f'{{"role": "user", "content": "{_QUESTION}"}}'
     chat = f'{{"model": {name}, "messages": [{message}], "temperature": 0}}'
     header = _HEADER if key_file else ""
@@ -48,7 +63,7 @@ A request, which "stream": true makes a stream:
 curl {rest}/v3/chat/completions {header}\\
   -H 'content-type: application/json' \\
   -d '{chat}'
-
+{_with_image(rest, sees, header) if sees else ""}
 The OpenAI SDK, from `pip install openai`:
 
 {"import os; " if key_file else ""}from openai import OpenAI
@@ -71,6 +86,19 @@ def _key(file: Path | None) -> str:
     # The first line that is neither empty nor a comment, as the server reads the file.
     first = f"awk 'NF && !/^[ \\t]*#/ {{ print $1; exit }}' {shlex.quote(str(file))}"
     return f"\nA key, for all requests below:\n\nexport OVCHAT_API_KEY=$({first})\n"
+
+
+def _with_image(rest: str, model: str, header: str) -> str:
+    return f"""
+A request with an image:
+
+curl {rest}/v3/chat/completions {header}\\
+  -H 'content-type: application/json' \\
+  -d '{{"model": "{model}", "temperature": 0, "messages": [{{"role": "user", "content": [
+    {{"type": "text", "text": "What do you see?"}},
+    {{"type": "image_url", "image_url": {{"url":
+      "{_IMAGE}"}}}}]}}]}}'
+"""
 
 
 def _by_reflection(buf: str, target: str, name: str, header: str) -> str:

@@ -25,11 +25,12 @@ from ovchat_server.launch.envoy_logs import EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
 from ovchat_server.processors import available, serving
+from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.settings import socket_target
 from ovchat_server.telemetry.logs import has_colours
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from ovchat_server.launch.envoy_config import Config, Upstream
@@ -64,7 +65,8 @@ class LaunchPlan:
     rest_port: int
     grpc_port: int
     admin_port: int
-    models: Sequence[str]
+    models: Mapping[str, bool]
+    """By name, whether it takes images."""
     key_file: Path | None
     drain_timeout: float
     replicas: Sequence[Replica]
@@ -110,20 +112,20 @@ class LaunchPlan:
             rest_port=rest_port,
             grpc_port=settings.grpc_port,
             admin_port=admin_port,
-            models=[model.name for model in settings.models],
+            models={model.name: is_vision_model(model.path) for model in settings.models},
             key_file=settings.api_key_file,
             drain_timeout=settings.drain_timeout,
             replicas=replicas,
             envoy=_envoy(settings, config),
         )
 
-    def banner(self, model: str) -> str:
-        """Render the text that is printed when it is ready, with requests to `model`."""
+    def banner(self, served: Iterable[str]) -> str:
+        """Render the text that is printed when it is ready, with requests to models served."""
         return banner(
             self.host,
             rest_port=self.rest_port,
             grpc_port=self.grpc_port,
-            model=model,
+            models={model: self.models[model] for model in served},
             key_file=self.key_file,
         )
 

@@ -14,7 +14,7 @@ from ovchat.v1 import rest_service_pb2
 from ovchat_server.launch.http import request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 _HTTP_OK = 200
 _INTERVAL = 0.05
@@ -49,10 +49,10 @@ async def grpc_serving(target: str) -> None:
 
 async def some_served(
     target: str,
-    models: Sequence[str],
+    models: Collection[str],
     tell: Callable[[Sequence[str], Sequence[str]], None] = lambda _served, _failed: None,
-) -> str:
-    """Return a model that is served, once some models are and all others cannot be loaded.
+) -> Sequence[str]:
+    """Return the models that are served, once some are and all others cannot be loaded.
 
     Args:
         target: The server.
@@ -71,7 +71,7 @@ async def some_served(
                     tell(served, failed)
                     told = failed
                 if served:
-                    return served[0]
+                    return served
             await asyncio.sleep(_MODEL_INTERVAL)
 
 

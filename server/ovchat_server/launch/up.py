@@ -29,7 +29,7 @@ from ovchat_server.launch.service import Service, first
 from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
     from ovchat_server.launch.plan import Replica
@@ -155,15 +155,15 @@ async def _all_served(plan: LaunchPlan, replica: Replica) -> None:
 
 async def _serve(plan: LaunchPlan, services: Sequence[Service]) -> None:
     """Print the banner once all models that can be loaded are served; never return."""
-    model = plan.models[0]
+    served: Iterable[str] = plan.models
 
     async def partly() -> None:
-        nonlocal model
-        model = await some_served(plan.replicas[0].target, plan.models, log_failed)
+        nonlocal served
+        served = await some_served(plan.replicas[0].target, plan.models, log_failed)
         await _started(services)
 
     await first(_ready(plan, services), partly())
-    click.echo(plan.banner(model))
+    click.echo(plan.banner(served))
     await asyncio.Event().wait()
 
 

@@ -189,6 +189,12 @@ def _content_part(part: message_pb2.ContentPart, path: FieldPath) -> JsonObject:
     return {"type": _which(part, "part", path), **_fields(part, path)}
 
 
+def _image(image: message_pb2.Image, path: FieldPath) -> JsonObject:
+    # The bytes as they are; there even if they are empty, which tells that the caller sent some.
+    empty: Any = b""
+    return {"data": empty, **_fields(image, path)}
+
+
 def _prompt(prompt: completion_pb2.Prompt, path: FieldPath) -> JsonValue:
     if _which(prompt, "prompt", path) == "text":
         return prompt.text
@@ -252,6 +258,7 @@ _JSON_TEXTS = frozenset(
 )
 _CONVERTERS: dict[str, Callable[..., JsonValue]] = {
     message_pb2.ContentPart.DESCRIPTOR.full_name: _content_part,
+    message_pb2.Image.DESCRIPTOR.full_name: _image,
     completion_pb2.Prompt.DESCRIPTOR.full_name: _prompt,
     tool_pb2.Tool.DESCRIPTOR.full_name: _tool,
     tool_pb2.ToolChoice.DESCRIPTOR.full_name: _tool_choice,

@@ -49,6 +49,7 @@ CAPABILITIES = {
     Capability.CHAT: model_service_pb2.CAPABILITY_CHAT,
     Capability.TOOLS: model_service_pb2.CAPABILITY_TOOLS,
     Capability.REASONING: model_service_pb2.CAPABILITY_REASONING,
+    Capability.VISION: model_service_pb2.CAPABILITY_VISION,
 }
 
 
@@ -263,10 +264,16 @@ def _usage(usage: Usage) -> chat_pb2.Usage:
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         total_tokens=usage.total_tokens,
-        prompt_tokens_details=None
-        if usage.cached_tokens is None
-        else chat_pb2.PromptTokensDetails(cached_tokens=usage.cached_tokens),
+        prompt_tokens_details=_prompt_tokens_details(usage),
         completion_tokens_details=None
         if usage.reasoning_tokens is None
         else chat_pb2.CompletionTokensDetails(reasoning_tokens=usage.reasoning_tokens),
+    )
+
+
+def _prompt_tokens_details(usage: Usage) -> chat_pb2.PromptTokensDetails | None:
+    if usage.cached_tokens is None and not usage.image_tokens:
+        return None
+    return chat_pb2.PromptTokensDetails(
+        cached_tokens=usage.cached_tokens, image_tokens=usage.image_tokens or None
     )

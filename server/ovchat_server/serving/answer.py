@@ -110,6 +110,7 @@ class Answer:
             if marks_reasoning
             else None,
             cached_tokens=sum(self._cached.values()) if self._cached else None,
+            image_tokens=sum(item.prompt.image_tokens for item in self.plan.prompts),
         )
 
     def _note_cached(self, tokens: GeneratedTokens) -> None:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.domain.chat import PromptEnding, Role, ToolMode
 from ovchat_server.domain.completion import ChunkChoice, Delta
+from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.plan import assembly_options
 from ovchat_server.serving.reasoning import reasoning_before
 from ovchat_server.serving.render import render_chat
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.serving.answer_format import AnswerFormat, AnswerFormats
+    from ovchat_server.serving.images import ImagePreparation
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
@@ -38,17 +40,20 @@ class ChatStages:
     id_prefix = "chatcmpl"
     repeats_prompts = False
 
-    def __init__(self, formats: AnswerFormats) -> None:
-        """Answer in `formats`, and know nothing of any model yet."""
+    def __init__(self, formats: AnswerFormats, images: ImagePreparation) -> None:
+        """Answer in `formats`, encode `images`, and know nothing of any model yet."""
         self._formats = formats
+        self._images = images
         # By tokenizer: it is the same for all requests to a model.
         self._control_markup: WeakKeyDictionary[Tokenizer, ControlMarkup] = WeakKeyDictionary()
 
     async def render(
         self, model: TextModel, request: ChatRequest, workers: WorkerPool
     ) -> list[RenderedPrompt]:
-        """Render the conversation; see render_chat."""
-        return [await workers.run(partial(render_chat, model, request))]
+        """Encode the images and render the conversation; see render_chat."""
+        caller = current_caller(request.generation.priority)
+        images = await self._images.encode(model, request.messages, caller)
+        return [await workers.run(partial(render_chat, model, request, images))]
 
     async def constrain(
         self, model: TextModel, request: ChatRequest, prompts: Sequence[RenderedPrompt]

@@ -33,6 +33,8 @@ CONTEXT_LENGTH_KEYS = (
     "n_ctx",
     "sliding_window",
 )
+# Where families say which token they read as an image's.
+IMAGE_TOKEN_KEYS = ("image_token_id", "image_token_index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class ModelFiles:
         end_tokens: Tokens that end an answer.
         vocabulary_size: Tokens are less than this.
         tokenizer_info: What the tokenizer is configured with.
+        image_token: What stands for each token of an image in a prompt.
     """
 
     created: int
@@ -69,6 +72,7 @@ class ModelFiles:
     template: ChatTemplate
     tokenizer: Tokenizer
     tokenizer_info: JsonObject
+    image_token: int = 0
 
 
 def read_model_files(directory: Path) -> ModelFiles:
@@ -86,12 +90,14 @@ def read_model_files(directory: Path) -> ModelFiles:
         raise ModelFilesError(f"{error}, in {directory}") from error
     config = folder.read_json("config.json")
     generation = folder.read_json("generation_config.json")
+    vocabulary_size = first_integer(config, ("vocab_size",)) or tokenizer.vocabulary_size
+    image_token = first_integer(config, IMAGE_TOKEN_KEYS) or 0
     return ModelFiles(
         created=int(model.stat().st_mtime),
         digest=folder.digest(),
         context_length=_context_length(config, directory),
         end_tokens=_end_tokens(generation, template, tokenizer),
-        vocabulary_size=first_integer(config, ("vocab_size",)) or tokenizer.vocabulary_size,
+        vocabulary_size=vocabulary_size,
         defaults=GenerationDefaults(
             temperature=number(generation, "temperature"),
             top_p=number(generation, "top_p"),
@@ -107,6 +113,7 @@ def read_model_files(directory: Path) -> ModelFiles:
             template.special_tokens,
             template.default_source,
         ),
+        image_token=image_token if image_token < vocabulary_size else 0,
     )
 
 

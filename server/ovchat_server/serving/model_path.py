@@ -16,6 +16,7 @@ LANGUAGE_MODEL = "openvino_language_model.xml"
 MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
 _FILES = ("tokenizer.json", "config.json")
 _TEXT_EMBEDDINGS = "openvino_text_embeddings_model.xml"
+_IMAGE_EMBEDDINGS = "openvino_vision_embeddings_model.xml"
 # Of any model in OpenVINO's format, of kinds that are not served, too.
 _ANY_MODEL = "openvino_*.xml"
 _CHECKPOINTS = ("*.safetensors", "pytorch_model*.bin")
@@ -49,6 +50,18 @@ def model_graph(path: Path) -> Path | None:
     """Return the graph that generates text, in the folder of a model that does; else None."""
     graphs = (path / name for name in (MODEL, LANGUAGE_MODEL))
     return next((graph for graph in graphs if graph.is_file()), None)
+
+
+def is_vision_model(path: Path) -> bool:
+    """Return whether a path is the folder of a model that takes images.
+
+    Without an encoder of images it takes text only.
+    """
+    try:
+        return all((path / name).is_file() for name in (LANGUAGE_MODEL, _IMAGE_EMBEDDINGS))
+    except OSError:
+        # `folder_fault` says what is wrong.
+        return False
 
 
 def instead_of_file(path: Path) -> str:

@@ -12,14 +12,16 @@ from ovchat_server.domain.errors import (
     shortened,
 )
 from ovchat_server.domain.field_path import ErrorText, FieldPath
-from ovchat_server.domain.models import MODEL_TYPE, Capability, ModelStatus
+from ovchat_server.domain.models import MODEL_TYPE, Capability, ModelState, ModelStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
+    from ovchat_server.engine.contract.engine import EngineStatus
     from ovchat_server.engine.contract.generation_engine import GenerationEngine
+    from ovchat_server.engine.contract.image_encoder import ImageEncoder
     from ovchat_server.serving.model_files import ModelFiles
 
 
@@ -55,6 +57,7 @@ class TextModel:
             change answers.
         dialects: How it writes calls and reasoning.
         constrains_calls: Whether calls that it chooses to make must follow the tools' schemas.
+        images: What encodes images for it; None: it takes text only.
     """
 
     type: ClassVar[str] = MODEL_TYPE
@@ -66,18 +69,23 @@ class TextModel:
     engine: GenerationEngine
     dialects: Dialects
     constrains_calls: bool = True
+    images: ImageEncoder | None = None
 
     @property
     def status(self) -> ModelStatus:
         """Return how it is doing now."""
         engine = self.engine.status
+        decisive: EngineStatus = engine
+        # Once it was loaded, an encoder that fails leaves the model ready: texts are answered.
+        if engine.state is ModelState.READY and self.images and not self.images.loaded:
+            decisive = self.images.status
         return ModelStatus(
             id=self.id,
             created=self.files.created,
             context_length=engine.context_length,
             capabilities=self._capabilities(),
-            state=engine.state,
-            state_reason=engine.reason,
+            state=decisive.state,
+            state_reason=decisive.reason,
             load=engine.load,
             type=self.type,
             sampling_control=engine.capabilities.sees_logits,
@@ -88,6 +96,7 @@ class TextModel:
             Capability.CHAT: True,
             Capability.TOOLS: self.dialects.tools is not None,
             Capability.REASONING: self.dialects.reasoning is not None,
+            Capability.VISION: self.images is not None,
         }
         return tuple(capability for capability, has in known.items() if has)
 

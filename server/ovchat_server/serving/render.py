@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.prompt import Conversation
 from ovchat_server.domain.chat import PromptEnding, ToolMode
-from ovchat_server.domain.errors import (
-    ContextLengthExceededError,
-    InvalidRequestError,
-    Violation,
-)
+from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError
 from ovchat_server.domain.field_path import FieldPath
-from ovchat_server.engine.contract.prompt import Prompt
+from ovchat_server.engine.contract.prompt import Prompt, PromptImage
 from ovchat_server.serving.context import ContextWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.chat.prompt import TokenizedPrompt
-    from ovchat_server.domain.chat import ChatRequest, Message
+    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.text import TextPrompt, TextRequest
+    from ovchat_server.engine.contract.image_encoder import EncodedImage
     from ovchat_server.serving.models import TextModel
 
 
@@ -35,12 +32,14 @@ class RenderedPrompt:
         text: Of a chat's prompt, the whole text. Of a text completion's, the text to echo; ""
             where it is not echoed.
         inside_reasoning: It ends inside the model's reasoning, so the answer begins there.
+        images: Its images, whose files are there as long as these are.
     """
 
     field: FieldPath
     prompt: Prompt
     text: str = ""
     inside_reasoning: bool = False
+    images: tuple[EncodedImage, ...] = ()
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -48,39 +47,62 @@ class RenderedPrompt:
         return self.prompt.tokens
 
 
-def render_chat(model: TextModel, request: ChatRequest) -> RenderedPrompt:
+def render_chat(
+    model: TextModel, request: ChatRequest, images: Sequence[EncodedImage] = ()
+) -> RenderedPrompt:
     """Render the messages of a chat.
+
+    Args:
+        model: Whose template and tokenizer to use.
+        request: The chat.
+        images: Those of its messages, in their order.
 
     Raises:
         ContextLengthExceededError: The prompt surely does not fit, and is not to be truncated.
-        InvalidRequestError: See PromptRenderer.render.
+        InvalidRequestError: It has images and would be truncated, or see PromptRenderer.render.
     """
     params = request.generation
     max_tokens = None if params.truncation else model.files.context_length
-    prompt = render_conversation(model, request, max_tokens)
+    prompt = render_conversation(model, request, images, max_tokens)
     if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
         inside_reasoning = model.dialects.left_open(request.messages[-1].text)
     else:
         inside_reasoning = model.dialects.opened_by(prompt.text)
     tokens = ContextWindow(model, params).truncate(prompt.tokens)
-    return RenderedPrompt(FieldPath.of("messages"), Prompt(tokens), prompt.text, inside_reasoning)
+    field = FieldPath.of("messages")
+    if images and len(tokens) < len(prompt.tokens):
+        kept = f"{len(tokens)} of {len(prompt.tokens)} tokens"
+        complaint = f"cannot be truncated to {kept}: they hold images."
+        raise InvalidRequestError.about(field, complaint)
+    whole = Prompt(
+        tokens,
+        tuple(
+            PromptImage(start, image.length, image.hash, image.rows)
+            for start, image in zip(prompt.image_starts, images, strict=True)
+        ),
+        first_position=sum(image.length - image.positions for image in images),
+    )
+    return RenderedPrompt(field, whole, prompt.text, inside_reasoning, tuple(images))
 
 
 def render_conversation(
-    model: TextModel, request: ChatRequest, max_tokens: int | None = None
+    model: TextModel,
+    request: ChatRequest,
+    images: Sequence[EncodedImage] = (),
+    max_tokens: int | None = None,
 ) -> TokenizedPrompt:
     """Render the prompt of a conversation by the model's template, and tokenize it.
 
     Args:
         model: Whose template and tokenizer to use.
         request: Its messages, tools, documents and arguments of the template are rendered.
+        images: Those of the messages, in their order.
         max_tokens: A text that surely has more is not tokenized.
 
     Raises:
         ContextLengthExceededError: It surely has more than `max_tokens`.
-        InvalidRequestError: The model takes text only, or see PromptRenderer.render.
+        InvalidRequestError: See PromptRenderer.render.
     """
-    _check_images(request.messages)
     conversation = Conversation(
         request.messages,
         () if request.tool_choice.mode is ToolMode.NONE else request.tools,
@@ -88,18 +110,7 @@ def render_conversation(
         request.documents,
         request.prompt_ending,
     )
-    return model.renderer.render(conversation, max_tokens)
-
-
-def _check_images(messages: Sequence[Message]) -> None:
-    """Refuse images: no model here sees them."""
-    complaint = "is not supported by this model, which takes text only."
-    if violations := [
-        Violation.of(image.field, complaint, "unsupported_value")
-        for message in messages
-        for image in message.images
-    ]:
-        raise InvalidRequestError.of(violations)
+    return model.renderer.render(conversation, max_tokens, [image.length for image in images])
 
 
 def render_texts(model: TextModel, request: TextRequest) -> list[RenderedPrompt]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import InvalidRequestError, Violation
 from ovchat_server.domain.field_path import FieldPath
@@ -15,14 +15,14 @@ from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.render import render_conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ovchat_server.domain.tokenization import DetokenizeRequest, TokenizeRequest
+    from ovchat_server.engine.contract.image_encoder import EncodedImage
+    from ovchat_server.serving.images import ImagePreparation
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
-
-T = TypeVar("T")
 
 # A few bytes can ask for any number of them.
 MAX_PADDED_TOKENS = 1 << 20
@@ -32,16 +32,22 @@ class Tokenization:
     """Answers tokenize and detokenize requests."""
 
     def __init__(
-        self, models: ModelRegistry, workers: WorkerPool, request_timeout: float | None = None
+        self,
+        models: ModelRegistry,
+        images: ImagePreparation,
+        workers: WorkerPool,
+        request_timeout: float | None = None,
     ) -> None:
         """Answer with the tokenizers of `models`.
 
         Args:
             models: Whose tokenizers to use.
+            images: Encodes images, which tells how many tokens they take.
             workers: For tokenizing alone: megabytes of text take seconds.
             request_timeout: Seconds for each request; None: as long as it takes.
         """
         self._models = models
+        self._images = images
         self._request_timeout = request_timeout
         self._workers = workers
 
@@ -51,9 +57,14 @@ class Tokenization:
         Raises:
             ModelNotFoundError: There is no such model.
             InvalidRequestError: The model cannot pad, or its template refuses the messages.
+            ApiError: Their images cannot be encoded; see ImagePreparation.encode.
         """
         model = self._models.get_as(TextModel, request.model)
-        return await self._run(partial(_tokenize, model, request))
+        async with Deadline(self._request_timeout).limit():
+            images: Sequence[EncodedImage] = ()
+            if not isinstance(request.input, TextsInput):
+                images = await self._images.encode(model, request.input.messages)
+            return await self._workers.run(partial(_tokenize, model, request, images))
 
     async def detokenize(self, request: DetokenizeRequest) -> str:
         """Return the text of tokens, control tokens included.
@@ -63,14 +74,13 @@ class Tokenization:
             InvalidRequestError: Some ids are not of the model's vocabulary.
         """
         tokenizer = self._models.get_as(TextModel, request.model).files.tokenizer
-        return await self._run(partial(_detokenize, tokenizer, request.tokens))
-
-    async def _run(self, work: Callable[[], T]) -> T:
         async with Deadline(self._request_timeout).limit():
-            return await self._workers.run(work)
+            return await self._workers.run(partial(_detokenize, tokenizer, request.tokens))
 
 
-def _tokenize(model: TextModel, request: TokenizeRequest) -> Tokenized:
+def _tokenize(
+    model: TextModel, request: TokenizeRequest, images: Sequence[EncodedImage]
+) -> Tokenized:
     tokenizer = model.files.tokenizer
     context_length = model.engine.status.context_length or model.files.context_length
     sequences: Sequence[Sequence[int]]
@@ -78,7 +88,7 @@ def _tokenize(model: TextModel, request: TokenizeRequest) -> Tokenized:
         sequences = _tokenize_texts(tokenizer, request.input, context_length)
     else:
         # However long: to know whether it fits is why one asks.
-        sequences = [render_conversation(model, request.input).tokens]
+        sequences = [render_conversation(model, request.input, images).tokens]
     return Tokenized(
         sequences=tuple(
             TokenSequence(tokens, _strings(tokenizer, tokens) if request.token_strings else None)

@@ -76,15 +76,11 @@ class Capabilities(msgspec.Struct, frozen=True):
         several_tokens_a_step: A step may return more than one token of a sequence.
         sees_logits: It can change logits, and report the likeliest tokens.
         scores_prompts: It can report how likely a prompt's tokens are, where it sees logits.
-        pictures: It takes pictures in prompts.
-        adapters: It applies adapters (LoRA) per request.
     """
 
     several_tokens_a_step: bool = False
     sees_logits: bool = False
     scores_prompts: bool = True
-    pictures: bool = False
-    adapters: bool = False
 
 
 NO_CAPABILITIES = Capabilities()

@@ -24,11 +24,13 @@ class PromptImage:
         length: How many tokens it takes, at least 1.
         hash: Of the image, from 0 to below 2^60: images with the same one are the same to the
             model.
+        rows: The path of the file with its encoded rows.
     """
 
     start: int
     length: int
     hash: int
+    rows: str = ""
 
     @property
     def end(self) -> int:
@@ -45,15 +47,24 @@ class Prompt:
         images: The images, in the order of their places, which do not overlap.
         cache_salt: Prompts with different salts share nothing in the prefix cache, though they
             read the same. From 0, for none, to below CACHE_SALTS.
+        first_position: The position of its first token. Where images take fewer positions than
+            tokens, as in Qwen's vision models, it is what they take less: so the tokens behind the
+            last image have the positions that they would have in a text.
     """
 
     tokens: tuple[int, ...]
     images: tuple[PromptImage, ...] = ()
     cache_salt: int = 0
+    first_position: int = 0
 
     def __len__(self) -> int:
         """Return how many tokens it has, those of images included."""
         return len(self.tokens)
+
+    @property
+    def image_tokens(self) -> int:
+        """How many of its tokens are those of images."""
+        return sum(image.length for image in self.images)
 
     def beginning(self, length: int) -> Prompt:
         """Return its first `length` tokens; an image may be cut there."""
@@ -64,7 +75,7 @@ class Prompt:
             for image in self.images
             if image.start < length
         )
-        return Prompt(self.tokens[:length], tuple(images), self.cache_salt)
+        return dataclasses.replace(self, tokens=self.tokens[:length], images=tuple(images))
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
         """Return it with more tokens at its end."""
@@ -74,14 +85,15 @@ class Prompt:
         """Return what the prefix cache tells its tokens apart by: a number of 64 bits for each.
 
         In text that is the token itself, in an image a number that no token has. The first one has
-        the salt in its upper half.
+        the salt in its upper half, or the first position: what is read at other positions is
+        something else. (A prompt that is salted holds no images; see Capabilities.scores_prompts.)
         """
         ids = self.tokens
         for image in self.images:
             first = IMAGE_BIT + image.hash
             ids = (*ids[: image.start], *range(first, first + image.length), *ids[image.end :])
-        if self.cache_salt:
-            ids = ((self.cache_salt << TOKEN_BITS) + ids[0], *ids[1:])
+        if above := self.cache_salt or self.first_position:
+            ids = ((above << TOKEN_BITS) + ids[0], *ids[1:])
         return ids
 
 

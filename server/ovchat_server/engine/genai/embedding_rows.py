@@ -52,41 +52,66 @@ class RowFormat:
 
     Attributes:
         width: How many columns they have.
+        hidden_size: How many numbers an embedding has.
+        axes: How many positions a token has.
     """
 
     def __init__(self, hidden_size: int, axes: int, scale: float = 1) -> None:
         """Lay out rows for a model.
 
         Args:
-            hidden_size: How many numbers an embedding has.
-            axes: How many positions a token has: 1, or AXES.
+            hidden_size: See RowFormat.
+            axes: 1, or AXES.
             scale: What the embeddings of text are multiplied by, as MiniCPM-V 2's are.
         """
-        self._axes = axes
+        self.hidden_size = hidden_size
+        self.axes = axes
         self._scale = np.float32(scale)
         taken = {*NAME.tolist(), *OFFSETS.tolist()}
         self.width = max(hidden_size + len(taken), max(taken) + 1)
-        free = (column for column in range(self.width) if column not in taken)
-        self._embedding = np.array([*free][:hidden_size])
+        # The numbers of an embedding and their columns, as pieces between the columns taken: to
+        # copy them number by number would take as long as a step.
+        self._pieces: list[tuple[slice, slice]] = []
+        start = column = 0
+        for end in sorted((*taken, self.width)):
+            if length := min(end - column, hidden_size - start):
+                piece = slice(start, start + length), slice(column, column + length)
+                self._pieces.append(piece)
+                start += length
+            column = end + 1
 
-    def rows(self, embeddings: Floats, cache_ids: Sequence[int] | Integers) -> Floats:
-        """Return the rows of tokens of text.
+    def scaled(self, embeddings: Floats) -> Floats:
+        """Return embeddings of text as the model gets them."""
+        scaled: Floats = embeddings * self._scale
+        return scaled
+
+    def rows(
+        self,
+        embeddings: Floats,
+        cache_ids: Sequence[int] | Integers,
+        offsets: Integers | None = None,
+    ) -> Floats:
+        """Return the rows of tokens.
 
         Args:
-            embeddings: One in each row, in any number of batches.
+            embeddings: As the model gets them: one in each row, in any number of batches.
             cache_ids: One for each.
+            offsets: For each, what is added to its place: `axes` numbers; None: nothing.
         """
         rows = np.zeros((*embeddings.shape[:-1], self.width), np.float32)
-        rows[..., self._embedding] = embeddings * self._scale
+        for piece, columns in self._pieces:
+            rows[..., columns] = embeddings[..., piece]
         names = np.asarray(cache_ids, np.int64).reshape(embeddings.shape[:-1])
         for number, column in enumerate(NAME):
             rows[..., column] = names >> 8 * number & DIGIT - 1
+        if offsets is not None and self.axes == AXES:
+            upper, lower = np.divmod(offsets, DIGIT)
+            rows[..., OFFSETS] = np.concatenate([lower, upper], axis=-1)
         return rows
 
     def embeddings(self, rows: Floats) -> Floats:
         """Return the embeddings in rows."""
-        found: Floats = rows[..., self._embedding]
-        return found
+        return np.concatenate([rows[..., columns] for _, columns in self._pieces], axis=-1)
 
     def told(self, rows: Floats) -> Integers:
         """Return the lowest digits of the cache ids in rows (TOLD)."""
@@ -101,7 +126,7 @@ class RowFormat:
             rows: The rows.
             plain: Their places in their sequences.
         """
-        if self._axes == 1:
+        if self.axes == 1:
             return plain
         lower, upper = np.split(rows[..., OFFSETS].astype(np.int64), 2, axis=-1)
         positions = plain.reshape(*rows.shape[:-1], 1) + lower + upper * DIGIT
@@ -109,8 +134,8 @@ class RowFormat:
 
     def operations(self) -> list[ov.OpExtension]:
         """Return the operations that `insert_prompt_rows` and `insert_answer_rows` insert."""
-        positions = [AXES, -1, -1] if self._axes == AXES else [-1, -1]
-        embeddings = [-1, -1, len(self._embedding)]
+        positions = [AXES, -1, -1] if self.axes == AXES else [-1, -1]
+        embeddings = [-1, -1, self.hidden_size]
         return [
             python_operation(PROMPT_ROWS, [embeddings, positions, [-1, -1]], self._split),
             python_operation(ANSWER_ROWS, [[-1, -1, self.width]], self._join),
@@ -122,7 +147,7 @@ class RowFormat:
 
     def _join(self, outputs: Sequence[ov.Tensor], inputs: Sequence[ov.Tensor]) -> None:
         embeddings, tokens = (item.data for item in inputs)
-        _write(outputs, self.rows(embeddings, tokens))
+        _write(outputs, self.rows(self.scaled(embeddings), tokens))
 
 
 def row_format(graph: Graph, scale: float = 1) -> RowFormat:

@@ -21,7 +21,7 @@ import openvino as ov
 import openvino_genai as genai
 from openvino import opset13 as op
 
-from ovchat_server.engine.genai.graph_parts import integers, parameter, with_past
+from ovchat_server.engine.genai.graph_parts import integers, one_head, parameter
 from ovchat_server.engine.genai.hooked_model import GRAPH
 from ovchat_server.engine.genai.native_heap import NativeHeap
 from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL
@@ -151,17 +151,7 @@ def _model(vocabulary_size: int) -> ov.Model:
         op.unsqueeze(op.convert(tokens, "f32"), integers(2)),
         op.constant(np.zeros((1, 1, HEAD_SIZE), np.float32)),
     )
-    heads = op.transpose(
-        op.reshape(embedded, integers(0, 0, 1, HEAD_SIZE), special_zero=True),
-        integers(0, 2, 1, 3),
-    )
-    caches, sinks = with_past(heads, heads, tokens, beams)
-    attended = op.scaled_dot_product_attention(heads, *caches, op.constant(np.array(0, np.float32)))
-    hidden = op.reshape(
-        op.transpose(attended, integers(0, 2, 1, 3)),
-        integers(0, 0, HEAD_SIZE),
-        special_zero=True,
-    )
+    hidden, sinks = one_head(embedded, tokens, beams, HEAD_SIZE)
     mean = op.reduce_mean(hidden, integers(2), keep_dims=True)
     logits = op.tile(mean, integers(1, 1, vocabulary_size))
     logits.output(0).set_names({"logits"})

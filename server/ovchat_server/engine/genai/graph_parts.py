@@ -63,3 +63,28 @@ def with_past(
         caches.append(op.concat([past, part], 2))
         sinks.append(op.assign(caches[-1], variable))
     return caches, sinks
+
+
+def one_head(
+    hidden: ov.Node, tokens: ov.Node, beams: ov.Node, size: int
+) -> tuple[ov.Node, list[ov.Node]]:
+    """Append attention of one head: genai loads no model without.
+
+    Args:
+        hidden: What each token is; shape: sequence, token, feature.
+        tokens: See `with_past`.
+        beams: See `with_past`.
+        size: How many features there are.
+
+    Returns:
+        The same, attended to, and the sinks of the model.
+    """
+    heads = op.transpose(
+        op.reshape(hidden, integers(0, 0, 1, size), special_zero=True), integers(0, 2, 1, 3)
+    )
+    caches, sinks = with_past(heads, heads, tokens, beams)
+    attended = op.scaled_dot_product_attention(heads, *caches, op.constant(np.array(0, np.float32)))
+    merged = op.reshape(
+        op.transpose(attended, integers(0, 2, 1, 3)), integers(0, 0, size), special_zero=True
+    )
+    return merged, sinks

@@ -9,13 +9,13 @@ import numpy as np
 import openvino as ov
 
 from ovchat_server.engine.genai.embedding_rows import TOLD, RowFormat
+from ovchat_server.engine.genai.image_rows import read_rows
 from ovchat_server.engine.genai.vision_folder import TEXT_EMBEDDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ovchat_server.engine.contract.prompt import Prompt
-    from ovchat_server.engine.genai.logits_hook import Floats
 
 
 class PromptInput(Protocol):
@@ -70,9 +70,24 @@ class RowInput:
         self._rows = rows
 
     def tensor(self, prompt: Prompt) -> ov.Tensor:
-        """See PromptInput."""
-        embeddings: Floats = self._texts(np.array([prompt.tokens], dtype=np.int64))[0]
-        return ov.Tensor(self._rows.rows(embeddings, prompt.cache_ids()))
+        """See PromptInput.
+
+        Raises:
+            OSError: The rows of an image are gone: nobody waits for the prompt any more.
+            ValueError: They are not those of such an image.
+        """
+        tokens = np.array(prompt.tokens, dtype=np.int64)
+        offsets = np.full((len(tokens), self._rows.axes), prompt.first_position)
+        for image in prompt.images:
+            # A placeholder need not be a token of the model.
+            tokens[image.start : image.end] = 0
+        embeddings = self._rows.scaled(self._texts(tokens[None])[0])
+        for image in prompt.images:
+            rows, positions = read_rows(image, self._rows.axes)
+            embeddings[0, image.start : image.end] = rows
+            offsets[image.start : image.end] += positions - np.arange(image.length)[:, None]
+            offsets[image.end :] += positions.max() + 1 - image.length
+        return ov.Tensor(self._rows.rows(embeddings, prompt.cache_ids(), offsets[None]))
 
     def told(self, prompt: Prompt) -> Sequence[int]:
         """See PromptInput."""

@@ -122,10 +122,7 @@ class PromptReader:
             self._tokens += end - prompt.start
             prompt.end = end
             if end < prompt.length:
-                sequence = prompt.sequence
-                prompt.piece = self._pipeline.read(
-                    sequence.added.generation.prompt.beginning(end), sequence.scores
-                )
+                prompt.piece = self._read(prompt, end)
         # The oldest leads.
         self._ending = [prompt for prompt in self._prompts if prompt.end == prompt.length]
         for prompt in self._ending:
@@ -149,6 +146,17 @@ class PromptReader:
                 sys.stderr.write(f"a piece of prompt {prompt.sequence.request.id} was dropped\n")
                 prompt.piece = None
                 prompt.whole = True
+
+    def _read(self, prompt: _Prompt, end: int) -> Handle | None:
+        sequence = prompt.sequence
+        try:
+            beginning = sequence.added.generation.prompt.beginning(end)
+            return self._pipeline.read(beginning, sequence.scores)
+        except Exception as error:  # noqa: BLE001  the pipeline checks before it takes in
+            sys.stderr.write(f"a piece of prompt {sequence.request.id} was refused: {error}\n")
+            # So it is refused alone, when it is added.
+            prompt.whole = True
+            return None
 
     def _scorable(self, plan: Iterable[tuple[_Prompt, int]]) -> Iterator[tuple[_Prompt, int]]:
         """Limit the tokens of prompts that are scored to what a step should have."""

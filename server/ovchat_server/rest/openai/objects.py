@@ -89,6 +89,7 @@ def model(status: ModelStatus) -> JsonObject:
         "max_model_len": status.context_length or None,
         "context_length": status.context_length or None,
         "capabilities": [str(capability) for capability in status.capabilities],
+        "input_modalities": [*status.input_modalities],
         "type": status.type,
         "provider": status.provider,
         "state": str(status.state),
@@ -272,8 +273,13 @@ def _usage(usage: Usage) -> JsonObject:
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.total_tokens,
     }
+    details: JsonObject = {}
     if usage.cached_tokens is not None:
-        fields["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+        details["cached_tokens"] = usage.cached_tokens
+    if usage.image_tokens:
+        details["image_tokens"] = usage.image_tokens
+    if details:
+        fields["prompt_tokens_details"] = details
     if usage.reasoning_tokens is not None:
         fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return fields

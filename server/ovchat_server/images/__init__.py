@@ -1,0 +1,1 @@
+"""Images that chats name: where their files come from."""
