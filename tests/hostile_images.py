@@ -74,6 +74,15 @@ def jpeg_of_scans(side: int, scans: int) -> bytes:
     return file[:-2] + last * scans + file[-2:]
 
 
+def with_index(file: bytes) -> bytes:
+    """A JPEG file that says it is several images, as phones write them: Pillow calls it MPO."""
+    several = io.BytesIO()
+    SMALL.save(several, "MPO", save_all=True, append_images=[SMALL])
+    start = several.getvalue().index(b"MPF\0") - 4
+    length = int.from_bytes(several.getvalue()[start + 2 : start + 4])
+    return file[:2] + several.getvalue()[start : start + 2 + length] + file[2:]
+
+
 def exif(*tags: tuple[int, int, int, int]) -> bytes:
     """EXIF data of tags: number, type, count, and the value or where it is."""
     entries = b"".join(struct.pack("<HHII", *tag) for tag in tags)

@@ -120,7 +120,7 @@ class Domains(Value):
 
     def __init__(self) -> None:
         """Take hosts as URLs have them, perhaps with a port."""
-        host = r"^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$"
+        host = r"^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$"
         hosts = tuple[Annotated[str, Meta(pattern=host)], ...]
         said = "hosts without https:// and path, such as images.example.com"
         super().__init__(Annotated[hosts, Meta(description=said)], "DOMAINS")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ovchat_server.backoff import Backoff
-from ovchat_server.domain.errors import InternalError, UnavailableError
-from ovchat_server.engine.client import image_encoder, in_flight_requests
+from ovchat_server.domain.errors import InternalError, OverloadedError, UnavailableError
+from ovchat_server.engine.client import in_flight_requests
 from ovchat_server.engine.client.image_encoder import SupervisedImageEncoder
 from ovchat_server.engine.contract.image_encoder import ImageError
 from ovchat_server.engine.contract.image_messages import ImageSpec
@@ -47,7 +48,7 @@ class Watched(WatchedProcess):
 
     def forget(self) -> None:
         """Forget all images. A test that failed may still hold some."""
-        self.engine._cache.clear()
+        self.engine._images.clear()
         gc.collect()
         self.old |= self.files
 
@@ -112,18 +113,40 @@ async def test_an_image_is_encoded_once(encoder: Watched) -> None:
 async def test_a_file_is_there_as_long_as_somebody_needs_it(
     encoder: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_encoder, "MAX_CACHED_BYTES", 1)
+    monkeypatch.setattr(encoder.engine._images, "_max_kept_bytes", 1)
     circle = await encoder.engine.encode(CIRCLE)
     square = (await encoder.engine.encode(SQUARE)).rows
-    # The cache has the last one; the test has the first.
+    # The last one is kept; the test has the first.
     assert encoder.files == {circle.rows, square}
     triangle = (await encoder.engine.encode(TRIANGLE)).rows
     gc.collect()
     assert encoder.files == {circle.rows, triangle}
-    again = (await encoder.engine.encode(CIRCLE)).rows
-    del circle
+    assert await encoder.engine.encode(CIRCLE) is circle
     gc.collect()
-    assert encoder.files == {again}
+    assert encoder.files == {circle.rows}
+
+
+async def test_no_more_images_are_in_use_than_there_is_room_for(
+    encoder: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gc.collect()
+    monkeypatch.setattr(encoder.engine._images, "_max_bytes", 1)
+    circle = await encoder.engine.encode(CIRCLE)
+    with pytest.raises(OverloadedError, match="Too many images are in use"):
+        await encoder.engine.encode(SQUARE)
+    assert encoder.files == {circle.rows}
+    # What only waits to be asked for makes room.
+    assert await encoder.engine.encode(CIRCLE) is circle
+    del circle
+    square = await encoder.engine.encode(SQUARE)
+    assert encoder.files == {square.rows}
+
+
+async def test_an_image_whose_file_was_cleaned_away_is_encoded_again(encoder: Watched) -> None:
+    image = await encoder.engine.encode(CIRCLE)
+    shutil.rmtree(encoder.engine._folder)
+    again = await encoder.engine.encode(CIRCLE)
+    assert encoder.files == {again.rows} != {image.rows}
 
 
 async def test_who_leaves_takes_nothing_from_others(encoder: Watched) -> None:

@@ -81,6 +81,7 @@ def test_the_sdk_for_python_is_answered(sdk: openai.OpenAI, name: str) -> None:
         assert told.usage.prompt_tokens > TOKENS * images
 
 
+@pytest.mark.slow
 def test_the_sdk_for_node_is_answered(seeing: Stack) -> None:
     asked = json.dumps([messages for messages, _, _ in ASKED.values()])
     seen = printed_by_node("images.mjs", f"{seeing.url}/v3", asked)

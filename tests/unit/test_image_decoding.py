@@ -27,6 +27,7 @@ from tests.hostile_images import (
     png_with,
     saved,
     webp_of_canvas,
+    with_index,
 )
 
 if TYPE_CHECKING:
@@ -231,6 +232,9 @@ REFUSED: dict[str, tuple[bytes, tuple[str, str]]] = {
     "JPEG of many scans": (jpeg_of_scans(400, 6000), slow("6006 scans of 400x400 pixels")),
     "JPEG of scans that are large": (
         jpeg_of_scans(2000, 250), slow("256 scans of 2000x2000 pixels")
+    ),
+    "JPEG of many scans that says it is several images": (
+        with_index(jpeg_of_scans(400, 6000)), slow("6006 scans of 400x400 pixels")
     ),
     "JPEG of many segments": (
         saved(SMALL, "JPEG").replace(b"\xff\xd8", b"\xff\xd8" + b"\xff\xe1\0\x02" * 1001),

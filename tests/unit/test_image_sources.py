@@ -350,8 +350,9 @@ def files(tmp_path: Path) -> Path:
     ],
 )
 async def test_a_file_in_the_folder_is_read(files: Path, url: str) -> None:
-    sources = ImageSources(local_path=files)
-    assert await read(sources, url.replace("FOLDER", str(files))) == FILE
+    for folder in (files, files / "sub" / ".."):
+        sources = ImageSources(local_path=folder)
+        assert await read(sources, url.replace("FOLDER", str(files))) == FILE
 
 
 OUTSIDE = ("invalid_image_url", "is a file outside of the folder")

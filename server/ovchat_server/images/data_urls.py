@@ -10,6 +10,7 @@ from ovchat_server.images.refused import Refused
 
 # What programs say of a file that they do not know.
 UNKNOWN_TYPE = "application/octet-stream"
+PIECE = 1 << 16
 WHITESPACE = b" \t\r\n\f"
 
 
@@ -37,7 +38,7 @@ def decode(url: str) -> bytes:
             "unsupported_image_media_type",
         )
     try:
-        file = unquote_to_bytes(body)
+        file = _unescaped(body)
         return _from_base64(file) if words[-1] == "base64" else file
     except ValueError as error:
         raise Refused(
@@ -45,6 +46,19 @@ def decode(url: str) -> bytes:
             "characters A-Z, a-z, 0-9, + and /",
             "invalid_base64_image",
         ) from error
+
+
+def _unescaped(text: str) -> bytes:
+    """Decode percent-encoding in pieces: it takes a hundred times the memory of what it decodes."""
+    file, start = bytearray(), 0
+    while start < len(text):
+        end = start + PIECE
+        # Not within an escape.
+        if (escape := text.rfind("%", end - 2, end)) > start:
+            end = escape
+        file += unquote_to_bytes(text[start:end])
+        start = end
+    return bytes(file)
 
 
 def _from_base64(text: bytes) -> bytes:

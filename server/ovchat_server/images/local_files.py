@@ -26,7 +26,7 @@ class LocalFiles:
             folder: Where files may be; None: nowhere.
             max_bytes: Largest file that is read.
         """
-        self._folder = folder and folder.absolute()
+        self._folder = folder and Path(os.path.abspath(folder))  # noqa: PTH100  without `..`
         self._max_bytes = max_bytes
 
     def read(self, url: str) -> bytes:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ovchat_server.settings import ModelSettings
 
 CACHE_DIR = "CACHE_DIR"
+# A step of the encoder is a whole image, and beside a busy engine it has a tenth of the processors.
+IMAGE_PATIENCE = 10
 
 
 class TextGeneration:
@@ -85,7 +87,10 @@ def image_spec(spec: GenerationSpec) -> ImageSpec:
     return ImageSpec(
         name=f"{spec.name} (images)",
         path=spec.path,
-        options=msgspec.convert(spec.options, EngineOptions, from_attributes=True),
+        options=msgspec.structs.replace(
+            msgspec.convert(spec.options, EngineOptions, from_attributes=True),
+            step_timeout=IMAGE_PATIENCE * spec.options.step_timeout,
+        ),
         processors=spec.processors,
         replicas=spec.replicas,
         # What it loads is in another folder each time, for each of which OpenVINO would keep files.

@@ -56,16 +56,15 @@ class ImagePreparation:
             return ()
         if model.images is None:
             raise _text_only(images)
+        room = model.engine.status.context_length or model.files.context_length
         encoded: list[EncodedImage] = []
         tokens = 0
         # One by one: so the images of many requests take turns, and few files are in memory.
         for image in images:
             encoded.append(await self._encode(model.images, image, caller))
             tokens += encoded[-1].length
-            if tokens > model.files.context_length:
-                raise ContextLengthExceededError.of_prompt(
-                    FieldPath.of("messages"), tokens, model.files.context_length
-                )
+            if tokens > room:
+                raise ContextLengthExceededError.of_prompt(FieldPath.of("messages"), tokens, room)
         return tuple(encoded)
 
     async def _encode(self, encoder: ImageEncoder, image: Image, caller: Caller) -> EncodedImage:

@@ -10,6 +10,7 @@ from ovchat_server.domain.errors import InvalidRequestError, Violation
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.reader import MAX_VIOLATIONS
 from ovchat_server.domain.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
+from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.render import render_conversation
@@ -63,7 +64,9 @@ class Tokenization:
         async with Deadline(self._request_timeout).limit():
             images: Sequence[EncodedImage] = ()
             if not isinstance(request.input, TextsInput):
-                images = await self._images.encode(model, request.input.messages)
+                images = await self._images.encode(
+                    model, request.input.messages, current_caller(priority=0)
+                )
             return await self._workers.run(partial(_tokenize, model, request, images))
 
     async def detokenize(self, request: DetokenizeRequest) -> str:

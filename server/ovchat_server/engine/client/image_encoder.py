@@ -8,9 +8,7 @@ import logging
 import secrets
 import shutil
 import tempfile
-import weakref
-from collections import OrderedDict
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +17,7 @@ import msgspec
 
 from ovchat_server.domain.errors import InternalError
 from ovchat_server.domain.models import ModelState
+from ovchat_server.engine.client.encoded_images import EncodedImages
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.image_encoder import EncodedImage, ImageError
@@ -39,10 +38,9 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.engine import Caller, EngineStatus
     from ovchat_server.engine.contract.image_messages import ImageSpec
 
-# Of files with encoded images that no request holds any more.
-MAX_CACHED_BYTES = 256 << 20
 HASH_BYTES = 8
 HASH_BITS = 60
+HASH_THREADS = 2
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +60,9 @@ class SupervisedImageEncoder:
         # Or somebody could make two images with one hash, for others to mistake.
         self._hash_key = secrets.token_bytes(16)
         self._encodings: dict[int, _Encoding] = {}
-        self._cache = _Cache()
+        self._images = EncodedImages()
+        # The default pool also looks up hosts, which may take long.
+        self._threads = ThreadPoolExecutor(HASH_THREADS, "image hash")
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -72,7 +72,8 @@ class SupervisedImageEncoder:
     async def close(self) -> None:
         """End the process; what is under way fails."""
         await self.supervisor.close()
-        self._cache.clear()
+        self._images.clear()
+        self._threads.shutdown(wait=False)
         # An image may have been encoded that nobody was told of any more.
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -90,16 +91,18 @@ class SupervisedImageEncoder:
         self, file: bytes, *, low_detail: bool = False, caller: Caller = ANONYMOUS
     ) -> EncodedImage:
         """See engine.contract.image_encoder.ImageEncoder."""
-        key = await asyncio.to_thread(self._hash, file, low_detail=low_detail)
-        if image := self._cache.get(key):
+        loop = asyncio.get_running_loop()
+        key = await loop.run_in_executor(self._threads, self._hash, file, low_detail)
+        if image := self._images.get(key):
             return image
         encoding = self._encodings.get(key)
         if encoding is None:
             if self.status.state is ModelState.FAILED:
                 self.supervisor.check_ready()
+            self._images.check_room()
             in_flight = self.supervisor.in_flight
             request = ImageRequest(in_flight.new_id(), file, low_detail)
-            encoding = _Encoding(request, in_flight, partial(self._cache.add, key))
+            encoding = _Encoding(request, in_flight, partial(self._images.add, key))
             in_flight.start([encoding], encoding, caller)
             self._encodings[key] = encoding
         try:
@@ -108,7 +111,7 @@ class SupervisedImageEncoder:
             if not encoding.waiters:
                 self._encodings.pop(key, None)
 
-    def _hash(self, file: bytes, *, low_detail: bool) -> int:
+    def _hash(self, file: bytes, low_detail: bool) -> int:  # noqa: FBT001  an executor calls it
         digest = hashlib.blake2b(file, digest_size=HASH_BYTES, key=self._hash_key)
         digest.update(bytes([low_detail]))
         return int.from_bytes(digest.digest()) >> 8 * HASH_BYTES - HASH_BITS
@@ -170,41 +173,3 @@ class _Encoding:
     def remaining(self, steps: int, *, suspect: bool) -> ImageRequest:  # noqa: ARG002  a protocol's
         """Return the request."""
         return self.request
-
-
-@dataclass(slots=True)
-class _Cached:
-    image: EncodedImage
-    size: int
-
-
-class _Cache:
-    """Encoded images by their hashes; those used last are kept."""
-
-    def __init__(self) -> None:
-        self._images: OrderedDict[int, _Cached] = OrderedDict()
-        self._size = 0
-
-    def get(self, key: int) -> EncodedImage | None:
-        """Return an image, if it is there."""
-        if found := self._images.get(key):
-            self._images.move_to_end(key)
-            return found.image
-        return None
-
-    def add(self, key: int, output: ImageOutput) -> EncodedImage:
-        """Keep an image, and others only as far as there is room."""
-        image = EncodedImage(key, output.length, output.positions, output.rows)
-        # As soon as neither the cache nor a request holds it; at the latest when the server ends.
-        weakref.finalize(image, Path(output.rows).unlink, missing_ok=True)
-        self._images[key] = _Cached(image, output.bytes)
-        self._size += output.bytes
-        while self._size > MAX_CACHED_BYTES and len(self._images) > 1:
-            _, oldest = self._images.popitem(last=False)
-            self._size -= oldest.size
-        return image
-
-    def clear(self) -> None:
-        """Forget all images."""
-        self._images.clear()
-        self._size = 0

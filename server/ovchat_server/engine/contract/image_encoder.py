@@ -35,12 +35,14 @@ class EncodedImage:
         length: How many tokens it takes in a prompt, at least 1.
         positions: How many positions it takes there, in some models (Qwen's) fewer than tokens.
         rows: The path of the file with its embeddings.
+        size: The size of the file in bytes.
     """
 
     hash: int
     length: int
     positions: int
     rows: str
+    size: int = 0
 
 
 class ImageEncoder(Protocol):

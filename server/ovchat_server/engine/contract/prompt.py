@@ -88,13 +88,15 @@ class Prompt:
         the salt in its upper half, or the first position: what is read at other positions is
         something else. (A prompt that is salted holds no images; see Capabilities.scores_prompts.)
         """
-        ids = self.tokens
+        above = self.cache_salt or self.first_position
+        if not (self.images or above):
+            return self.tokens
+        ids = [*self.tokens]
         for image in self.images:
             first = IMAGE_BIT + image.hash
-            ids = (*ids[: image.start], *range(first, first + image.length), *ids[image.end :])
-        if above := self.cache_salt or self.first_position:
-            ids = ((above << TOKEN_BITS) + ids[0], *ids[1:])
-        return ids
+            ids[image.start : image.end] = range(first, first + image.length)
+        ids[0] += above << TOKEN_BITS
+        return tuple(ids)
 
 
 def cache_salts() -> Iterator[int]:

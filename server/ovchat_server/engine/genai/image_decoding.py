@@ -67,7 +67,8 @@ def _decoded(file: bytes, *, low_detail: bool) -> NDArray[np.uint8]:
     with Image.open(io.BytesIO(file), formats=FORMATS) as image:
         # Nothing but the header was read so far.
         _check_size(*image.size)
-        if image.format == "JPEG":
+        # Of several images in one file Pillow says that it is another format.
+        if file.startswith(JPEG):
             _check_scans(file.count(SCAN), *image.size)
         if low_detail:
             # JPEGs are decoded at a fraction of their size.

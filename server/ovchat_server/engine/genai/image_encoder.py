@@ -19,12 +19,14 @@ import openvino as ov
 import openvino_genai as genai
 from openvino import opset13 as op
 
+from ovchat_server.engine.contract.image_encoder import ImageError
 from ovchat_server.engine.genai.embedding_rows import AXES, EMBEDDINGS, POSITIONS
 from ovchat_server.engine.genai.graph_parts import one_head, parameter
 from ovchat_server.engine.genai.logits_hook import HOOK, insert_logits_hook
 from ovchat_server.engine.genai.model_graph import Graph
 from ovchat_server.engine.genai.python_operation import python_operation
 from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL, VisionFolder
+from ovchat_server.engine.process.error_text import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,21 +86,25 @@ class ImageEncoder:
             pixels: Height, width, RGB; neither side is 0.
 
         Raises:
-            RuntimeError: genai refuses the image.
-            ValueError: It takes more than MAX_TOKENS.
+            ImageError: genai refuses the image, or it takes more than MAX_TOKENS.
+            RuntimeError: A step failed; nothing can be encoded any more.
         """
         config = genai.GenerationConfig()
         config.max_new_tokens = 1
         config.ignore_eos = True
         self._embeddings, self._positions = [], []
-        # Kept: genai ends a request whose handle is destroyed.
-        handle = self._pipeline.add_request(0, IMAGE, [ov.Tensor(pixels)], config)
+        try:
+            # Kept: genai ends a request whose handle is destroyed.
+            handle = self._pipeline.add_request(0, IMAGE, [ov.Tensor(pixels)], config)
+        except RuntimeError as error:
+            reason = error_text(error)
+            raise ImageError(f"cannot be encoded by this model: {reason}") from error
         while self._pipeline.has_non_finished_requests():
             self._pipeline.step()
         # Or it keeps the tokens of every image.
         self._pipeline.finish_chat()
         if handle.get_status() != genai.GenerationStatus.FINISHED:
-            raise ValueError(f"it takes more than {MAX_TOKENS} tokens")
+            raise ImageError(f"takes more than {MAX_TOKENS} tokens", "image_too_large")
         return np.concatenate(self._embeddings), np.concatenate(self._positions)
 
     def _observe(self, outputs: Sequence[ov.Tensor], inputs: Sequence[ov.Tensor]) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from ovchat_server.engine.contract.prompt import PromptImage
     from ovchat_server.engine.genai.logits_hook import Floats, Integers
 
 
@@ -29,18 +28,15 @@ def write_rows(file: BinaryIO, embeddings: Floats, positions: Integers) -> None:
     np.save(file, np.concatenate([embeddings, positions.astype(np.float32)], axis=1))
 
 
-def read_rows(image: PromptImage, axes: int) -> tuple[Floats, Integers]:
-    """Return the embeddings and positions of an image, of which a prompt may have the beginning.
+def read_rows(path: str, axes: int) -> tuple[Floats, Integers]:
+    """Return the embeddings and positions of an image.
 
     Args:
-        image: Its place in the prompt.
+        path: Of the file.
         axes: How many positions a token has.
 
     Raises:
         OSError: The file is gone.
-        ValueError: It holds less than the prompt.
     """
-    rows = np.load(image.rows, mmap_mode="r", allow_pickle=False)[: image.length]
-    if len(rows) < image.length:
-        raise ValueError(f"{image.rows} has {len(rows)} rows, not {image.length}")
+    rows = np.load(path, mmap_mode="r", allow_pickle=False)
     return rows[:, :-axes], rows[:, -axes:].astype(np.int64)

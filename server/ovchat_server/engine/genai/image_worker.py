@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,14 +19,14 @@ from ovchat_server.engine.contract.image_messages import (
     ImageSpec,
     image_decoder,
 )
-from ovchat_server.engine.contract.messages import Capabilities, EngineMemory, Ready, Report
+from ovchat_server.engine.contract.messages import BROKEN, Capabilities, EngineMemory, Ready, Report
 from ovchat_server.engine.genai.image_decoding import decode_image
 from ovchat_server.engine.genai.image_encoder import ImageEncoder
 from ovchat_server.engine.genai.image_rows import write_rows
-from ovchat_server.engine.process.error_text import error_text
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.worker import Worker, WorkerContext
+    from ovchat_server.engine.genai.logits_hook import Floats, Integers
 
 WEIGHTS = "openvino_vision*.bin"
 # Streams must not wait for images: beside an engine that is always busy, it leaves an encoder a
@@ -47,9 +46,10 @@ class ImageWorker:
         self.decoder = image_decoder()
         self.ready = Ready(None, self.load(), Capabilities(), EngineMemory(weight_bytes))
         self._encoder = encoder
-        self._folder = folder
+        self._folder = Path(folder)
         self._context = context
         self._waiting: dict[int, ImageRequest] = {}
+        self._admitted: int | None = None
         self._files: dict[int, Path] = {}
 
     def add(self, request: ImageRequest) -> None:
@@ -71,11 +71,19 @@ class ImageWorker:
         return bool(self._waiting)
 
     def step(self) -> Report[ImageOutput]:
-        """Encode the image that came first."""
-        request = self._waiting.pop(next(iter(self._waiting)))
-        # Should the process die of an image, it is blamed for that.
-        self._context.isolate(request.id)
-        return Report([self._output(request)], self.load(), admitted=[request.id])
+        """Admit the image that came first, and in the next step encode it.
+
+        Raises:
+            RuntimeError: Nothing can be encoded any more.
+        """
+        identifier = next(iter(self._waiting))
+        if identifier != self._admitted:
+            # Before it takes its time: it does not wait any more.
+            self._admitted = identifier
+            # Should the process die of it, it is blamed for that.
+            self._context.isolate(identifier)
+            return Report([], self.load(), admitted=[identifier])
+        return Report([self._output(self._waiting.pop(identifier))], self.load())
 
     def load(self) -> EngineLoad:
         """Return that nothing is known of it: its steps are of one image."""
@@ -86,29 +94,37 @@ class ImageWorker:
             pixels = decode_image(request.file, low_detail=request.low_detail)
             embeddings, positions = self._encoder.encode(pixels)
         except ImageError as error:
-            return _rejected(request, error)
-        except (RuntimeError, ValueError) as error:
-            reason = error_text(error)
-            sys.stderr.write(f"an image cannot be encoded: {reason}\n")
-            return _rejected(request, ImageError(f"cannot be encoded by this model: {reason}"))
-        number, name = tempfile.mkstemp(suffix=".npy", dir=self._folder)
-        with os.fdopen(number, "wb") as file:
-            write_rows(file, embeddings, positions)
-            size = file.tell()
-        self._remember(request.id, Path(name))
-        count = int(positions.max()) + 1
+            return ImageOutput(request.id, REJECTED, error.complaint, error.code)
+        try:
+            file = self._write(embeddings, positions)
+        except OSError as error:
+            return ImageOutput(request.id, BROKEN, f"its rows cannot be written: {error}")
+        self._remember(request.id, file)
         return ImageOutput(
-            request.id, ENCODED, rows=name, length=len(embeddings), positions=count, bytes=size
+            request.id,
+            ENCODED,
+            rows=str(file),
+            length=len(embeddings),
+            positions=int(positions.max()) + 1,
+            bytes=file.stat().st_size,
         )
+
+    def _write(self, embeddings: Floats, positions: Integers) -> Path:
+        # Folders for temporary files are cleaned on some systems.
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        number, name = tempfile.mkstemp(suffix=".npy", dir=self._folder)
+        try:
+            with os.fdopen(number, "wb") as file:
+                write_rows(file, embeddings, positions)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+        return Path(name)
 
     def _remember(self, identifier: int, file: Path) -> None:
         self._files[identifier] = file
         if len(self._files) > REMEMBERED:
             del self._files[next(iter(self._files))]
-
-
-def _rejected(request: ImageRequest, error: ImageError) -> ImageOutput:
-    return ImageOutput(request.id, REJECTED, error.complaint, error.code)
 
 
 def load(spec: bytes, context: WorkerContext) -> Worker[ImageRequest, ImageOutput, None]:

@@ -77,16 +77,25 @@ class RowInput:
             ValueError: They are not those of such an image.
         """
         tokens = np.array(prompt.tokens, dtype=np.int64)
-        offsets = np.full((len(tokens), self._rows.axes), prompt.first_position)
         for image in prompt.images:
             # A placeholder need not be a token of the model.
             tokens[image.start : image.end] = 0
         embeddings = self._rows.scaled(self._texts(tokens[None])[0])
+        offsets = np.empty((len(tokens), self._rows.axes), np.int64)
+        offset, end = prompt.first_position, 0
+        paths = {image.rows for image in prompt.images}
+        files = {path: read_rows(path, self._rows.axes) for path in paths}
         for image in prompt.images:
-            rows, positions = read_rows(image, self._rows.axes)
-            embeddings[0, image.start : image.end] = rows
-            offsets[image.start : image.end] += positions - np.arange(image.length)[:, None]
-            offsets[image.end :] += positions.max() + 1 - image.length
+            rows, positions = files[image.rows]
+            if len(rows) < image.length:
+                raise ValueError(f"{image.rows} has {len(rows)} rows, not {image.length}")
+            embeddings[0, image.start : image.end] = rows[: image.length]
+            offsets[end : image.start] = offset
+            behind = positions[: image.length] - np.arange(image.length)[:, None]
+            offsets[image.start : image.end] = offset + behind
+            offset += positions.max() + 1 - len(positions)
+            end = image.end
+        offsets[end:] = offset
         return ov.Tensor(self._rows.rows(embeddings, prompt.cache_ids(), offsets[None]))
 
     def told(self, prompt: Prompt) -> Sequence[int]:
