@@ -10,16 +10,19 @@ Its weights are in 8 bits. As in Qwen2-VL, an image takes a token for each 28 x 
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
 import tempfile
 from pathlib import Path
 
-import openvino
 import torch
-from openvino_tokenizers import convert_tokenizer
 from optimum.intel import OVModelForVisualCausalLM, OVWeightQuantizationConfig
-from qwen3_random import CONTEXT_LENGTH, SEED, make_tokenizer, silent_tokens
+from qwen3_random import (
+    CONTEXT_LENGTH,
+    SEED,
+    make_tokenizer,
+    silent_tokens,
+    write_json,
+    write_tokenizer,
+)
 from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerFast, Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
@@ -89,7 +92,7 @@ def export(
     with tempfile.TemporaryDirectory() as scratch:
         model.save_pretrained(scratch)
         tokenizer.save_pretrained(scratch)
-        _write_json(Path(scratch, "preprocessor_config.json"), PREPROCESSOR)
+        write_json(Path(scratch, "preprocessor_config.json"), PREPROCESSOR)
         exported = OVModelForVisualCausalLM.from_pretrained(
             scratch,
             export=True,
@@ -97,21 +100,8 @@ def export(
             quantization_config=OVWeightQuantizationConfig(bits=8),
         )
         exported.save_pretrained(output)
-    converted = convert_tokenizer(tokenizer, with_detokenizer=True)
-    for part, name in zip(converted, ("openvino_tokenizer", "openvino_detokenizer"), strict=True):
-        openvino.save_model(part, output / f"{name}.xml", compress_to_fp16=False)
-    tokenizer.backend_tokenizer.save(str(output / "tokenizer.json"))
-    shutil.copyfile(TEMPLATE, output / "chat_template.jinja")
-    ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    _write_json(output / "generation_config.json", ends)
-    _write_json(output / "preprocessor_config.json", PREPROCESSOR)
-    # The last one: `make bench` takes the folder to be whole where it is there.
-    names = {"eos_token": tokenizer.eos_token, "pad_token": tokenizer.pad_token}
-    _write_json(output / "tokenizer_config.json", names)
-
-
-def _write_json(path: Path, value: dict[str, object]) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n")
+    write_json(output / "preprocessor_config.json", PREPROCESSOR)
+    write_tokenizer(tokenizer, TEMPLATE, output)
 
 
 def main() -> None:

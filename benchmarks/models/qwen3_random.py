@@ -120,19 +120,25 @@ def export(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, output: 
             scratch, export=True, compile=False, quantization_config=quantization
         )
         exported.save_pretrained(output)
+    write_tokenizer(tokenizer, TEMPLATE, output)
+
+
+def write_tokenizer(tokenizer: PreTrainedTokenizerFast, template: Path, output: Path) -> None:
+    """Write what a server reads of a tokenizer; a folder is whole once that is there."""
     converted = convert_tokenizer(tokenizer, with_detokenizer=True)
     for part, name in zip(converted, ("openvino_tokenizer", "openvino_detokenizer"), strict=True):
         openvino.save_model(part, output / f"{name}.xml", compress_to_fp16=False)
     tokenizer.backend_tokenizer.save(str(output / "tokenizer.json"))
-    shutil.copyfile(TEMPLATE, output / "chat_template.jinja")
+    shutil.copyfile(template, output / "chat_template.jinja")
     ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    _write_json(output / "generation_config.json", ends)
+    write_json(output / "generation_config.json", ends)
     # The last one: `make bench` takes the folder to be whole where it is there.
     names = {"eos_token": tokenizer.eos_token, "pad_token": tokenizer.pad_token}
-    _write_json(output / "tokenizer_config.json", names)
+    write_json(output / "tokenizer_config.json", names)
 
 
-def _write_json(path: Path, value: dict[str, object]) -> None:
+def write_json(path: Path, value: dict[str, object]) -> None:
+    """Write a configuration."""
     path.write_text(json.dumps(value, indent=2) + "\n")
 
 

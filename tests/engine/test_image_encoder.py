@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.backoff import Backoff
+from ovchat_server.domain.content import ImageError
 from ovchat_server.domain.errors import OverloadedError, UnavailableError
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.image_encoder import SupervisedImageEncoder
-from ovchat_server.engine.contract.image_encoder import ImageError
 from ovchat_server.engine.contract.image_messages import ImageSpec
 from tests.conftest import EXACT, ROOT
 from tests.engine.conftest import WatchedProcess, at_once, loaded

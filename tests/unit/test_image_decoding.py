@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms
 
-from ovchat_server.engine.contract.image_encoder import ImageError
+from ovchat_server.domain.content import ImageError
 from ovchat_server.engine.genai.image_decoding import LOW_DETAIL, decode_image
 from tests.hostile_images import (
     SMALL,

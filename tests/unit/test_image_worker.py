@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ovchat_server.engine.contract.image_encoder import ImageError
+from ovchat_server.domain.content import ImageError
 from ovchat_server.engine.contract.image_messages import ENCODED, REJECTED, ImageRequest
 from ovchat_server.engine.contract.messages import BROKEN
 from ovchat_server.engine.genai.image_worker import ImageWorker

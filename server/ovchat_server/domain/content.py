@@ -6,7 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.field_path import FieldPath
+
+# The formats of images, by their media types.
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +39,22 @@ Content: TypeAlias = tuple[ContentPart, ...]
 def text_of(content: Content) -> str:
     """Return the texts of a content, joined with line breaks, as OVMS does."""
     return "\n".join(part for part in content if isinstance(part, str))
+
+
+class ImageError(Exception):
+    """An image cannot be read, decoded or encoded, for a reason that is the caller's to mend."""
+
+    def __init__(self, complaint: str, code: str = "invalid_image") -> None:
+        """Make the verdict.
+
+        Args:
+            complaint: Completes "<field> ...", for the caller.
+            code: OpenAI's word for it, one of those that a Response has in `error.code`.
+        """
+        super().__init__(complaint)
+        self.complaint = complaint
+        self.code = code
+
+    def about(self, image: Image) -> InvalidRequestError:
+        """Return the error of a request that names the image."""
+        return InvalidRequestError.about(image.field, f"{self.complaint}.", self.code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import Message, Role, ToolCall
-from ovchat_server.domain.content import Image
+from ovchat_server.domain.content import IMAGE_TYPES, Image
 from ovchat_server.domain.limits import text_deeper, too_many_parts
 from ovchat_server.domain.reader import kind
 
@@ -47,7 +47,6 @@ PARTS = {
 }
 IMAGE_KEYS = frozenset({"url", "detail"})
 IMAGE_FILE_KEYS = frozenset({"data", "mime_type", "detail"})
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp")
 # A model sees the image as it is, except in low detail (OpenAI).
 IMAGE_DETAILS = ("auto", "low", "high", "original")
 CALL_KEYS = frozenset({"id", "type", "function", "index", "provider_specific_fields"})

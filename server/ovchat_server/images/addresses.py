@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp.abc import AbstractResolver
 
-from ovchat_server.images.refused import Refused
+from ovchat_server.domain.content import ImageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,9 +31,9 @@ def is_public(address: str) -> bool:
     return ip.is_global and not ip.is_multicast
 
 
-def not_public() -> Refused:
+def not_public() -> ImageError:
     """Return the verdict on a host that only a network of its own can reach."""
-    return Refused(
+    return ImageError(
         "is on a host without a public address; send the image in a data: URL",
         "invalid_image_url",
     )
@@ -56,7 +56,7 @@ class CheckedResolver(AbstractResolver):
         """Return the addresses of a host.
 
         Raises:
-            Refused: None of them is allowed.
+            ImageError: None of them is allowed.
         """
         found = await self._resolver.resolve(host, port, family)
         if allowed := [result for result in found if self._allows(result["host"])]:

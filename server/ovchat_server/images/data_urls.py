@@ -5,8 +5,8 @@ from __future__ import annotations
 import binascii
 from urllib.parse import unquote_to_bytes
 
+from ovchat_server.domain.content import ImageError
 from ovchat_server.domain.errors import shortened
-from ovchat_server.images.refused import Refused
 
 # What programs say of a file that they do not know.
 UNKNOWN_TYPE = "application/octet-stream"
@@ -21,18 +21,18 @@ def decode(url: str) -> bytes:
     where it says plainly that it is something else.
 
     Raises:
-        Refused: There is no file in it, or one that is no image.
+        ImageError: There is no file in it, or one that is no image.
     """
     head, comma, body = url.partition(",")
     if not comma:
-        raise Refused(
+        raise ImageError(
             "is a data: URL without a comma; it must be like data:image/png;base64,...",
             "invalid_image_url",
         )
     words = [word.strip().lower() for word in head.partition(":")[2].split(";")]
     media_type = words[0]
     if "/" in media_type and media_type != UNKNOWN_TYPE and not media_type.startswith("image/"):
-        raise Refused(
+        raise ImageError(
             f"is a data: URL of type {shortened(media_type)!r}; "
             "it must be an image, such as image/png or image/jpeg",
             "unsupported_image_media_type",
@@ -41,7 +41,7 @@ def decode(url: str) -> bytes:
         file = _unescaped(body)
         return _from_base64(file) if words[-1] == "base64" else file
     except ValueError as error:
-        raise Refused(
+        raise ImageError(
             "is a data: URL whose base64 is wrong; encode the bytes of the file in base64 with the "
             "characters A-Z, a-z, 0-9, + and /",
             "invalid_base64_image",

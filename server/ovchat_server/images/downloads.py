@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
 from yarl import URL
 
+from ovchat_server.domain.content import ImageError
 from ovchat_server.domain.errors import shortened
 from ovchat_server.images.addresses import CheckedResolver, is_public, not_public
-from ovchat_server.images.refused import Refused, too_large
+from ovchat_server.images.file_size import too_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,16 +72,16 @@ class Downloads:
         """Return the file at a URL.
 
         Raises:
-            Refused: It may not be fetched, or cannot be.
+            ImageError: It may not be fetched, or cannot be.
         """
         if not self._domains:
-            raise Refused(
+            raise ImageError(
                 "is on another host, and the operator of this server allows none "
                 "(--allowed-media-domains); send the image in a data: URL",
                 "invalid_image_url",
             )
         if len(url) > MAX_URL:
-            raise Refused(f"is a URL of more than {MAX_URL} characters", "invalid_image_url")
+            raise ImageError(f"is a URL of more than {MAX_URL} characters", "invalid_image_url")
         try:
             async with asyncio.timeout(self._network.timeout), self._session() as session:
                 return await self._follow(session, url)
@@ -123,14 +124,14 @@ class Downloads:
             url = URL(text) if base is None else base.join(URL(text))
             host = url.host_port_subcomponent or ""
         except ValueError as error:
-            raise Refused(f"{leads} no host: the URL is wrong", "invalid_image_url") from error
+            raise ImageError(f"{leads} no host: the URL is wrong", "invalid_image_url") from error
         if url.scheme != "https":
-            raise Refused(
+            raise ImageError(
                 f"{leads} a host without https: images are fetched over https: only",
                 "invalid_image_url",
             )
         if host not in self._domains:
-            raise Refused(
+            raise ImageError(
                 f"{leads} {shortened(host)!r}, which is not among the domains that the "
                 "operator of this server allows (--allowed-media-domains); send the image in a "
                 "data: URL",
@@ -162,5 +163,5 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _failed(complaint: str) -> Refused:
-    return Refused(complaint, "failed_to_download_image")
+def _failed(complaint: str) -> ImageError:
+    return ImageError(complaint, "failed_to_download_image")

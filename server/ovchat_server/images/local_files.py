@@ -8,7 +8,8 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote
 
-from ovchat_server.images.refused import Refused, too_large
+from ovchat_server.domain.content import ImageError
+from ovchat_server.images.file_size import too_large
 
 # RFC 8089: of this machine.
 FILE_URL = re.compile(r"file:(//(localhost)?(?=/)|(?=/[^/]))", re.IGNORECASE)
@@ -36,10 +37,10 @@ class LocalFiles:
             url: A `file:` URL or, as OVMS takes it, an absolute path.
 
         Raises:
-            Refused: It may not be read, or cannot be.
+            ImageError: It may not be read, or cannot be.
         """
         if self._folder is None:
-            raise Refused(
+            raise ImageError(
                 "is a local file, and the operator of this server allows none "
                 "(--allowed-local-media-path); send the image in a data: URL",
                 "invalid_image_url",
@@ -48,7 +49,7 @@ class LocalFiles:
         try:
             return self._content(self._allowed(self._folder, path))
         except (OSError, ValueError) as error:
-            raise Refused("is not a file that can be read", "image_file_not_found") from error
+            raise ImageError("is not a file that can be read", "image_file_not_found") from error
 
     def _allowed(self, folder: Path, path: str) -> Path:
         """Return where a file is, which is inside of the folder."""
@@ -58,7 +59,7 @@ class LocalFiles:
             real = Path(os.path.realpath(named))
             if real.is_relative_to(os.path.realpath(folder)):
                 return real
-        raise Refused(
+        raise ImageError(
             "is a file outside of the folder that the operator of this server allows "
             "(--allowed-local-media-path)",
             "invalid_image_url",

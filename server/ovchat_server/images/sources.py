@@ -6,11 +6,11 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from ovchat_server.domain.errors import InvalidRequestError, shortened
+from ovchat_server.domain.content import ImageError
+from ovchat_server.domain.errors import shortened
 from ovchat_server.images import data_urls
 from ovchat_server.images.downloads import Downloads, Network
 from ovchat_server.images.local_files import FILE_URL, LocalFiles
-from ovchat_server.images.refused import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -59,9 +59,8 @@ class ImageSources:
         """
         try:
             return image.data or await self._at(image.url.strip())
-        except Refused as refused:
-            error = InvalidRequestError.about(image.field, f"{refused.complaint}.", refused.code)
-            raise error from refused
+        except ImageError as error:
+            raise error.about(image) from error
 
     async def _at(self, url: str) -> bytes:
         if _begins(url, "data:"):
@@ -70,7 +69,7 @@ class ImageSources:
             return await self._downloads.fetch(url)
         if url.startswith("/") or FILE_URL.match(url):
             return await self._in_thread(partial(self._files.read, url))
-        raise Refused(
+        raise ImageError(
             "must be a data: URL (data:image/png;base64,...), an https: URL, or the path of a file "
             f"on the server (file:///...), not {shortened(url)!r}",
             "invalid_image_url",

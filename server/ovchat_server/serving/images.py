@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.content import ImageError
 from ovchat_server.domain.errors import (
     ContextLengthExceededError,
     InvalidRequestError,
     Violation,
 )
 from ovchat_server.domain.field_path import FieldPath
-from ovchat_server.engine.contract.engine import ANONYMOUS
-from ovchat_server.engine.contract.image_encoder import ImageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +35,7 @@ class ImagePreparation:
     sources: ImageSources
 
     async def encode(
-        self, model: TextModel, messages: Sequence[Message], caller: Caller = ANONYMOUS
+        self, model: TextModel, messages: Sequence[Message], caller: Caller
     ) -> tuple[EncodedImage, ...]:
         """Return the encoded images of all messages, in their order.
 
@@ -72,8 +71,7 @@ class ImagePreparation:
         try:
             return await encoder.encode(file, low_detail=image.low_detail, caller=caller)
         except ImageError as error:
-            complaint = f"{error.complaint}."
-            raise InvalidRequestError.about(image.field, complaint, error.code) from error
+            raise error.about(image) from error
 
 
 def _text_only(images: Sequence[Image]) -> InvalidRequestError:

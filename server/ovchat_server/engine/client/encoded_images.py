@@ -56,7 +56,7 @@ class EncodedImages:
 
     def add(self, key: int, output: ImageOutput) -> EncodedImage:
         """Keep an image, and others only as far as there is room."""
-        image = EncodedImage(key, output.length, output.positions, output.rows, output.bytes)
+        image = EncodedImage(key, output.length, output.positions, output.rows, output.size)
         # Once nobody holds the image; at the latest when the server ends.
         weakref.finalize(image, self._delete, Path(image.rows), image.size)
         self._images[key] = image

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ovchat_server.domain.content import ImageError
 from ovchat_server.domain.errors import InternalError
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.encoded_images import EncodedImages
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
-from ovchat_server.engine.contract.image_encoder import EncodedImage, ImageError
 from ovchat_server.engine.contract.image_messages import (
     ENCODED,
     REJECTED,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.client.in_flight_requests import InFlightRequests
     from ovchat_server.engine.contract.engine import Caller, EngineStatus
+    from ovchat_server.engine.contract.image_encoder import EncodedImage
     from ovchat_server.engine.contract.image_messages import ImageSpec
 
 HASH_BYTES = 8

@@ -11,21 +11,6 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.engine import Caller, EngineStatus
 
 
-class ImageError(Exception):
-    """An image cannot be encoded."""
-
-    def __init__(self, complaint: str, code: str = "invalid_image") -> None:
-        """Make the verdict.
-
-        Args:
-            complaint: Completes "<field> ...", for the caller.
-            code: OpenAI's word for it, one of those that a Response has in `error.code`.
-        """
-        super().__init__(complaint)
-        self.complaint = complaint
-        self.code = code
-
-
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class EncodedImage:
     """An image as a model reads it. Its file is there for as long as the object is.

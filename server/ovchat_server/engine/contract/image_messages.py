@@ -49,7 +49,7 @@ class ImageOutput(msgspec.Struct, frozen=True):
             cancelled, the process does.
         length: How many tokens it takes.
         positions: How many positions it takes.
-        bytes: The size of the file.
+        size: That of the file, in bytes.
     """
 
     id: int
@@ -59,7 +59,7 @@ class ImageOutput(msgspec.Struct, frozen=True):
     rows: str = ""
     length: int = 0
     positions: int = 0
-    bytes: int = 0
+    size: int = 0
 
 
 def image_decoder() -> MessageDecoder[ImageRequest, ImageOutput, None]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from ovchat_server.engine.contract.image_encoder import ImageError
+from ovchat_server.domain.content import IMAGE_TYPES, ImageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+# As Pillow names them.
+FORMATS = tuple(name.removeprefix("image/").upper() for name in IMAGE_TYPES)
 # 120 MB decoded.
 MAX_PIXELS = 40_000_000
 # Encoders of some families, such as Qwen's, refuse longer ones.

@@ -5,7 +5,7 @@ what it makes of them. So it loads the model's folder with another language mode
 it is given of a prompt that is nothing but the image: its rows, with all that the model's family
 puts around an image, and their positions. They are the same in any longer prompt.
 
-A step of it holds the GIL, and so may a process that encodes do nothing else meanwhile.
+Adding a request and a step hold the GIL: the process that does it can do nothing else meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import openvino as ov
 import openvino_genai as genai
 from openvino import opset13 as op
 
-from ovchat_server.engine.contract.image_encoder import ImageError
+from ovchat_server.domain.content import ImageError
 from ovchat_server.engine.genai.embedding_rows import AXES, EMBEDDINGS, POSITIONS
 from ovchat_server.engine.genai.graph_parts import one_head, parameter
 from ovchat_server.engine.genai.logits_hook import HOOK, insert_logits_hook

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ovchat_server.domain.content import ImageError
 from ovchat_server.domain.models import EngineLoad
-from ovchat_server.engine.contract.image_encoder import ImageError
 from ovchat_server.engine.contract.image_messages import (
     ENCODED,
     REJECTED,
@@ -106,7 +106,7 @@ class ImageWorker:
             rows=str(file),
             length=len(embeddings),
             positions=int(positions.max()) + 1,
-            bytes=file.stat().st_size,
+            size=file.stat().st_size,
         )
 
     def _write(self, embeddings: Floats, positions: Integers) -> Path:
