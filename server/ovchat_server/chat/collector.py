@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.blocks import blocks_of, joined
 from ovchat_server.domain.chat import Message, Role, ToolCall
 from ovchat_server.domain.completion import Choice, ChunkChoice, FinishReason
 
 if TYPE_CHECKING:
+    from ovchat_server.domain.blocks import Block
     from ovchat_server.domain.completion import PromptToken, TokenLogprob
 
 
@@ -25,6 +27,7 @@ class ChoiceCollector:
     def __init__(self) -> None:
         """Begin without chunks."""
         self._index = 0
+        self._blocks: list[Block] = []
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, _Call] = {}
@@ -39,6 +42,7 @@ class ChoiceCollector:
         """Add the next chunk."""
         self._index = chunk.index
         delta = chunk.delta
+        self._blocks += blocks_of(chunk)
         if delta.content is not None:
             self._content.append(delta.content)
         if delta.reasoning_content is not None:
@@ -82,4 +86,5 @@ class ChoiceCollector:
             token_ids=None if self._token_ids is None else tuple(self._token_ids),
             prompt_token_ids=self._prompt_token_ids,
             prompt_logprobs=self._prompt_logprobs,
+            blocks=joined(self._blocks),
         )

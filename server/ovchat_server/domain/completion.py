@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ovchat_server.domain.blocks import Block
     from ovchat_server.domain.chat import Message, Role
 
 
@@ -168,12 +169,15 @@ class CompletionInfo:
 
     Attributes:
         created: Seconds since 1970 (UTC).
+        temperature: The one in use: of the request, or else the model's default; so `top_p`.
     """
 
     id: str
     created: int
     model: str
     system_fingerprint: str
+    temperature: float = 1.0
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +187,13 @@ class Chunk:
     Attributes:
         choices: What is new. Empty on the chunk that only has the usage of the whole, the last.
         usage: Of all chunks until this one. None: not asked for.
+        ended: On the last chunk, where the usage was asked for; see Completion.
     """
 
     info: CompletionInfo
     choices: tuple[ChunkChoice, ...]
     usage: Usage | None = None
+    ended: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +202,7 @@ class Choice:
 
     Attributes:
         message: Of a text completion: its text as the content.
+        blocks: What the message is made of, in the order in which it came.
         stop_reason: See ChunkChoice, also for what follows.
     """
 
@@ -207,15 +214,21 @@ class Choice:
     token_ids: tuple[int, ...] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     prompt_logprobs: tuple[PromptToken, ...] | None = None
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole completion."""
+    """A whole completion.
+
+    Attributes:
+        ended: When it was complete, in seconds since 1970 (UTC).
+    """
 
     info: CompletionInfo
     choices: tuple[Choice, ...]
     usage: Usage
+    ended: int = 0
 
     @property
     def prompt_logprobs(self) -> tuple[PromptToken, ...] | None:

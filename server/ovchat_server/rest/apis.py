@@ -15,10 +15,10 @@ import grpc
 import grpc.aio
 from google.api import httpbody_pb2
 
+from ovchat_server.domain.completion import Chunk
 from ovchat_server.domain.errors import ApiError, InternalError
-from ovchat_server.rest.keep_alive import noting_silence
+from ovchat_server.rest.keep_alive import Moment, with_moments
 from ovchat_server.rest.response_body import (
-    PING,
     event_stream,
     json_body,
     json_pieces,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.domain.completion import Chunk
+    from ovchat_server.domain.completion import CompletionInfo
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
@@ -80,7 +80,7 @@ class GenerationApi(Generic[Generating]):
         answer: Answers a request.
         encoder: Makes the encoder of an answer.
         errors: Encodes errors before the answer has begun.
-        silence: Seconds without a chunk after which a stream gets a comment, once the engine
+        silence: Seconds without a chunk after which a stream is kept alive, once the engine
             works on it.
     """
 
@@ -100,11 +100,9 @@ class GenerationApi(Generic[Generating]):
             if request.stream is None:
                 parts = _whole(answer, encoder, bodies.threads)
             else:
-                # Not in the queue: a comment commits the status, which may yet be 429.
-                chunks = noting_silence(
-                    answer.stream(request.stream), self.silence, lambda: answer.admitted
-                )
-                parts = _events(chunks, encoder, bodies.threads)
+                # Not in the queue: an event commits the status, which may yet be 429.
+                chunks = with_moments(answer.stream(request.stream), answer.admission, self.silence)
+                parts = _events(answer.info, chunks, encoder, bodies.threads)
             named = False
             async with contextlib.aclosing(parts):
                 async for part in parts:
@@ -176,13 +174,23 @@ async def _whole(answer: Answer, encoder: AnswerEncoder, threads: CodecThreads) 
 
 
 async def _events(
-    stream: AsyncGenerator[Chunk | None, None], encoder: AnswerEncoder, threads: CodecThreads
+    info: CompletionInfo,
+    stream: AsyncGenerator[Chunk | Moment, None],
+    encoder: AnswerEncoder,
+    threads: CodecThreads,
 ) -> Bodies:
-    began = False
-    async with contextlib.aclosing(stream) as chunks:
+    opened = began = False
+    async with contextlib.aclosing(stream) as items:
         try:
-            async for chunk in chunks:
-                if events := await threads.write(encoder.chunk, chunk) if chunk else PING:
+            async for item in items:
+                # The first chunk may come together with the admission.
+                events = b"" if opened else encoder.begin(info)
+                opened = True
+                if item is Moment.SILENCE:
+                    events += encoder.keep_alive()
+                elif isinstance(item, Chunk):
+                    events += await threads.write(encoder.chunk, item)
+                if events:
                     began = True
                     yield event_stream(events)
         except Exception as error:
