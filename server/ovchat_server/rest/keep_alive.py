@@ -25,7 +25,7 @@ class Moment(Enum):
     SILENCE = auto()
 
 
-async def with_moments(
+async def with_moments(  # noqa: C901  one loop, whose parts share its state
     items: AsyncGenerator[Item, None], admission: Callable[[], Awaitable[None]], seconds: float
 ) -> AsyncGenerator[Item | Moment, None]:
     """Yield the items of a generator, and what happens to the stream between them.
