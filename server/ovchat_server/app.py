@@ -10,6 +10,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
 from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.images.sources import ImageSources
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
@@ -25,11 +26,10 @@ from ovchat_server.launch.stop_messages import (
 from ovchat_server.processors import available, serving
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
-from ovchat_server.rest.registry import public_apis
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
-from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
+from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.codec_threads import CodecThreads
@@ -126,14 +126,15 @@ class Server:
             installed_versions(),
             codec_threads,
         )
+        served = endpoints(services, settings.limits)
         rest = RestDoor(
-            public_apis(services),
+            rest_apis(served),
             BodyReader(settings.strict_parameters, settings.limits, codec_threads),
             default_errors=encode_error,
         )
+        self._served = Served(typed_services(served), REST_SERVICE, rest, rest.error)
         self._server = create_server(
-            services,
-            RestRpcs(rest, rest.error),
+            self._served,
             self._health,
             self._calls,
             ServerOptions(
@@ -156,7 +157,7 @@ class Server:
         """
         self.port = self._listen()
         # Listen before the models are loaded: callers see "loading" instead of a closed port.
-        await publish_health(self._health, self._models)
+        await publish_health(self._health, self._models, self._served)
         publisher = asyncio.create_task(self._publish_changes())
         try:
             await self._server.start()
@@ -237,7 +238,7 @@ class Server:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await publish_health(self._health, self._models)
+            await publish_health(self._health, self._models, self._served)
 
     def _build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         # If no kind recognises the folder, the first one reports what is missing.

@@ -15,13 +15,13 @@ from grpc_health.v1 import health
 from ovchat.v1 import rest_service_pb2
 from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
-from ovchat_server.rest.registry import public_apis
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
-from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
+from ovchat_server.rpc.server import Served, ServerOptions, create_server
 from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.limits import RequestRules
@@ -111,14 +111,14 @@ def offered(engine: ScriptedEngine) -> Services:
 async def serving(engine: ScriptedEngine, silence: float = 15.0) -> AsyncIterator[grpc.aio.Channel]:
     """A server with the toy beside all other APIs."""
     services = offered(engine)
+    served = endpoints(services, DEFAULT_LIMITS)
     rest = RestDoor(
-        {**public_apis(services), TALK: toy_api(services.chat, silence)},
+        {**rest_apis(served), TALK: toy_api(services.chat, silence)},
         BodyReader(strict=False, limits=DEFAULT_LIMITS, threads=services.threads),
         default_errors=encode_error,
     )
     server = create_server(
-        services,
-        RestRpcs(rest, rest.error),
+        Served(typed_services(served), REST_SERVICE, rest, rest.error),
         health.aio.HealthServicer(),
         Calls(),
         ServerOptions(1 << 20, 10, None, None, DEFAULT_LIMITS),
@@ -253,6 +253,6 @@ async def test_other_apis_stay_as_they_are() -> None:
 
 
 def test_every_rpc_of_the_contract_is_registered() -> None:
-    apis = public_apis(offered(engine()))
+    apis = rest_apis(endpoints(offered(engine()), DEFAULT_LIMITS))
     service = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"]
     assert set(apis) == {f"/{service.full_name}/{method.name}" for method in service.methods}
