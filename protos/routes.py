@@ -25,7 +25,11 @@ METHODS = ("get", "post", "delete")
 # What is posted there was meant for another path: the route `get-only` in envoy.yaml has them.
 GET_ONLY = ("/", "/v2/models/")
 # The names of the expressions in envoy.yaml, by the methods of their paths.
-EXPRESSIONS = {("post",): "post_paths", ("get",): "get_paths"}
+EXPRESSIONS = {
+    ("post",): "post_paths",
+    ("get",): "get_paths",
+    ("get", "delete"): "get_delete_paths",
+}
 
 
 def bindings(contract: FileDescriptorSet) -> Iterator[tuple[str, str, str]]:

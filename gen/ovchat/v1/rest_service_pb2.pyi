@@ -17,6 +17,84 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class RestServiceGetResponseRequest(_message.Message):
+    """The request of RestService.GetResponse."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The id of the response."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetResponseRequest: _TypeAlias = RestServiceGetResponseRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceDeleteResponseRequest(_message.Message):
+    """The request of RestService.DeleteResponse."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The id of the response."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceDeleteResponseRequest: _TypeAlias = RestServiceDeleteResponseRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceListResponseInputItemsRequest(_message.Message):
+    """The request of RestService.ListResponseInputItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The id of the response."""
+    limit: _builtins.int
+    """The number of items to list at most: 1 to 100. If 0, 20."""
+    order: _builtins.str
+    """The order of the items: "asc", or "desc", which is the default."""
+    after: _builtins.str
+    """The id of the item after which the list begins. If empty, it begins with the first one."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        limit: _builtins.int = ...,
+        order: _builtins.str = ...,
+        after: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "id", b"id", "limit", b"limit", "order", b"order"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceListResponseInputItemsRequest: _TypeAlias = RestServiceListResponseInputItemsRequest  # noqa: Y015
+
+@_typing.final
 class RestServiceGetTokenizerInfoRequest(_message.Message):
     """The request of RestService.GetTokenizerInfo."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from ovchat_server.launch.envoy_config import EnvoyFiles
@@ -28,8 +30,11 @@ CONTRACT = FileDescriptorSet.FromString(EnvoyFiles.locate().descriptor.read_byte
 
 def of_contract(method: str) -> list[str]:
     bound = [path for _, name, path in bindings(CONTRACT) if name == method]
-    return [path.replace("{id=**}", "demo") for path in bound]
+    return [re.sub(r"\{.*\}", "demo", path) for path in bound]
 
 
 POST_PATHS = of_contract("post")
-GET_PATHS = [path for path in of_contract("get") if path not in GET_ONLY_PATHS]
+GET_DELETE_PATHS = of_contract("delete")
+GET_PATHS = [
+    path for path in of_contract("get") if path not in (*GET_ONLY_PATHS, *GET_DELETE_PATHS)
+]

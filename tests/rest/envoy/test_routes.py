@@ -14,6 +14,7 @@ from tests.rest.envoy.paths import (
     CHAT,
     CONTRACT,
     DOORS,
+    GET_DELETE_PATHS,
     GET_PATHS,
     POST_PATHS,
     SCRIPTED_GET_PATHS,
@@ -86,7 +87,8 @@ def test_every_path_of_the_contract_has_its_route() -> None:
         ("/v1/nope", "POST /v1/chat/completions, models at GET /v1/models."),
         ("/v3/nope", "POST /v3/chat/completions, models at GET /v3/models."),
         ("/v1/embeddings", "not served here. Chat completions are at POST /v1/chat/completions."),
-        ("/v1/responses", "not served here. Chat completions are at POST /v1/chat/completions."),
+        ("/v1/responses/resp_1/cancel", "not served here. Responses are at POST /v1/responses."),
+        ("/responses", "is served as /v3/responses and /v1/responses."),
         ("/v1/messages", "not served here. Chat completions are at POST /v1/chat/completions."),
         ("/api/chat", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
         ("/api/chat/", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
@@ -129,9 +131,9 @@ async def test_a_slash_at_the_end_of_a_path_changes_nothing(gate: Edge, path: st
         assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize("path", [*POST_PATHS, *GET_PATHS])
+@pytest.mark.parametrize("path", [*POST_PATHS, *GET_PATHS, *GET_DELETE_PATHS])
 async def test_every_path_is_known_with_a_slash_at_its_end(gate: Edge, path: str) -> None:
-    assert (await gate.http.delete(path + "/")).status_code == 405
+    assert (await gate.http.put(path + "/")).status_code == 405
     assert (await gate.http.options(path + "/")).status_code == 204
 
 
@@ -166,6 +168,14 @@ async def test_a_wrong_method_on_a_get_path_is_not_allowed(
     error = assert_error(answer, 405, "method_not_allowed")
     assert error["message"].endswith("Allowed are: GET, HEAD, OPTIONS.")
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+
+
+@pytest.mark.parametrize("path", GET_DELETE_PATHS)
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+async def test_what_can_be_got_and_deleted_allows_both(gate: Edge, path: str, method: str) -> None:
+    answer = await gate.http.request(method, path)
+    assert_error(answer, 405, "method_not_allowed")
+    assert answer.headers["allow"] == "GET, HEAD, DELETE, OPTIONS"
 
 
 @pytest.mark.parametrize("path", SCRIPTED_GET_PATHS)
