@@ -38,7 +38,9 @@ from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
+from ovchat_server.serving.stored_responses import StoredResponses
 from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
@@ -118,9 +120,15 @@ class Server:
             )
         )
         rules = RequestRules(settings.limits, timeout, settings.strict_parameters)
+        kept = settings.stored_responses
         services = Services(
             Completions(ChatStages(formats, images), self._models, workers, rules),
             Completions(TextStages(formats), self._models, workers, rules),
+            Responses(
+                Completions(ChatStages(formats, images, "resp_"), self._models, workers, rules),
+                StoredResponses(kept.max_count, kept.max_bytes, kept.max_age, workers),
+                settings.limits,
+            ),
             Tokenization(self._models, images, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
             self._models,
             installed_versions(),

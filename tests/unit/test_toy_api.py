@@ -27,7 +27,9 @@ from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
+from ovchat_server.serving.stored_responses import StoredResponses
 from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
@@ -100,6 +102,10 @@ def offered(engine: ScriptedEngine) -> Services:
     return Services(
         Completions(ChatStages(FORMATS, IMAGES), models, WORKERS, RequestRules()),
         Completions(TextStages(FORMATS), models, WORKERS, RequestRules()),
+        Responses(
+            Completions(ChatStages(FORMATS, IMAGES, "resp_"), models, WORKERS, RequestRules()),
+            StoredResponses(0, 1, 1, WORKERS),
+        ),
         Tokenization(models, IMAGES, WORKERS),
         models,
         Versions("", "", ""),
