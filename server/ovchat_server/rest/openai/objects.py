@@ -109,6 +109,14 @@ def error(problem: ApiError) -> JsonObject:
     }
 
 
+def token_logprobs(logprobs: Sequence[TokenLogprob]) -> list[JsonValue]:
+    """Return tokens with their log probabilities, each with its alternatives."""
+    return [
+        {**_logprob(item), "top_logprobs": [_logprob(top) for top in item.alternatives]}
+        for item in logprobs
+    ]
+
+
 def _info(info: CompletionInfo, kind: str) -> JsonObject:
     return {
         "id": info.id,
@@ -163,13 +171,7 @@ def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
 
 
 def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
-    if logprobs is None:
-        return None
-    content: list[JsonValue] = [
-        {**_logprob(item), "top_logprobs": [_logprob(top) for top in item.alternatives]}
-        for item in logprobs
-    ]
-    return {"content": content, "refusal": None}
+    return None if logprobs is None else {"content": token_logprobs(logprobs), "refusal": None}
 
 
 def _reasoning(text: str) -> JsonObject:
