@@ -121,15 +121,18 @@ class Server:
         )
         rules = RequestRules(settings.limits, timeout, settings.strict_parameters)
         kept = settings.stored_responses
+        tokenizers = WorkerPool("tokenize", TOKENIZE_THREADS)
+        tokenization = Tokenization(self._models, images, tokenizers, timeout)
         services = Services(
             Completions(ChatStages(formats, images), self._models, workers, rules),
             Completions(TextStages(formats), self._models, workers, rules),
             Responses(
                 Completions(ChatStages(formats, images, "resp_"), self._models, workers, rules),
+                tokenization,
                 StoredResponses(kept.max_count, kept.max_bytes, kept.max_age, workers),
                 settings.limits,
             ),
-            Tokenization(self._models, images, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
+            tokenization,
             self._models,
             installed_versions(),
             codec_threads,

@@ -23,6 +23,7 @@ from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_
 from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
+from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi
 from ovchat_server.rest.model_server import ModelServerInfo
@@ -33,6 +34,10 @@ from ovchat_server.rest.openai.codec import (
     read_text,
     text_encoder,
 )
+from ovchat_server.rest.responses.codec import ResponsesEncoder
+from ovchat_server.rest.responses.codec import encode_error as encode_response_error
+from ovchat_server.rest.responses.objects import input_tokens
+from ovchat_server.rest.responses.stored import StoredResponsesInfo
 from ovchat_server.rest.server_info import ServerInfo
 from ovchat_server.rest.tokenization import detokenized, tokenized
 from ovchat_server.rpc.servicers import (
@@ -77,6 +82,7 @@ def endpoints(services: Services, limits: Limits) -> Sequence[Endpoint]:
     return (
         _chats(services, limits),
         _texts(services, limits),
+        _responses(services),
         _tokens(services, limits),
         _models(services),
         _server(services),
@@ -118,6 +124,35 @@ def _texts(services: Services, limits: Limits) -> Endpoint:
             needs_engines=True,
             of_models=True,
         ),
+    )
+
+
+def _responses(services: Services) -> Endpoint:
+    pb, responses, stored = (
+        rest_service_pb2,
+        services.responses,
+        StoredResponsesInfo(services.responses),
+    )
+    return Endpoint(
+        {
+            "CreateResponse": GenerationApi(
+                read_responses_request, responses.answer, ResponsesEncoder, encode_response_error
+            ),
+            "CountResponseInputTokens": CallApi(
+                read_responses_request, responses.count_input, input_tokens, encode_response_error
+            ),
+            "GetResponse": GetApi(
+                pb.RestServiceGetResponseRequest, stored.get, encode_response_error
+            ),
+            "DeleteResponse": GetApi(
+                pb.RestServiceDeleteResponseRequest, stored.delete, encode_response_error
+            ),
+            "ListResponseInputItems": GetApi(
+                pb.RestServiceListResponseInputItemsRequest,
+                stored.input_items,
+                encode_response_error,
+            ),
+        }
     )
 
 

@@ -104,6 +104,7 @@ def offered(engine: ScriptedEngine) -> Services:
         Completions(TextStages(FORMATS), models, WORKERS, RequestRules()),
         Responses(
             Completions(ChatStages(FORMATS, IMAGES, "resp_"), models, WORKERS, RequestRules()),
+            Tokenization(models, IMAGES, WORKERS),
             StoredResponses(0, 1, 1, WORKERS),
         ),
         Tokenization(models, IMAGES, WORKERS),

@@ -13,6 +13,7 @@ from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InvalidRequestError, ResponseNotFoundError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.limits import DEFAULT_LIMITS, Limits
+from ovchat_server.domain.tokenization import TokenizeRequest
 from ovchat_server.serving.caller import api_key
 from ovchat_server.serving.stored_responses import StoredResponse
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.stored_responses import StoredResponses
+    from ovchat_server.serving.tokenization import Tokenization
 
 PREVIOUS = FieldPath.of("previous_response_id")
 
@@ -35,16 +37,22 @@ class Responses:
     """Answers requests of the Responses API, and keeps the responses for those who made them."""
 
     def __init__(
-        self, chats: ChatCompletions, stored: StoredResponses, limits: Limits = DEFAULT_LIMITS
+        self,
+        chats: ChatCompletions,
+        tokenization: Tokenization,
+        stored: StoredResponses,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Answer with `chats`, and keep responses in `stored`.
 
         Args:
             chats: Its ids are those of responses.
+            tokenization: Counts tokens.
             stored: The responses of all callers.
             limits: Those of requests: a conversation that goes on is within them, too.
         """
         self._chats = chats
+        self._tokenization = tokenization
         self._stored = stored
         self._limits = limits
 
@@ -58,6 +66,16 @@ class Responses:
         answer = await self._chats.answer(request.continuing(earlier))
         conversation = (*earlier, *map(_as_earlier, request.chat.messages))
         return ResponsesAnswer(answer, partial(self._keep, api_key.get(), request, conversation))
+
+    async def count_input(self, request: ResponsesRequest) -> int:
+        """Return how many tokens the prompt of a request has.
+
+        Raises:
+            ApiError: There is no such prompt; see Tokenization.tokenize.
+        """
+        chat = request.continuing(self._earlier(request))
+        tokenized = await self._tokenization.tokenize(TokenizeRequest(chat.model, chat))
+        return tokenized.count
 
     def get(self, response_id: str) -> StoredResponse:
         """Return a response of the caller's.

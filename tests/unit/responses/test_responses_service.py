@@ -23,6 +23,7 @@ from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.stored_responses import StoredResponses
+from ovchat_server.serving.tokenization import Tokenization
 from tests.unit.serving_tools import (
     FORMATS,
     IMAGES,
@@ -90,6 +91,7 @@ def responses(
     stages = ChatStages(FORMATS, IMAGES, "resp_")
     return Responses(
         Completions(stages, models, WORKERS, RequestRules()),
+        Tokenization(models, IMAGES, WORKERS),
         StoredResponses(max_count, 1 << 20, 60, WORKERS),
         Limits(**limits),
     )

@@ -71,6 +71,11 @@ def response(  # noqa: PLR0913  all that changes in the course of a response
     }
 
 
+def input_tokens(count: int) -> JsonObject:
+    """Return what says how many tokens an input has."""
+    return {"object": "response.input_tokens", "input_tokens": count}
+
+
 def final_status(reason: FinishReason) -> Status:
     """Return the status of a response whose only choice ended so."""
     return Status.INCOMPLETE if reason is FinishReason.LENGTH else Status.COMPLETED
