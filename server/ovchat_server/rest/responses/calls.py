@@ -30,7 +30,7 @@ class _Call(OutputItem, ABC):
         self._call_id = call_id
         self._tool = tool
 
-    def _fields(self, status: Status) -> JsonObject:  # noqa: ARG002  the text says it
+    def _fields(self, status: Status) -> JsonObject:  # noqa: ARG002  a text that just begins is empty
         fields: JsonObject = {
             "call_id": self._call_id,
             "name": self._tool.name,

@@ -1,4 +1,4 @@
-"""The response object, and what it says of usage."""
+"""The response object, at any point of its course."""
 
 from __future__ import annotations
 
