@@ -25,6 +25,7 @@ from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_serve
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
+from ovchat_server.responses.objects import input_tokens
 from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi
 from ovchat_server.rest.model_server import ModelServerInfo
 from ovchat_server.rest.openai.codec import (
@@ -36,7 +37,6 @@ from ovchat_server.rest.openai.codec import (
 )
 from ovchat_server.rest.responses.codec import ResponsesEncoder
 from ovchat_server.rest.responses.codec import encode_error as encode_response_error
-from ovchat_server.rest.responses.objects import input_tokens
 from ovchat_server.rest.responses.stored import StoredResponsesInfo
 from ovchat_server.rest.server_info import ServerInfo
 from ovchat_server.rest.tokenization import detokenized, tokenized

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
-from openai.types.responses import Response
 
-from tests.figures import figure
 from tests.rest.agents.person import ANNA, WHO, Person
 from tests.rest.agents.weather import BOTH_CITIES, IN_PARIS, IN_ROME, PARIS, run, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from openai.types.responses import Response
 
 FRANCE = "What is the capital of France?"
 SUM = "What is 17 + 25?"
@@ -244,9 +240,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "too long an answer": (asked("Hi", max_output_tokens=0), "max_output_tokens", "between 1"),
     "too long an input": (asked("Hi " * 20_000), "input", "is too long"),
     "a schema that is none": (
-        asked(
-            "Hi", text={"format": {"type": "json_schema", "name": "x", "schema": {"type": "y"}}}
-        ),
+        asked("Hi", text={"format": {"type": "json_schema", "name": "x", "schema": {"type": "y"}}}),
         "text.format.schema",
         "type",
     ),
@@ -268,32 +262,3 @@ def test_an_unknown_model_is_not_found(sdk: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
         sdk.responses.create(model="missing", input="Hi")
     assert (caught.value.param, caught.value.code) == ("model", "model_not_found")
-
-
-def test_an_image_is_seen(seeing: openai.OpenAI) -> None:
-    url = f"data:image/png;base64,{base64.b64encode(figure('circle', 'red')).decode()}"
-    parts: Any = [
-        {"type": "input_text", "text": "What do you see?"},
-        {"type": "input_image", "image_url": url, "detail": "auto"},
-    ]
-    made = seeing.responses.create(
-        model="demo-vision", input=[{"role": "user", "content": parts}], temperature=0
-    )
-
-    assert made.output_text == "A red circle."
-    again = seeing.responses.create(
-        model="demo-vision",
-        input="What do you see?",
-        previous_response_id=made.id,
-        temperature=0,
-    )
-    assert again.usage
-    assert made.usage
-    assert again.usage.input_tokens > made.usage.input_tokens
-    with pytest.raises(openai.BadRequestError) as caught:
-        broken = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
-        seeing.responses.create(
-            model="demo-vision",
-            input=[{"role": "user", "content": [broken]}],  # type: ignore[list-item,misc]
-        )
-    assert caught.value.param == "input[0].content[0].image_url"

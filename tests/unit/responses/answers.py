@@ -25,7 +25,7 @@ from ovchat_server.domain.completion import (
     Usage,
 )
 from ovchat_server.domain.responses.request import CalledTool, ResponsesRequest
-from ovchat_server.rest.responses.codec import responses_encoder
+from ovchat_server.rest.responses.codec import ResponsesEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,14 +87,14 @@ def chunks(
 
 
 def streamed(asked: ResponsesRequest, parts: Sequence[ChunkChoice]) -> bytes:
-    encoder = responses_encoder(asked)
+    encoder = ResponsesEncoder(asked)
     events = [encoder.begin(INFO), encoder.keep_alive()]
     events += [encoder.chunk(Chunk(INFO, (part,))) for part in parts]
     return b"".join([*events, encoder.chunk(Chunk(INFO, (), USAGE, ENDED)), encoder.end()])
 
 
 def broken(error: ApiError, deltas: Sequence[Delta]) -> bytes:
-    encoder = responses_encoder(request())
+    encoder = ResponsesEncoder(request())
     events = [encoder.begin(INFO)]
     events += [encoder.chunk(Chunk(INFO, (ChunkChoice(0, delta),))) for delta in deltas]
     return b"".join([*events, encoder.failure(error)])
@@ -105,7 +105,7 @@ def whole(asked: ResponsesRequest, parts: Sequence[ChunkChoice]) -> dict[str, An
     for part in parts:
         collector.add(part)
     completion = Completion(INFO, (collector.choice(),), USAGE, ENDED)
-    answer: dict[str, Any] = json.loads(json.dumps(responses_encoder(asked).whole(completion)))
+    answer: dict[str, Any] = json.loads(json.dumps(ResponsesEncoder(asked).whole(completion)))
     assert Response.model_validate(answer).id == INFO.id
     return answer
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.rest.responses.custom_input import InputDecoder
+from ovchat_server.responses.custom_input import InputDecoder
 
 # Of what splits badly there is much: escapes, pairs of surrogates, line ends.
 TEXTS = st.text(st.sampled_from('ab"\\/\n\t\0é€😀u') | st.characters(exclude_categories=["Cs"]))

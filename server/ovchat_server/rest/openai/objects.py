@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ovchat_server.responses.logprobs import token_logprobs
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -109,14 +111,6 @@ def error(problem: ApiError) -> JsonObject:
     }
 
 
-def token_logprobs(logprobs: Sequence[TokenLogprob]) -> list[JsonValue]:
-    """Return tokens with their log probabilities, each with its alternatives."""
-    return [
-        {**_logprob(item), "top_logprobs": [_logprob(top) for top in item.alternatives]}
-        for item in logprobs
-    ]
-
-
 def _info(info: CompletionInfo, kind: str) -> JsonObject:
     return {
         "id": info.id,
@@ -177,10 +171,6 @@ def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
 def _reasoning(text: str) -> JsonObject:
     """Return reasoning by both of its names: vLLM has renamed it, and clients read either."""
     return {"reasoning_content": text, "reasoning": text}
-
-
-def _logprob(item: TokenLogprob | Alternative) -> JsonObject:
-    return {"token": item.text, "logprob": item.logprob, "bytes": list(item.bytes)}
 
 
 def _text_choice(

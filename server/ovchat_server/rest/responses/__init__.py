@@ -1,1 +1,1 @@
-"""OpenAI's Responses API: answers as items of an output, and as the events that build them."""
+"""OpenAI's Responses API for the REST door."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import InvalidRequestError
-from ovchat_server.rest.responses.objects import response_object
+from ovchat_server.responses.objects import response_object
 
 if TYPE_CHECKING:
     from ovchat.v1 import rest_service_pb2

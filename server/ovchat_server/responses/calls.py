@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC
 from typing import TYPE_CHECKING, ClassVar
 
-from ovchat_server.rest.responses.custom_input import InputDecoder
-from ovchat_server.rest.responses.items import OutputItem
+from ovchat_server.responses.custom_input import InputDecoder
+from ovchat_server.responses.items import OutputItem
 
 if TYPE_CHECKING:
     from ovchat_server.domain.blocks import Block
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.responses.request import CalledTool
-    from ovchat_server.rest.responses.items import Event, Status
+    from ovchat_server.responses.items import Event, Status
 
 
 class _Call(OutputItem, ABC):

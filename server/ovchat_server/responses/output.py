@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.blocks import Block, BlockKind
 from ovchat_server.domain.responses.request import CalledTool
-from ovchat_server.rest.responses.calls import CustomToolCall, FunctionCall
-from ovchat_server.rest.responses.items import Status
-from ovchat_server.rest.responses.parts import OutputMessage, Reasoning, SummarizedReasoning
+from ovchat_server.responses.calls import CustomToolCall, FunctionCall
+from ovchat_server.responses.items import Status
+from ovchat_server.responses.parts import OutputMessage, Reasoning, SummarizedReasoning
 
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.domain.responses.request import ResponsesRequest
-    from ovchat_server.rest.responses.items import Event, OutputItem
+    from ovchat_server.responses.items import Event, OutputItem
 
 
 class Output:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from ovchat_server.rest.openai.objects import token_logprobs
-from ovchat_server.rest.responses.items import OutputItem, Status
+from ovchat_server.responses.items import OutputItem, Status
+from ovchat_server.responses.logprobs import token_logprobs
 
 if TYPE_CHECKING:
     from ovchat_server.domain.blocks import Block
     from ovchat_server.domain.json_value import JsonObject, JsonValue
-    from ovchat_server.rest.responses.items import Event
+    from ovchat_server.responses.items import Event
 
 
 class _OfPart(OutputItem, ABC):

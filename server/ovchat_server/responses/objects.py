@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.completion import FinishReason
-from ovchat_server.rest.responses.items import Status
-from ovchat_server.rest.responses.output import Output
+from ovchat_server.responses.items import Status
+from ovchat_server.responses.output import Output
 
 if TYPE_CHECKING:
     from ovchat_server.domain.completion import Completion, CompletionInfo, Usage
