@@ -16,6 +16,7 @@ from pydantic import (
 
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.known_keys import ANY_KEYS
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.domain.reader import none_of
 from ovchat_server.domain.responses.faults import (
     fault,
@@ -122,7 +123,7 @@ def at_most(limit: str) -> BeforeValidator:
     """Return the validator of an array that is bounded by one of the `Limits`."""
 
     def check(value: JsonValue, info: ValidationInfo) -> JsonValue:
-        limits: Limits = info.context
+        limits: Limits = info.context or DEFAULT_LIMITS
         maximum: int = getattr(limits, limit)
         if isinstance(value, list) and len(value) > maximum:
             raise fault(f"must contain at most {maximum} items, got {len(value)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.domain.chat import Tool, ToolChoice, ToolMode
 from ovchat_server.domain.errors import shortened
 from ovchat_server.domain.field_path import FieldPath
-from ovchat_server.domain.grammar_limits import MISREAD, MISREAD_COMPLAINT, read_pattern
+from ovchat_server.domain.grammar_limits import read_pattern
 from ovchat_server.domain.responses.items import Hosted, Named
 from ovchat_server.domain.responses.request import CalledTool
 from ovchat_server.domain.responses.tool_types import (
@@ -45,8 +45,8 @@ def read_tools(
         if name in functions:
             complaint = f"must be unique, got {shortened(repr(name))} twice"
             reader.refuse(field / "name", complaint)
-        described = filter(None, (space and space.description, tool.description, _grammar(tool)))
-        description = "\n\n".join(described) or None
+        texts = (space.description if space else None, tool.description, _grammar(tool))
+        description = "\n\n".join(filter(None, texts)) or None
         if isinstance(tool, FunctionTool):
             place = field / "parameters"
             functions[name] = Tool(name, description, tool.parameters, tool.strict, place)
@@ -92,8 +92,7 @@ def _pattern(reader: Reader, tool: CustomTool, field: FieldPath) -> str | None:
     form = tool.format
     if not isinstance(form, Grammar) or form.syntax != "regex":
         return None
-    if read_pattern(reader, field, form.definition) and MISREAD.search(form.definition):
-        reader.refuse(field, MISREAD_COMPLAINT)
+    read_pattern(reader, field, form.definition)
     return f"^(?:{form.definition})$"
 
 
