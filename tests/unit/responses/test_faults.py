@@ -241,12 +241,12 @@ def test_an_unknown_key_is_named() -> None:
         "tools": [{**FUNCTION, "x": 1}],
         "text": {"format": {"type": "text", "x": 1}, "x": 1},
         "reasoning": {"x": 1},
-        "response_format": {"type": "text"},
-        "n": 1,
+        "echo": True,
+        "prompt_logprobs": 1,
     }
     paths = {
-        "response_format",
-        "n",
+        "echo",
+        "prompt_logprobs",
         "input[0].y",
         "input[0].content[0].x",
         "tools[0].x",
