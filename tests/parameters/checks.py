@@ -9,8 +9,8 @@ from google.protobuf import json_format
 
 from ovchat_server.domain import parameters
 from ovchat_server.domain.parameters import PROMPT_PARAMETERS
-from ovchat_server.domain.tokenization_request import INPUTS
 from ovchat_server.domain.responses.parameters import RESPONSES
+from ovchat_server.domain.tokenization_request import INPUTS
 from tests.parameters import (
     endpoints,
     form,

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from tests.parameters.answers import Answer
 
 COUNTED, GREETING, TOLD = of_chat(COUNT[0]), of_chat(GREET[0]), of_chat(SUM)
-# Hardly ever the same.
-SAMPLED = of_chat({name: value for name, value in VARIED[0].items() if name != "n"})
+# So long that it is hardly the likeliest.
+SAMPLED: Fields = {
+    **of_chat({name: value for name, value in VARIED[0].items() if name != "n"}),
+    "max_output_tokens": 40,
+}
 OF_SCHEMA = {"type": "json_schema", "name": "person", "schema": SCHEMA}
 BRIEF = "Be brief."
 
