@@ -276,6 +276,11 @@ def test_a_request_is_bounded(fields: dict[str, Any], path: str) -> None:
     assert faults(fields, limits=limits) == [(path, "invalid_value", complaint)]
 
 
+def test_of_wrong_names_the_first_is_told() -> None:
+    [(path, _, _)] = faults({"include": ["x"] * 1_000_000})
+    assert path == "include[0]"
+
+
 def test_a_conversation_is_bounded_in_all() -> None:
     [(path, _, _)] = faults(content(type="x"), limits=Limits(max_total_parts=0))
     assert path == "input"
