@@ -17,7 +17,8 @@ from ovchat_server.rpc.response_request import response_request
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ovchat.v1 import response_event_pb2, response_pb2
+    from ovchat.v1 import response_pb2
+    from ovchat.v1.response_event_pb2 import ResponseEvent
     from ovchat_server.domain.completion import Chunk, Completion
     from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.responses.request import ResponsesRequest
@@ -47,13 +48,16 @@ class ResponseServicer(response_service_pb2_grpc.ResponseServiceServicer):
 
     async def StreamResponse(
         self, request: response_pb2.CreateResponseRequest, context: Context
-    ) -> AsyncIterator[response_event_pb2.ResponseEvent]:
+    ) -> AsyncIterator[ResponseEvent]:
         """Send the events that build the response."""
         read, answer = await self._generation.start(request, context, stream=True)
         events = ResponseEvents(as_told(read))
 
-        def converted(chunk: Chunk) -> list[response_event_pb2.ResponseEvent]:
-            return [event_message(event) for event in events.chunk(chunk)]
+        def chunk_messages(chunk: Chunk) -> list[ResponseEvent]:
+            return [*map(event_message, events.chunk(chunk))]
+
+        def end_messages() -> list[ResponseEvent]:
+            return [*map(event_message, events.end())]
 
         begun = False
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
@@ -62,10 +66,12 @@ class ResponseServicer(response_service_pb2_grpc.ResponseServiceServicer):
                     for event in events.begin(answer.info):
                         yield event_message(event)
                     begun = True
-                for message in await self._threads.write(converted, chunk):
+                for message in await self._threads.write(chunk_messages, chunk):
                     yield message
-        for event in events.end():
-            yield event_message(event)
+        # Each of them has the whole text, with the log probabilities of all its tokens.
+        in_place = not read.chat.generation.logprobs
+        for message in await self._threads.writers.run(end_messages, in_place=in_place):
+            yield message
 
     async def CountInputTokens(
         self, request: response_pb2.CreateResponseRequest, context: Context
