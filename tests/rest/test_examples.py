@@ -46,6 +46,7 @@ EXPECTED = {
         "0 0 of ",
     ],
     "docs/operations.md": ['"total_kv_blocks":'],
+    "docs/responses.md": ["Paris", '"input_tokens":'],
     "docs/rest.md": [
         "data: [DONE]",
         "A red square.",

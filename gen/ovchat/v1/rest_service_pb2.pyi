@@ -124,6 +124,7 @@ class RestServiceListModelsRequest(_message.Message):
 
     TYPE_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
+    CLIENT_VERSION_FIELD_NUMBER: _builtins.int
     type: _builtins.str
     """The type of the models to list, such as "text-generation". If empty, models of all types are
     listed.
@@ -132,15 +133,20 @@ class RestServiceListModelsRequest(_message.Message):
     """The provider of the models to list, such as "openvino". If empty, models of all providers are
     listed.
     """
+    client_version: _builtins.str
+    """The version of Codex CLI that asks. If it is set, the models are also listed as Codex reads
+    them, in "models".
+    """
     def __init__(
         self,
         *,
         type: _builtins.str = ...,
         provider: _builtins.str = ...,
+        client_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_version", b"client_version", "provider", b"provider", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,10 +26,9 @@ from ovchat_server.domain.responses.faults import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from ovchat_server.domain.json_value import JsonValue
-    from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.reader import Reader
 
 
@@ -68,18 +67,23 @@ def read_declared(reader: Reader, declared: type[T]) -> T | None:
     except ValidationError as error:
         refuse_all(reader, error)
         return None
-    reader.unknown += _unknown(read, FieldPath())
+    reader.unknown += _unknown(read)
     return read
 
 
-def _unknown(value: object, path: FieldPath) -> Iterator[FieldPath]:
+def _unknown(value: object) -> Iterator[FieldPath]:
+    """Yield the paths of unknown keys in a value."""
+    inside: Iterable[tuple[str | int, object]] = ()
     if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown(item, path / index)
-    elif isinstance(value, Declared) and value.ignored is not ANY_KEYS:
-        yield from (path / name for name in value.model_extra or () if name not in value.ignored)
-        for name, field in type(value).model_fields.items():
-            yield from _unknown(getattr(value, name), path / (field.alias or name))
+        inside = enumerate(value)
+    elif isinstance(value, Declared):
+        inside = vars(value).items()
+        if value.ignored is not ANY_KEYS:
+            extra = value.model_extra or {}
+            yield from (FieldPath.of(name) for name in extra if name not in value.ignored)
+    for step, item in inside:
+        if isinstance(item, list | Declared):
+            yield from (FieldPath.of(step) / path for path in _unknown(item))
 
 
 def by_type(
@@ -119,14 +123,18 @@ def by_type(
     return PlainValidator(read)
 
 
-def at_most(limit: str) -> BeforeValidator:
-    """Return the validator of an array that is bounded by one of the `Limits`."""
+def at_most(limit: str, count: Callable[[list[JsonValue]], int] = len) -> BeforeValidator:
+    """Return the validator of an array that is bounded by one of the `Limits`.
+
+    Args:
+        limit: Its name.
+        count: How many items an array has.
+    """
 
     def check(value: JsonValue, info: ValidationInfo) -> JsonValue:
-        limits: Limits = info.context or DEFAULT_LIMITS
-        maximum: int = getattr(limits, limit)
-        if isinstance(value, list) and len(value) > maximum:
-            raise fault(f"must contain at most {maximum} items, got {len(value)}")
+        maximum: int = getattr(info.context or DEFAULT_LIMITS, limit)
+        if isinstance(value, list) and (items := count(value)) > maximum:
+            raise fault(f"must contain at most {maximum} items, got {items}")
         return value
 
     return BeforeValidator(check)

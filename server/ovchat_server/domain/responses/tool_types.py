@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, field_validator
 
@@ -10,6 +10,9 @@ from ovchat_server.domain.responses.declared import Declared, at_most, by_type
 from ovchat_server.domain.responses.faults import fault
 from ovchat_server.domain.responses.items import Hosted, Named
 from ovchat_server.domain.tools import CHOSEN_BY_WORD, wrong_name
+
+if TYPE_CHECKING:
+    from ovchat_server.domain.json_value import JsonValue
 
 # Those of OpenAI's service.
 HOSTED_TOOLS = (
@@ -86,17 +89,22 @@ TOOLS = {"function": FunctionTool, "custom": CustomTool}
 class Namespace(ToolType):
     """Some tools under one name."""
 
-    tools: Annotated[
-        list[Annotated[FunctionTool | CustomTool | Hosted, by_type(TOOLS, others=Hosted)]],
-        at_most("max_tools"),
-    ]
+    tools: list[Annotated[FunctionTool | CustomTool | Hosted, by_type(TOOLS, others=Hosted)]]
 
 
 AnyTool: TypeAlias = Annotated[
     FunctionTool | CustomTool | Namespace | Hosted,
     by_type({**TOOLS, "namespace": Namespace}, others=Hosted),
 ]
-Tools: TypeAlias = Annotated[list[AnyTool], at_most("max_tools")]
+
+
+def _count(tools: list[JsonValue]) -> int:
+    """Count the tools, and those in namespaces."""
+    inside = [tool.get("tools") for tool in tools if isinstance(tool, dict)]
+    return len(tools) + sum(len(inner) for inner in inside if isinstance(inner, list))
+
+
+Tools: TypeAlias = Annotated[list[AnyTool], at_most("max_tools", _count)]
 
 
 class AllowedTools(Declared):
