@@ -14,6 +14,7 @@ from ovchat.v1 import (
     chat_service_pb2,
     completion_service_pb2,
     model_service_pb2,
+    response_service_pb2,
     rest_service_pb2,
     server_service_pb2,
     tokenizer_service_pb2,
@@ -21,6 +22,7 @@ from ovchat.v1 import (
 from ovchat.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
 from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_to_server
 from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from ovchat.v1.response_service_pb2_grpc import add_ResponseServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.domain.responses.reading import read_responses_request
@@ -40,6 +42,7 @@ from ovchat_server.rest.responses.codec import encode_error as encode_response_e
 from ovchat_server.rest.responses.stored import StoredResponsesInfo
 from ovchat_server.rest.server_info import ServerInfo
 from ovchat_server.rest.tokenization import detokenized, tokenized
+from ovchat_server.rpc.response_servicer import ResponseServicer
 from ovchat_server.rpc.servicers import (
     ChatServicer,
     CompletionServicer,
@@ -82,7 +85,7 @@ def endpoints(services: Services, limits: Limits) -> Sequence[Endpoint]:
     return (
         _chats(services, limits),
         _texts(services, limits),
-        _responses(services),
+        _responses(services, limits),
         _tokens(services, limits),
         _models(services),
         _server(services),
@@ -127,7 +130,7 @@ def _texts(services: Services, limits: Limits) -> Endpoint:
     )
 
 
-def _responses(services: Services) -> Endpoint:
+def _responses(services: Services, limits: Limits) -> Endpoint:
     pb, responses, stored = (
         rest_service_pb2,
         services.responses,
@@ -152,7 +155,13 @@ def _responses(services: Services) -> Endpoint:
                 stored.input_items,
                 encode_response_error,
             ),
-        }
+        },
+        TypedService(
+            response_service_pb2.DESCRIPTOR.services_by_name["ResponseService"],
+            partial(add_ResponseServiceServicer_to_server, ResponseServicer(services, limits)),
+            needs_engines=True,
+            of_models=True,
+        ),
     )
 
 
