@@ -28,7 +28,7 @@ from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.responses.objects import input_tokens
-from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi
+from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi, LargeGetApi
 from ovchat_server.rest.model_server import ModelServerInfo
 from ovchat_server.rest.openai.codec import (
     chat_encoder,
@@ -131,11 +131,8 @@ def _texts(services: Services, limits: Limits) -> Endpoint:
 
 
 def _responses(services: Services, limits: Limits) -> Endpoint:
-    pb, responses, stored = (
-        rest_service_pb2,
-        services.responses,
-        StoredResponsesInfo(services.responses),
-    )
+    pb, responses = rest_service_pb2, services.responses
+    stored = StoredResponsesInfo(responses)
     return Endpoint(
         {
             "CreateResponse": GenerationApi(
@@ -144,13 +141,13 @@ def _responses(services: Services, limits: Limits) -> Endpoint:
             "CountResponseInputTokens": CallApi(
                 read_responses_request, responses.count_input, input_tokens, encode_response_error
             ),
-            "GetResponse": GetApi(
+            "GetResponse": LargeGetApi(
                 pb.RestServiceGetResponseRequest, stored.get, encode_response_error
             ),
             "DeleteResponse": GetApi(
                 pb.RestServiceDeleteResponseRequest, stored.delete, encode_response_error
             ),
-            "ListResponseInputItems": GetApi(
+            "ListResponseInputItems": LargeGetApi(
                 pb.RestServiceListResponseInputItemsRequest,
                 stored.input_items,
                 encode_response_error,

@@ -13,6 +13,7 @@ from ovchat_server.rpc.contract_paths import contract_paths
 from ovchat_server.rpc.generation import Generation
 from ovchat_server.rpc.response_messages import as_told, event_message, response_message
 from ovchat_server.rpc.response_request import response_request
+from ovchat_server.serving.codec_threads import scored_tokens
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,18 +60,18 @@ class ResponseServicer(response_service_pb2_grpc.ResponseServiceServicer):
         def end_messages() -> list[ResponseEvent]:
             return [*map(event_message, events.end())]
 
-        begun = False
+        begun, tokens = False, 0
         async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 if not begun:
                     for event in events.begin(answer.info):
                         yield event_message(event)
                     begun = True
+                tokens += scored_tokens(chunk)
                 for message in await self._threads.write(chunk_messages, chunk):
                     yield message
         # Each of them has the whole text, with the log probabilities of all its tokens.
-        in_place = not read.chat.generation.logprobs
-        for message in await self._threads.writers.run(end_messages, in_place=in_place):
+        for message in await self._threads.write_all(end_messages, tokens):
             yield message
 
     async def CountInputTokens(
