@@ -43,7 +43,7 @@ def said(text: str) -> response_item_pb2.ResponseItem:
 
 def ask(*texts: str, **fields: Any) -> response_pb2.CreateResponseRequest:
     return response_pb2.CreateResponseRequest(
-        model="demo", input=map(said, texts), temperature=0, **fields
+        model="demo", input=map(said, texts), **{"temperature": 0, **fields}
     )
 
 
