@@ -40,6 +40,7 @@ EXPECTED = {
     "docs/grpc.md": [
         "1, 2, 3",
         "FINISH_REASON_STOP",
+        "Tokyo",
         "A red square.\n65 tokens of the image",
         '"totalKvBlocks": ',
         "0 0 of ",
