@@ -127,6 +127,7 @@ class CreateResponseRequest(_message.Message):
     PARALLEL_TOOL_CALLS_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
+    STRUCTURED_OUTPUTS_FIELD_NUMBER: _builtins.int
     CHAT_TEMPLATE_KWARGS_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     model: _builtins.str
@@ -152,11 +153,11 @@ class CreateResponseRequest(_message.Message):
     """
     min_tokens: _builtins.int
     """The minimum number of tokens to generate; see CreateChatCompletionRequest.min_tokens. Cannot be
-    combined with text.format.
+    combined with text.format or structured_outputs.
     """
     ignore_eos: _builtins.bool
     """Whether to continue generating after an end-of-sequence token. Defaults to false. Cannot be
-    combined with text.format.
+    combined with text.format or structured_outputs.
     """
     include_stop_str_in_output: _builtins.bool
     """Whether to return the stop string or stop token that ended generation as part of the text.
@@ -282,6 +283,12 @@ class CreateResponseRequest(_message.Message):
     def reasoning(self) -> Global___ResponseReasoning:
         """The reasoning."""
 
+    @_builtins.property
+    def structured_outputs(self) -> _format_pb2.StructuredOutputs:
+        """The constraint on the text, as in vLLM. Cannot be combined with text.format, ignore_eos or
+        min_tokens.
+        """
+
     def __init__(
         self,
         *,
@@ -317,12 +324,13 @@ class CreateResponseRequest(_message.Message):
         parallel_tool_calls: _builtins.bool | None = ...,
         text: Global___ResponseText | None = ...,
         reasoning: Global___ResponseReasoning | None = ...,
+        structured_outputs: _format_pb2.StructuredOutputs | None = ...,
         chat_template_kwargs: _builtins.str | None = ...,
         priority: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_chat_template_kwargs", b"_chat_template_kwargs", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_instructions", b"_instructions", "_max_output_tokens", b"_max_output_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_presence_penalty", b"_presence_penalty", "_previous_response_id", b"_previous_response_id", "_priority", b"_priority", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncation", b"_truncation", "chat_template_kwargs", b"chat_template_kwargs", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "instructions", b"instructions", "max_output_tokens", b"max_output_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "parallel_tool_calls", b"parallel_tool_calls", "presence_penalty", b"presence_penalty", "previous_response_id", b"previous_response_id", "priority", b"priority", "reasoning", b"reasoning", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "store", b"store", "temperature", b"temperature", "text", b"text", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncation", b"truncation"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chat_template_kwargs", b"_chat_template_kwargs", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_instructions", b"_instructions", "_max_output_tokens", b"_max_output_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_presence_penalty", b"_presence_penalty", "_previous_response_id", b"_previous_response_id", "_priority", b"_priority", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncation", b"_truncation", "chat_template_kwargs", b"chat_template_kwargs", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "instructions", b"instructions", "max_output_tokens", b"max_output_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "parallel_tool_calls", b"parallel_tool_calls", "presence_penalty", b"presence_penalty", "previous_response_id", b"previous_response_id", "priority", b"priority", "reasoning", b"reasoning", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "store", b"store", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "text", b"text", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncation", b"truncation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chat_template_kwargs", b"_chat_template_kwargs", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_instructions", b"_instructions", "_max_output_tokens", b"_max_output_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_presence_penalty", b"_presence_penalty", "_previous_response_id", b"_previous_response_id", "_priority", b"_priority", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncation", b"_truncation", "allowed_token_ids", b"allowed_token_ids", "bad_words", b"bad_words", "chat_template_kwargs", b"chat_template_kwargs", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include", b"include", "include_stop_str_in_output", b"include_stop_str_in_output", "input", b"input", "instructions", b"instructions", "logit_bias", b"logit_bias", "max_output_tokens", b"max_output_tokens", "metadata", b"metadata", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "parallel_tool_calls", b"parallel_tool_calls", "presence_penalty", b"presence_penalty", "previous_response_id", b"previous_response_id", "priority", b"priority", "reasoning", b"reasoning", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "store", b"store", "temperature", b"temperature", "text", b"text", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chat_template_kwargs", b"_chat_template_kwargs", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_instructions", b"_instructions", "_max_output_tokens", b"_max_output_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_presence_penalty", b"_presence_penalty", "_previous_response_id", b"_previous_response_id", "_priority", b"_priority", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncation", b"_truncation", "allowed_token_ids", b"allowed_token_ids", "bad_words", b"bad_words", "chat_template_kwargs", b"chat_template_kwargs", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include", b"include", "include_stop_str_in_output", b"include_stop_str_in_output", "input", b"input", "instructions", b"instructions", "logit_bias", b"logit_bias", "max_output_tokens", b"max_output_tokens", "metadata", b"metadata", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "parallel_tool_calls", b"parallel_tool_calls", "presence_penalty", b"presence_penalty", "previous_response_id", b"previous_response_id", "priority", b"priority", "reasoning", b"reasoning", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "store", b"store", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "text", b"text", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chat_template_kwargs: _TypeAlias = _typing.Literal["chat_template_kwargs"]  # noqa: Y015
     _WhichOneofArgType__chat_template_kwargs: _TypeAlias = _typing.Literal["_chat_template_kwargs", b"_chat_template_kwargs"]  # noqa: Y015
@@ -356,6 +364,8 @@ class CreateResponseRequest(_message.Message):
     _WhichOneofArgType__skip_special_tokens: _TypeAlias = _typing.Literal["_skip_special_tokens", b"_skip_special_tokens"]  # noqa: Y015
     _WhichOneofReturnType__store: _TypeAlias = _typing.Literal["store"]  # noqa: Y015
     _WhichOneofArgType__store: _TypeAlias = _typing.Literal["_store", b"_store"]  # noqa: Y015
+    _WhichOneofReturnType__structured_outputs: _TypeAlias = _typing.Literal["structured_outputs"]  # noqa: Y015
+    _WhichOneofArgType__structured_outputs: _TypeAlias = _typing.Literal["_structured_outputs", b"_structured_outputs"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
     _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
@@ -398,6 +408,8 @@ class CreateResponseRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__skip_special_tokens) -> _WhichOneofReturnType__skip_special_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__store) -> _WhichOneofReturnType__store | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__structured_outputs) -> _WhichOneofReturnType__structured_outputs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
     @_typing.overload

@@ -145,7 +145,8 @@ def _response_format(wanted: format_pb2.ResponseFormat, path: FieldPath) -> Json
     return {"type": kind}
 
 
-def _structured_outputs(outputs: format_pb2.StructuredOutputs, path: FieldPath) -> JsonObject:
+def structured_outputs(outputs: format_pb2.StructuredOutputs, path: FieldPath) -> JsonObject:
+    """Return vLLM's object; see Converters."""
     if which(outputs, "constraint", path) == "choice":
         return {"choice": list(outputs.choice.values)}
     return _fields(outputs, path)
@@ -158,5 +159,5 @@ _CONVERTERS: Converters = {
     tool_pb2.Tool.DESCRIPTOR.full_name: _tool,
     tool_pb2.ToolChoice.DESCRIPTOR.full_name: _tool_choice,
     format_pb2.ResponseFormat.DESCRIPTOR.full_name: _response_format,
-    format_pb2.StructuredOutputs.DESCRIPTOR.full_name: _structured_outputs,
+    format_pb2.StructuredOutputs.DESCRIPTOR.full_name: structured_outputs,
 }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from ovchat.v1 import message_pb2, response_item_pb2, response_pb2, response_tool_pb2
+from ovchat.v1 import format_pb2, message_pb2, response_item_pb2, response_pb2, response_tool_pb2
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.limits import DEFAULT_LIMITS, too_many_parts
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.rpc.contract_paths import contract_paths
 from ovchat_server.rpc.message_fields import message_fields, which
+from ovchat_server.rpc.request import structured_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +91,7 @@ def _image(image: message_pb2.Image, _: FieldPath) -> JsonObject:
 
 
 _CONVERTERS: Converters = {
+    format_pb2.StructuredOutputs.DESCRIPTOR.full_name: structured_outputs,
     message_pb2.Image.DESCRIPTOR.full_name: _image,
     response_item_pb2.ResponseItem.DESCRIPTOR.full_name: _by_type("item"),
     response_item_pb2.ResponseMessage.DESCRIPTOR.full_name: _message,

@@ -185,6 +185,10 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "logit_bias": {"5": 1.5},
         },
     ),
+    "one of some texts": (
+        {"input": [TYPED_HI], "structured_outputs": {"choice": {"values": ["yes", "no"]}}},
+        {"input": "Hi", "structured_outputs": {"choice": ["yes", "no"]}},
+    ),
 }
 
 
