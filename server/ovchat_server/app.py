@@ -131,6 +131,7 @@ class Server:
                 tokenization,
                 StoredResponses(kept.max_count, kept.max_bytes, kept.max_age, workers),
                 settings.limits,
+                settings.max_request_bytes,
             ),
             tokenization,
             self._models,

@@ -14,6 +14,7 @@ from ovchat.v1 import (
     chat_service_pb2,
     completion_service_pb2,
     model_service_pb2,
+    response_service_pb2,
     rest_service_pb2,
     server_service_pb2,
     tokenizer_service_pb2,
@@ -21,12 +22,13 @@ from ovchat.v1 import (
 from ovchat.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
 from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_to_server
 from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from ovchat.v1.response_service_pb2_grpc import add_ResponseServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.responses.objects import input_tokens
-from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi
+from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi, LargeGetApi
 from ovchat_server.rest.model_server import ModelServerInfo
 from ovchat_server.rest.openai.codec import (
     chat_encoder,
@@ -40,6 +42,7 @@ from ovchat_server.rest.responses.codec import encode_error as encode_response_e
 from ovchat_server.rest.responses.stored import StoredResponsesInfo
 from ovchat_server.rest.server_info import ServerInfo
 from ovchat_server.rest.tokenization import detokenized, tokenized
+from ovchat_server.rpc.response_servicer import ResponseServicer
 from ovchat_server.rpc.servicers import (
     ChatServicer,
     CompletionServicer,
@@ -82,7 +85,7 @@ def endpoints(services: Services, limits: Limits) -> Sequence[Endpoint]:
     return (
         _chats(services, limits),
         _texts(services, limits),
-        _responses(services),
+        _responses(services, limits),
         _tokens(services, limits),
         _models(services),
         _server(services),
@@ -127,12 +130,9 @@ def _texts(services: Services, limits: Limits) -> Endpoint:
     )
 
 
-def _responses(services: Services) -> Endpoint:
-    pb, responses, stored = (
-        rest_service_pb2,
-        services.responses,
-        StoredResponsesInfo(services.responses),
-    )
+def _responses(services: Services, limits: Limits) -> Endpoint:
+    pb, responses = rest_service_pb2, services.responses
+    stored = StoredResponsesInfo(responses)
     return Endpoint(
         {
             "CreateResponse": GenerationApi(
@@ -141,18 +141,24 @@ def _responses(services: Services) -> Endpoint:
             "CountResponseInputTokens": CallApi(
                 read_responses_request, responses.count_input, input_tokens, encode_response_error
             ),
-            "GetResponse": GetApi(
+            "GetResponse": LargeGetApi(
                 pb.RestServiceGetResponseRequest, stored.get, encode_response_error
             ),
             "DeleteResponse": GetApi(
                 pb.RestServiceDeleteResponseRequest, stored.delete, encode_response_error
             ),
-            "ListResponseInputItems": GetApi(
+            "ListResponseInputItems": LargeGetApi(
                 pb.RestServiceListResponseInputItemsRequest,
                 stored.input_items,
                 encode_response_error,
             ),
-        }
+        },
+        TypedService(
+            response_service_pb2.DESCRIPTOR.services_by_name["ResponseService"],
+            partial(add_ResponseServiceServicer_to_server, ResponseServicer(services, limits)),
+            needs_engines=True,
+            of_models=True,
+        ),
     )
 
 

@@ -106,6 +106,8 @@ def offered(engine: ScriptedEngine) -> Services:
             Completions(ChatStages(FORMATS, IMAGES, "resp_"), models, WORKERS, RequestRules()),
             Tokenization(models, IMAGES, WORKERS),
             StoredResponses(0, 1, 1, WORKERS),
+            DEFAULT_LIMITS,
+            1000,
         ),
         Tokenization(models, IMAGES, WORKERS),
         models,

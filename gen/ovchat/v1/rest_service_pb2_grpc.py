@@ -61,7 +61,7 @@ class RestServiceStub:
                 request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
-        self.GetResponse = channel.unary_unary(
+        self.GetResponse = channel.unary_stream(
                 '/ovchat.v1.RestService/GetResponse',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetResponseRequest.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
@@ -71,7 +71,7 @@ class RestServiceStub:
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceDeleteResponseRequest.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
-        self.ListResponseInputItems = channel.unary_unary(
+        self.ListResponseInputItems = channel.unary_stream(
                 '/ovchat.v1.RestService/ListResponseInputItems',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListResponseInputItemsRequest.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
@@ -191,7 +191,8 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetResponse(self, request, context):
-        """Gets a response that is kept.
+        """Gets a response that is kept. Returns one application/json body in several messages, as Tokenize
+        does.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -209,7 +210,8 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListResponseInputItems(self, request, context):
-        """Lists the input items of a response that is kept.
+        """Lists the input items of a response that is kept. Returns one application/json body in several messages, as Tokenize
+        does.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -352,7 +354,7 @@ def add_RestServiceServicer_to_server(servicer, server):
                     request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
-            'GetResponse': grpc.unary_unary_rpc_method_handler(
+            'GetResponse': grpc.unary_stream_rpc_method_handler(
                     servicer.GetResponse,
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetResponseRequest.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
@@ -362,7 +364,7 @@ def add_RestServiceServicer_to_server(servicer, server):
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceDeleteResponseRequest.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
-            'ListResponseInputItems': grpc.unary_unary_rpc_method_handler(
+            'ListResponseInputItems': grpc.unary_stream_rpc_method_handler(
                     servicer.ListResponseInputItems,
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListResponseInputItemsRequest.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
@@ -563,7 +565,7 @@ class RestService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/ovchat.v1.RestService/GetResponse',
@@ -617,7 +619,7 @@ class RestService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/ovchat.v1.RestService/ListResponseInputItems',

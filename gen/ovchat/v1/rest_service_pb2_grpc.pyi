@@ -67,8 +67,9 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
-    GetResponse: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetResponseRequest, _httpbody_pb2.HttpBody]
-    """Gets a response that is kept.
+    GetResponse: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceGetResponseRequest, _httpbody_pb2.HttpBody]
+    """Gets a response that is kept. Returns one application/json body in several messages, as Tokenize
+    does.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -77,8 +78,9 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
-    ListResponseInputItems: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListResponseInputItemsRequest, _httpbody_pb2.HttpBody]
-    """Lists the input items of a response that is kept.
+    ListResponseInputItems: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceListResponseInputItemsRequest, _httpbody_pb2.HttpBody]
+    """Lists the input items of a response that is kept. Returns one application/json body in several messages, as Tokenize
+    does.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -185,8 +187,9 @@ class RestServiceAsyncStub(RestServiceStub):
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
-    GetResponse: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetResponseRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """Gets a response that is kept.
+    GetResponse: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceGetResponseRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Gets a response that is kept. Returns one application/json body in several messages, as Tokenize
+    does.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -195,8 +198,9 @@ class RestServiceAsyncStub(RestServiceStub):
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
-    ListResponseInputItems: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListResponseInputItemsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """Lists the input items of a response that is kept.
+    ListResponseInputItems: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceListResponseInputItemsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Lists the input items of a response that is kept. Returns one application/json body in several messages, as Tokenize
+    does.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -330,8 +334,9 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _rest_service_pb2.RestServiceGetResponseRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
-        """Gets a response that is kept.
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Gets a response that is kept. Returns one application/json body in several messages, as Tokenize
+        does.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -352,8 +357,9 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _rest_service_pb2.RestServiceListResponseInputItemsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
-        """Lists the input items of a response that is kept.
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Lists the input items of a response that is kept. Returns one application/json body in several messages, as Tokenize
+        does.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

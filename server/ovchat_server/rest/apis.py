@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -24,6 +25,7 @@ from ovchat_server.rest.response_body import (
     json_pieces,
     send_hints,
 )
+from ovchat_server.serving.codec_threads import scored_tokens
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
@@ -183,6 +185,29 @@ class GetApi:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LargeGetApi:
+    """Answers a GET with a JSON object of any size; see GetApi."""
+
+    message: type[Message]
+    get: Callable[[Any], JsonObject]
+    errors: ErrorEncoder
+
+    def handler(self, bodies: BodyReader) -> Handler:
+        """Return the RPC; see Api."""
+
+        async def serve(request: Message, context: Context) -> Bodies:  # noqa: ARG001
+            pieces = partial(json_pieces, self.get(request))
+            for piece in await bodies.threads.writers.run(pieces):
+                yield piece
+
+        return grpc.unary_stream_rpc_method_handler(
+            serve,
+            request_deserializer=self.message.FromString,
+            response_serializer=httpbody_pb2.HttpBody.SerializeToString,
+        )
+
+
 async def _whole(answer: _Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
     completion = await answer.whole()
     for piece in await threads.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
@@ -196,6 +221,7 @@ async def _events(
     threads: CodecThreads,
 ) -> Bodies:
     opened = began = False
+    tokens = 0
     async with contextlib.aclosing(stream) as items:
         try:
             async for item in items:
@@ -205,6 +231,7 @@ async def _events(
                 if item is Moment.SILENCE:
                     events += encoder.keep_alive()
                 elif isinstance(item, Chunk):
+                    tokens += scored_tokens(item)
                     events += await threads.write(encoder.chunk, item)
                 if events:
                     began = True
@@ -216,7 +243,8 @@ async def _events(
             current_record().error = reported = _reported(error)
             yield event_stream(encoder.failure(reported))
             return
-    yield event_stream(encoder.end())
+    # Some APIs repeat all of the answer there.
+    yield event_stream(await threads.write_all(encoder.end, tokens))
 
 
 def _posted(

@@ -12,18 +12,18 @@ from ovchat_server.domain.completion import Completion
 from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InvalidRequestError, ResponseNotFoundError
 from ovchat_server.domain.field_path import FieldPath
-from ovchat_server.domain.limits import DEFAULT_LIMITS, Limits
 from ovchat_server.domain.tokenization import TokenizeRequest
 from ovchat_server.serving.caller import api_key
 from ovchat_server.serving.stored_responses import StoredResponse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from ovchat_server.domain.chat import Message
     from ovchat_server.domain.completion import Chunk, CompletionInfo
     from ovchat_server.domain.field_path import SchemaPath
     from ovchat_server.domain.generation import StreamOptions
+    from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.responses.request import ResponsesRequest
     from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.chat import ChatCompletions
@@ -41,7 +41,8 @@ class Responses:
         chats: ChatCompletions,
         tokenization: Tokenization,
         stored: StoredResponses,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: Limits,
+        max_request_bytes: int,
     ) -> None:
         """Answer with `chats`, and keep responses in `stored`.
 
@@ -50,11 +51,13 @@ class Responses:
             tokenization: Counts tokens.
             stored: The responses of all callers.
             limits: Those of requests: a conversation that goes on is within them, too.
+            max_request_bytes: So is it within this: it is read as if all of it had been sent.
         """
         self._chats = chats
         self._tokenization = tokenization
         self._stored = stored
         self._limits = limits
+        self._max_request_bytes = max_request_bytes
 
     async def answer(self, request: ResponsesRequest) -> ResponsesAnswer:
         """Answer a request. It is kept once its answer was read to the end.
@@ -107,6 +110,10 @@ class Responses:
         messages = len(found.conversation) + len(request.chat.messages)
         if messages > (most := self._limits.max_messages):
             complaint = f"must lead to at most {most} messages with those of input, got {messages}."
+            raise InvalidRequestError.about(PREVIOUS, complaint)
+        size = _size((*found.conversation, *request.chat.messages))
+        if size > (largest := self._max_request_bytes):
+            complaint = f"must lead to at most {largest} bytes with those of input, got {size}."
             raise InvalidRequestError.about(PREVIOUS, complaint)
         return found.conversation
 
@@ -173,6 +180,19 @@ class ResponsesAnswer:
                     if not options.include_usage:
                         break
                 yield chunk
+
+
+def _size(messages: Iterable[Message]) -> int:
+    """Count the characters of messages and the bytes of their images."""
+    return sum(
+        sum(
+            len(part) if isinstance(part, str) else len(part.url) + len(part.data)
+            for part in message.content
+        )
+        + sum(len(call.arguments) for call in message.tool_calls)
+        + len(message.reasoning_content or "")
+        for message in messages
+    )
 
 
 def _as_earlier(message: Message) -> Message:

@@ -241,12 +241,12 @@ def test_an_unknown_key_is_named() -> None:
         "tools": [{**FUNCTION, "x": 1}],
         "text": {"format": {"type": "text", "x": 1}, "x": 1},
         "reasoning": {"x": 1},
-        "response_format": {"type": "text"},
-        "n": 1,
+        "echo": True,
+        "prompt_logprobs": 1,
     }
     paths = {
-        "response_format",
-        "n",
+        "echo",
+        "prompt_logprobs",
         "input[0].y",
         "input[0].content[0].x",
         "tools[0].x",
@@ -274,6 +274,11 @@ def test_a_request_is_bounded(fields: dict[str, Any], path: str) -> None:
     limits = Limits(max_messages=2, max_parts=2, max_tools=2)
     complaint = f"{path} must contain at most 2 items, got 3."
     assert faults(fields, limits=limits) == [(path, "invalid_value", complaint)]
+
+
+def test_of_wrong_names_the_first_is_told() -> None:
+    [(path, _, _)] = faults({"include": ["x"] * 1_000_000})
+    assert path == "include[0]"
 
 
 def test_a_conversation_is_bounded_in_all() -> None:

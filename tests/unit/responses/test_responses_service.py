@@ -84,7 +84,11 @@ def engine() -> Talking:
 
 
 def responses(
-    engine: ScriptedEngine, max_count: int = 10, images: Any = None, **limits: int
+    engine: ScriptedEngine,
+    max_count: int = 10,
+    images: Any = None,
+    max_request_bytes: int = 1000,
+    **limits: int,
 ) -> Responses:
     model = dataclasses.replace(served(engine, template=TEMPLATE), images=images)
     models = ModelRegistry([model])
@@ -94,6 +98,7 @@ def responses(
         Tokenization(models, IMAGES, WORKERS),
         StoredResponses(max_count, 1 << 20, 60, WORKERS),
         Limits(**limits),
+        max_request_bytes,
     )
 
 
@@ -222,6 +227,17 @@ async def test_a_conversation_that_goes_on_is_within_the_limit_of_messages() -> 
         await service.answer(request("B", "C", "D", previous_response_id=name))
     assert caught.value.message == (
         "previous_response_id must lead to at most 4 messages with those of input, got 5."
+    )
+
+
+async def test_a_conversation_that_goes_on_is_within_the_limit_of_a_request() -> None:
+    service = responses(engine(), max_request_bytes=14)
+    name = await read(await service.answer(request("12345")), stream=False)
+    await service.answer(request("123456", previous_response_id=name))
+    with pytest.raises(InvalidRequestError) as caught:
+        await service.answer(request("1234567", previous_response_id=name))
+    assert caught.value.message == (
+        "previous_response_id must lead to at most 14 bytes with those of input, got 15."
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import FailFast, Field, field_validator
 
 from ovchat_server.domain.chat_request import ReasoningEffort
 from ovchat_server.domain.errors import shortened
@@ -12,6 +12,9 @@ from ovchat_server.domain.responses.declared import Declared, by_type
 from ovchat_server.domain.responses.faults import fault
 from ovchat_server.domain.responses.items import Items
 from ovchat_server.domain.responses.tool_types import Choice, Format, Tools
+
+if TYPE_CHECKING:
+    from ovchat_server.domain.json_value import JsonValue
 
 # OpenAI's.
 MAX_METADATA = 16
@@ -71,15 +74,21 @@ class Body(Declared):
     tool_choice: Choice | None = None
     text: Text = Text()
     reasoning: Reasoning = Reasoning()
-    include: list[Included] = Field(default_factory=list)
+    # Of many that are wrong, the first is enough.
+    include: Annotated[list[Included], FailFast()] = Field(default_factory=list)
     truncation: Literal["auto", "disabled"] = "disabled"
     metadata: dict[str, str] = Field(default_factory=dict)
 
+    @field_validator("metadata", mode="before")
+    @classmethod
+    def _few(cls, metadata: JsonValue) -> JsonValue:
+        if isinstance(metadata, dict) and len(metadata) > MAX_METADATA:
+            raise fault(f"must contain at most {MAX_METADATA} entries, got {len(metadata)}")
+        return metadata
+
     @field_validator("metadata")
     @classmethod
-    def _bounded(cls, metadata: dict[str, str]) -> dict[str, str]:
-        if len(metadata) > MAX_METADATA:
-            raise fault(f"must contain at most {MAX_METADATA} entries, got {len(metadata)}")
+    def _short(cls, metadata: dict[str, str]) -> dict[str, str]:
         for name, value in metadata.items():
             if len(name) > MAX_METADATA_KEY:
                 longest = f"must have keys of at most {MAX_METADATA_KEY} characters"

@@ -25,6 +25,7 @@ GENERATION = frozenset(
         "allowed_token_ids",
         "bad_words",
         "seed",
+        "structured_outputs",
         "priority",
     }
 )
@@ -61,6 +62,13 @@ RESPONSES = Parameters(
             "access_programs",
             "client_metadata",
             "request_id",
+            "session_id",
+            # Of speculation: there is none, and with it the answer would be the same.
+            "num_assistant_tokens",
+            "assistant_confidence_threshold",
+            "max_ngram_size",
+            # Acts with beam search, which is refused.
+            "length_penalty",
             # Acts on hosted tools, which are never called.
             "max_tool_calls",
             # Acts beside `background`.
@@ -75,7 +83,13 @@ RESPONSES = Parameters(
         "prompt": (),
         "moderation": (),
         "context_management": ([],),
+        # OVMS's
+        "response_format": (),
+        "n": (1,),
+        "best_of": (1,),
+        "logprobs": (False,),
         # vLLM's
+        "watermarking": (False,),
         "cache_salt": (),
         "chat_template": ("",),
         "mm_processor_kwargs": ({},),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import ChatRequest, ToolMode
 from ovchat_server.domain.chat_request import read_template_arguments
-from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.generation import StreamOptions, Truncation
 from ovchat_server.domain.generation_request import (
     read_generation,
@@ -100,11 +100,12 @@ def _read_generation(reader: Reader, body: Body) -> GenerationParams:
         logprobs=alternatives > 0 or LOGPROBS in body.include,
         top_logprobs=alternatives,
         truncation=Truncation(tokens=None) if body.truncation == "auto" else None,
-        constraint=_read_constraint(reader, body),
+        constraint=_read_constraint(reader, body, generation.constraint),
     )
 
 
-def _read_constraint(reader: Reader, body: Body) -> Constraint | None:
+def _read_constraint(reader: Reader, body: Body, other: Constraint | None) -> Constraint | None:
+    """Read the form of the text, where `other` is that which vLLM's field asks for."""
     form, field = body.text.format, FieldPath.of("text", "format")
     if isinstance(form, SchemaFormat):
         field /= "schema"
@@ -113,7 +114,9 @@ def _read_constraint(reader: Reader, body: Body) -> Constraint | None:
     elif form and form.type == "json_object":
         constraint = Constraint(ConstraintKind.JSON_OBJECT, None, field)
     else:
-        return None
+        return other
+    if other:
+        reader.refuse(other.field, ErrorText.of("cannot be combined with ", field))
     refuse_with_constraint(reader, constraint.field, None)
     return constraint
 
