@@ -39,6 +39,12 @@ def test_it_runs_tools_until_there_is_an_answer(seen: Any, way: str) -> None:
     assert answering == {"text": sentences(IN_PARIS, IN_ROME), "calls": []}
 
 
+def test_it_refers_to_earlier_answers(seen: Any) -> None:
+    first, _, last = seen["conversation"]
+
+    assert (first, last) == ("17 + 25 = 42", "Your name is Anna.")
+
+
 def test_answers_are_objects_of_a_schema(seen: Any) -> None:
     assert seen["person"] == seen["streamedPerson"] == ANNA.model_dump()
 

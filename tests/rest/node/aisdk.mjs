@@ -37,6 +37,19 @@ const steps = async (result) =>
     calls: toolCalls.map(({ input }) => input),
   }));
 
+// Earlier answers of the model are references to what the server keeps.
+async function conversation(...questions) {
+  const messages = [];
+  const answers = [];
+  for (const content of questions) {
+    messages.push({ role: "user", content });
+    const result = await generateText({ ...demo, messages });
+    messages.push(...result.responseMessages);
+    answers.push(result.text);
+  }
+  return answers;
+}
+
 async function refused(request) {
   try {
     await generateText(request);
@@ -52,6 +65,7 @@ console.log(
     streamed: await told(streamText(letter)),
     steps: await steps(await generateText(agent)),
     streamedSteps: await steps(streamText(agent)),
+    conversation: await conversation("What is 17 + 25?", "My name is Anna.", "What is my name?"),
     person: (await generateText(asked)).output,
     streamedPerson: await streamText(asked).output,
     errors: [
