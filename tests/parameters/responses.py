@@ -81,11 +81,19 @@ INPUT: list[Effect] = [
         "responses",
         "truncation",
         of_chat(said("abcxyz", "successor", max_tokens=4)),
-        {"truncation": "auto", "max_output_tokens": 4093, "stop": "~"},
+        {"truncation": "auto", "input": "abc" * 2000},
         lambda without, given: (
             (without.prompt_tokens, without.text) == (6, "{|}~")
-            and (given.prompt_tokens, given.text) == (3, "{|}")
+            and (given.prompt_tokens, given.text) == (4092, "defg")
         ),
+    ),
+    Effect(
+        "responses",
+        "truncation",
+        of_chat(said("abcxyz", "successor", max_tokens=4)),
+        {"truncation": "auto", "max_output_tokens": 10_000, "stop": "~"},
+        lambda without, given: given.prompt_tokens == without.prompt_tokens and given.text == "{|}",
+        "leaves what fits as it is",
     ),
     _effect(
         "tools",

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.serving.models import TextModel
 
+# What part of the context an answer has where a prompt is truncated because it is too long.
+ROOM_FOR_ANSWER = 4
+
 
 class ContextWindow:
     """The tokens that a model has room for in one request, prompt and answer together.
@@ -37,7 +40,14 @@ class ContextWindow:
         if truncation is None:
             return tokens
         keep = truncation.tokens
-        if keep is None:
+        if truncation.if_needed:
+            keep = self._length - 1
+            if len(tokens) > keep:
+                # As with `max_tokens`, agents ask for the same large number with every request.
+                room = self._length // ROOM_FOR_ANSWER
+                answer = min(self._ending.max_tokens or self._default_max_tokens or room, room)
+                keep = max(self._length - max(answer, self._ending.min_tokens), 1)
+        elif keep is None:
             answer = self._ending.max_tokens or max(self._ending.min_tokens, 1)
             keep = max(self._length - answer, 1)
         if len(tokens) <= keep:
@@ -76,7 +86,8 @@ class ContextWindow:
         """
         ending, left = self._ending, self._length - prompt_tokens
         # The prompt was truncated to make room for the answer: if there is none, it cannot fit.
-        for_answer = self._truncation is not None and self._truncation.tokens is None
+        truncation = self._truncation
+        for_answer = truncation and truncation.tokens is None and not truncation.if_needed
         if ending.max_tokens is not None and ending.max_tokens > left and (strict or for_answer):
             self._check_beam_width(prompt_tokens + ending.max_tokens)
             raise ContextLengthExceededError.of_answer(

@@ -333,7 +333,7 @@ def test_the_rest_is_read() -> None:
     effort = {"reasoning_effort": "none", "enable_thinking": False}
     assert chat.template_arguments == {"x": 1, **effort}
     assert request.summarized
-    assert generation.truncation == Truncation(tokens=None)
+    assert generation.truncation == Truncation(tokens=None, if_needed=True)
     assert (generation.logprobs, generation.top_logprobs) == (True, 3)
     assert (generation.sampling.temperature, generation.sampling.top_k) == (0, 5)
     assert not chat.tool_choice.parallel

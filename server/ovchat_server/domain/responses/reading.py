@@ -100,7 +100,7 @@ def _read_generation(reader: Reader, body: Body) -> GenerationParams:
         generation,
         logprobs=alternatives > 0 or LOGPROBS in body.include,
         top_logprobs=alternatives,
-        truncation=Truncation(tokens=None) if body.truncation == "auto" else None,
+        truncation=Truncation(tokens=None, if_needed=True) if body.truncation == "auto" else None,
         constraint=_read_constraint(reader, body, generation.constraint),
     )
 
