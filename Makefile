@@ -53,7 +53,7 @@ COVERAGE := $(BIN)/coverage run -m pytest
 PYTHON_CLIENTS := $(addprefix tests/rest/,instructor lmeval strands)
 CLIENTS := tests/rest/node/node_modules/.installed $(PYTHON_CLIENTS:%=%/.venv/.installed)
 
-# OpenAI's SDK and gRPC's client for Node, with the Node that setup installed.
+# Clients for Node, with the Node that setup installed.
 tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/package-lock.json
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --prefix tests/rest/node
 	@touch $@

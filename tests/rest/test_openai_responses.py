@@ -229,10 +229,10 @@ def test_input_is_counted_as_it_is_used(sdk: openai.OpenAI) -> None:
 
 FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "an item of another type": (asked([{"type": "x"}]), "input[0].type", "must be one of"),
-    "an item by its id": (
+    "an item that is not there": (
         asked([{"type": "item_reference", "id": "msg_1"}]),
-        "input[0].type",
-        "item_reference",
+        "input[0].id",
+        "was not found",
     ),
     "in the background": (asked("Hi", background=True), "background", "is only supported as false"),
     "a choice that is none": (asked("Hi", tool_choice="x"), "tool_choice", "must be one of"),

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from ovchat_server.domain.responses.item_ids import item_id
+
 if TYPE_CHECKING:
     from ovchat_server.domain.blocks import Block
     from ovchat_server.domain.json_value import JsonObject
@@ -43,7 +45,7 @@ class OutputItem(ABC):
             response_id: The id of the response. That of the item follows from it.
             index: Its place in the output.
         """
-        self._id = f"{self.prefix}_{response_id.removeprefix('resp_')}_{index}"
+        self._id = item_id(self.prefix, response_id, index)
         self._index = index
         self._texts: list[str] = []
 

@@ -14,6 +14,7 @@ from ovchat_server.domain.errors import InvalidRequestError, ResponseNotFoundErr
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.tokenization import TokenizeRequest
 from ovchat_server.serving.caller import api_key
+from ovchat_server.serving.item_references import resolved
 from ovchat_server.serving.stored_responses import StoredResponse
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Responses:
         Raises:
             ApiError: It cannot be answered; see the subclasses.
         """
+        request = self._resolved(request)
         earlier = self._earlier(request)
         answer = await self._chats.answer(request.continuing(earlier))
         conversation = (*earlier, *map(_as_earlier, request.chat.messages))
@@ -76,6 +78,7 @@ class Responses:
         Raises:
             ApiError: There is no such prompt; see Tokenization.tokenize.
         """
+        request = self._resolved(request)
         chat = request.continuing(self._earlier(request))
         tokenized = await self._tokenization.tokenize(TokenizeRequest(chat.model, chat))
         return tokenized.count
@@ -99,6 +102,10 @@ class Responses:
         """
         if not self._stored.delete(api_key.get(), response_id):
             raise ResponseNotFoundError.of(response_id)
+
+    def _resolved(self, request: ResponsesRequest) -> ResponsesRequest:
+        find = partial(self._stored.get, api_key.get())
+        return resolved(request, find, self._max_request_bytes)
 
     def _earlier(self, request: ResponsesRequest) -> tuple[Message, ...]:
         """Return the conversation that a request continues."""

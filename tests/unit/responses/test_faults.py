@@ -55,12 +55,6 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
         f"must be one of {SERVED_ITEMS}, got 'unheard_of'",
     ),
     (
-        {"input": [{"type": "item_reference", "id": "x"}]},
-        "input[0].type",
-        UNSUPPORTED,
-        "is 'item_reference': send the item itself",
-    ),
-    (
         {"input": [{"role": "tool", "content": "a"}]},
         "input[0].role",
         VALUE,

@@ -16,6 +16,7 @@ from ovchat_server.domain.responses.items import (
     FunctionCall,
     Hosted,
     ImagePart,
+    ItemReference,
     MessageItem,
     ReasoningItem,
     TextPart,
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 
 def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
-    """Return the messages that items are; what one answer consists of is one message."""
+    """Return the messages that items are; what one answer consists of is one message.
+
+    Left out is what hosted tools did, and what is referred to.
+    """
     messages: list[Message] = []
     for message in _each(items):
         if messages and _continues(message, messages[-1]):
@@ -62,7 +66,7 @@ def _each(items: Sequence[Item]) -> Iterator[Message]:
                 texts = [part.text for part in item.content or item.summary]
                 if any(texts):
                     yield Message(Role.ASSISTANT, reasoning_content="\n".join(texts))
-            case Hosted():
+            case Hosted() | ItemReference():
                 pass
 
 

@@ -62,7 +62,6 @@ HOSTED_ITEMS = (
     "program",
     "program_output",
 )
-REFERENCE = {"item_reference": "is 'item_reference': send the item itself"}
 
 
 class Given(Declared):
@@ -189,6 +188,12 @@ class ReasoningItem(Given):
     summary: ReasoningParts = Field(default_factory=list)
 
 
+class ItemReference(Given):
+    """An item of the output of a response that is kept here."""
+
+    id: str
+
+
 def with_type(item: JsonValue) -> JsonValue:
     """Take an item with a role and without a type as the message that it is (OpenAI)."""
     if isinstance(item, dict) and item.get("type") is None and "role" in item:
@@ -216,7 +221,7 @@ def _parts(item: JsonValue) -> int:
 
 
 Item: TypeAlias = Annotated[
-    MessageItem | FunctionCall | CustomCall | CallOutput | ReasoningItem | Hosted,
+    MessageItem | FunctionCall | CustomCall | CallOutput | ReasoningItem | ItemReference | Hosted,
     by_type(
         {
             "message": MessageItem,
@@ -226,8 +231,7 @@ Item: TypeAlias = Annotated[
             "custom_tool_call_output": CallOutput,
             "reasoning": ReasoningItem,
         },
-        others=dict.fromkeys(HOSTED_ITEMS, Hosted),
-        refused=REFERENCE,
+        others={**dict.fromkeys(HOSTED_ITEMS, Hosted), "item_reference": ItemReference},
     ),
 ]
 Items: TypeAlias = Annotated[list[Item], at_most("max_messages"), BeforeValidator(_as_items)]

@@ -21,7 +21,7 @@ from ovchat_server.domain.reader import Reader
 from ovchat_server.domain.responses.body import LOGPROBS, Body, SchemaFormat
 from ovchat_server.domain.responses.conversation import messages_of
 from ovchat_server.domain.responses.declared import read_declared
-from ovchat_server.domain.responses.items import Hosted, MessageItem, TextPart
+from ovchat_server.domain.responses.items import Hosted, ItemReference, MessageItem, TextPart
 from ovchat_server.domain.responses.listing import listed_items, repeated
 from ovchat_server.domain.responses.parameters import GENERATION, RESPONSES
 from ovchat_server.domain.responses.request import ResponsesRequest
@@ -80,6 +80,7 @@ def read_responses_request(
         chat=replace(reader.checked(chat), ignored=(*unknown, *_ignored(body))),
         instructions=instructions,
         tools=called,
+        referring=body.input if any(isinstance(item, ItemReference) for item in body.input) else (),
         input_items=listed_items(fields["input"]),
         repeated=repeated(fields),
         previous_response_id=previous,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.domain.responses.items import Item
 
 INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
@@ -42,6 +43,8 @@ class ResponsesRequest:
         chat: The chat, with the messages of `input` alone; see `continuing`.
         instructions: The text before all messages. It is not part of later responses (OpenAI).
         tools: The tools by the names by which the model calls them.
+        referring: The items of `input`, where some are references: those are not yet among the
+            messages of the chat.
         input_items: The items of `input`, each with an id, as they are listed to callers.
         repeated: The fields of the request that its response repeats, defaults filled in. Not
             `temperature` and `top_p`, which are those in use.
@@ -53,6 +56,7 @@ class ResponsesRequest:
     chat: ChatRequest
     instructions: str | None = None
     tools: Mapping[str, CalledTool] = dataclasses.field(default_factory=dict)
+    referring: Sequence[Item] = ()
     input_items: Sequence[JsonObject] = ()
     repeated: JsonObject = dataclasses.field(default_factory=dict)
     previous_response_id: str | None = None
