@@ -24,7 +24,7 @@ from ovchat_server.domain.responses.declared import read_declared
 from ovchat_server.domain.responses.items import Hosted, ItemReference, MessageItem, TextPart
 from ovchat_server.domain.responses.listing import listed_items, repeated
 from ovchat_server.domain.responses.parameters import GENERATION, RESPONSES
-from ovchat_server.domain.responses.request import ResponsesRequest
+from ovchat_server.domain.responses.request import INSTRUCTIONS, ResponsesRequest
 from ovchat_server.domain.responses.tools import ignored_in, read_tool_choice, read_tools
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.domain.tools import refuse_large_schemas
@@ -52,7 +52,9 @@ def read_responses_request(
     """
     reader = Reader.of_request(fields, limits)
     # Where it cannot be read, its defaults stand in for it, until all else is read.
-    body = read_declared(reader, Body) or Body.model_construct(input=[])
+    body = read_declared(reader, Body) or Body.model_construct()
+    if not reader.present("previous_response_id"):
+        reader.require("input")
     tools, called = read_tools(reader, body.tools)
     chat = ChatRequest(
         model=reader.string("model") or "",
@@ -63,6 +65,7 @@ def read_responses_request(
             reader,
             body.tool_choice,
             tools,
+            called,
             parallel=reader.boolean("parallel_tool_calls") is not False,
         ),
         template_arguments=read_template_arguments(reader, body.reasoning.effort),
@@ -81,7 +84,7 @@ def read_responses_request(
         instructions=instructions,
         tools=called,
         referring=body.input if any(isinstance(item, ItemReference) for item in body.input) else (),
-        input_items=listed_items(fields["input"]),
+        input_items=listed_items(fields.get("input")),
         repeated=repeated(fields),
         previous_response_id=previous,
         store=store is not False,
@@ -123,8 +126,14 @@ def _read_constraint(reader: Reader, body: Body, other: Constraint | None) -> Co
 
 
 def _read_instructions(reader: Reader, body: Body) -> str | None:
+    given = reader.fields.get("instructions")
+    if isinstance(given, str):
+        return given or None
     texts: list[str] = []
     for index, item in enumerate(body.instructions or ()):
+        if isinstance(item, MessageItem) and item.role not in INSTRUCTIONS:
+            role = FieldPath.of("instructions", index, "role")
+            reader.refuse(role, "must be 'system' or 'developer'")
         parts = item.content if isinstance(item, MessageItem) else []
         found = [part.text for part in parts if isinstance(part, TextPart)]
         if not found or len(found) < len(parts):
