@@ -261,3 +261,24 @@ def test_an_unknown_model_is_not_found(sdk: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
         sdk.responses.create(model="missing", input="Hi")
     assert (caught.value.param, caught.value.code) == ("model", "model_not_found")
+
+
+def test_a_conversation_that_is_too_long_keeps_its_instructions_and_tools(
+    sdk: openai.OpenAI,
+) -> None:
+    long = [
+        {"role": "user", "content": "Hello world. " * 3000},
+        {"role": "assistant", "content": "Hello."},
+    ]
+    question: list[Any] = [{"role": "user", "content": PARIS}]
+    fields: dict[str, Any] = {"instructions": "Be brief.", "tools": [TOOL], "temperature": 0}
+    short = sdk.responses.create(model="demo", input=question, **fields)
+
+    cut = sdk.responses.create(model="demo", input=long + question, truncation="auto", **fields)
+
+    assert lasting(cut)["output"] == lasting(short)["output"]
+    assert (cut.usage, short.usage)
+    assert cut.usage.input_tokens == short.usage.input_tokens  # type: ignore[union-attr]
+    with pytest.raises(openai.BadRequestError) as caught:
+        sdk.responses.create(model="demo", input=long[:1], truncation="auto")  # type: ignore[arg-type]
+    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "input")
