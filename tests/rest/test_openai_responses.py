@@ -195,6 +195,8 @@ def test_tools_of_a_namespace_and_hosted_ones(sdk: openai.OpenAI) -> None:
 def test_a_response_is_kept_until_it_is_deleted(sdk: openai.OpenAI) -> None:
     made = sdk.responses.create(**asked(FRANCE, instructions="Be brief."))
     assert sdk.responses.retrieve(made.id).to_dict() == made.to_dict()
+    with pytest.raises(openai.BadRequestError, match="stream is not supported"):
+        sdk.responses.retrieve(made.id, stream=True)
     [item] = sdk.responses.input_items.list(made.id).data
     assert item.to_dict()["content"] == [{"type": "input_text", "text": FRANCE}]
     sdk.responses.delete(made.id)
@@ -238,6 +240,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "a choice that is none": (asked("Hi", tool_choice="x"), "tool_choice", "must be one of"),
     "too long an answer": (asked("Hi", max_output_tokens=0), "max_output_tokens", "between 1"),
     "too long an input": (asked("Hi " * 20_000), "input", "is too long"),
+    "nothing to answer": (
+        asked([{"type": "reasoning", "summary": []}]),
+        "input",
+        "must hold something to answer",
+    ),
     "a schema that is none": (
         asked("Hi", text={"format": {"type": "json_schema", "name": "x", "schema": {"type": "y"}}}),
         "text.format.schema",
@@ -277,8 +284,9 @@ def test_a_conversation_that_is_too_long_keeps_its_instructions_and_tools(
     cut = sdk.responses.create(model="demo", input=long + question, truncation="auto", **fields)
 
     assert lasting(cut)["output"] == lasting(short)["output"]
-    assert (cut.usage, short.usage)
-    assert cut.usage.input_tokens == short.usage.input_tokens  # type: ignore[union-attr]
+    assert cut.usage
+    assert short.usage
+    assert cut.usage.input_tokens == short.usage.input_tokens
     with pytest.raises(openai.BadRequestError) as caught:
         sdk.responses.create(model="demo", input=long[:1], truncation="auto")  # type: ignore[arg-type]
     assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "input")

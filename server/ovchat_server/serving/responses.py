@@ -67,6 +67,9 @@ class Responses:
             ApiError: It cannot be answered; see the subclasses.
         """
         request = self._resolved(request)
+        if not request.chat.messages:
+            complaint = "must hold something to answer, such as a message or the output of a call."
+            raise InvalidRequestError.about("input", complaint)
         earlier = self._earlier(request)
         answer = await self._chats.answer(request.continuing(earlier))
         conversation = (*earlier, *map(_as_earlier, request.chat.messages))
