@@ -27,6 +27,10 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+# The authors of what stands before a conversation.
+SYSTEM_ROLES = (Role.SYSTEM, Role.DEVELOPER)
+
+
 class ToolMode(StrEnum):
     """The mode of a tool choice.
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.chat import Role
+from ovchat_server.domain.chat import SYSTEM_ROLES, Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.domain.chat import ChatRequest, Message
     from ovchat_server.engine.contract.image_encoder import EncodedImage
-
-INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
 
 def shortened(messages: Sequence[Message]) -> list[list[int]]:
@@ -24,7 +22,7 @@ def shortened(messages: Sequence[Message]) -> list[list[int]]:
     call that was left out.
     """
     roles = [message.role for message in messages]
-    leading = next((i for i, role in enumerate(roles) if role not in INSTRUCTIONS), len(roles))
+    leading = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
     turns = [i for i, role in enumerate(roles) if role is Role.USER]
     last = turns[-1] if turns else leading - 1
     answers = [i for i, role in enumerate(roles) if role is Role.ASSISTANT and i > last + 1]
