@@ -9,23 +9,14 @@ import pytest
 
 from tests.rest.agents.person import ANNA, WHO, Person
 from tests.rest.agents.weather import BOTH_CITIES, IN_PARIS, IN_ROME, PARIS, run, sentences
+from tests.rest.questions import WEATHER
 
 if TYPE_CHECKING:
     from openai.types.responses import Response
 
 FRANCE = "What is the capital of France?"
 SUM = "What is 17 + 25?"
-TOOL: Any = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "Get the current weather in a city.",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-    },
-    "strict": None,
-}
+TOOL: Any = {"type": "function", **WEATHER["function"], "strict": None}
 SHELL: Any = {"type": "custom", "name": "shell", "description": "Run a command."}
 
 
