@@ -252,7 +252,7 @@ async def test_input_items_are_listed_in_pages() -> None:
 
     def page(**fields: Any) -> JsonObject:
         asked = rest_service_pb2.RestServiceListResponseInputItemsRequest(id=name, **fields)
-        return info.input_items(asked)
+        return info.input_items(asked)()
 
     assert page()["data"] == items[::-1]
     assert page(order="asc", limit=2)["data"] == items[:2]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.chat import ChatRequest, ToolMode
+from ovchat_server.domain.chat import SYSTEM_ROLES, ChatRequest, ToolMode
 from ovchat_server.domain.chat_request import read_template_arguments
 from ovchat_server.domain.field_path import ErrorText, FieldPath
-from ovchat_server.domain.generation import StreamOptions, Truncation
+from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.generation_request import (
     read_generation,
     read_stream_options,
@@ -24,7 +24,7 @@ from ovchat_server.domain.responses.declared import read_declared
 from ovchat_server.domain.responses.items import Hosted, ItemReference, MessageItem, TextPart
 from ovchat_server.domain.responses.listing import listed_items, repeated
 from ovchat_server.domain.responses.parameters import GENERATION, RESPONSES
-from ovchat_server.domain.responses.request import INSTRUCTIONS, ResponsesRequest
+from ovchat_server.domain.responses.request import ResponsesRequest
 from ovchat_server.domain.responses.tools import ignored_in, read_tool_choice, read_tools
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.domain.tools import refuse_large_schemas
@@ -69,6 +69,7 @@ def read_responses_request(
             parallel=reader.boolean("parallel_tool_calls") is not False,
         ),
         template_arguments=read_template_arguments(reader, body.reasoning.effort),
+        drops_oldest=body.truncation == "auto",
         # There is always usage at the end of a stream.
         stream=read_stream_options(reader) and StreamOptions(include_usage=True),
     )
@@ -103,7 +104,6 @@ def _read_generation(reader: Reader, body: Body) -> GenerationParams:
         generation,
         logprobs=alternatives > 0 or LOGPROBS in body.include,
         top_logprobs=alternatives,
-        truncation=Truncation(tokens=None, if_needed=True) if body.truncation == "auto" else None,
         constraint=_read_constraint(reader, body, generation.constraint),
     )
 
@@ -131,7 +131,7 @@ def _read_instructions(reader: Reader, body: Body) -> str | None:
         return given or None
     texts: list[str] = []
     for index, item in enumerate(body.instructions or ()):
-        if isinstance(item, MessageItem) and item.role not in INSTRUCTIONS:
+        if isinstance(item, MessageItem) and item.role not in SYSTEM_ROLES:
             role = FieldPath.of("instructions", index, "role")
             reader.refuse(role, "must be 'system' or 'developer'")
         parts = item.content if isinstance(item, MessageItem) else []
