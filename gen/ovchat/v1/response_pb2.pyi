@@ -224,8 +224,8 @@ class CreateResponseRequest(_message.Message):
     """
     @_builtins.property
     def input(self) -> _containers.RepeatedCompositeFieldContainer[_response_item_pb2.ResponseItem]:
-        """The items of the conversation, oldest first; at most 2,048. Required unless
-        previous_response_id is set.
+        """Required. The items of the conversation, oldest first. Must contain 1 to 2,048 items.
+        CountInputTokens takes none if previous_response_id is set.
         """
 
     @_builtins.property
