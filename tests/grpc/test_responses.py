@@ -276,7 +276,7 @@ def held_to(pattern: str) -> response_tool_pb2.ResponseTool:
                     "content": [{"image": {"data": b"GIF", "mime_type": "image/gif"}}],
                 }
             ),
-            "input[0].message.content[0]",
+            "input[0].message.content[0].image",
         ),
     ],
 )

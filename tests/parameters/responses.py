@@ -31,6 +31,7 @@ SAMPLED: Fields = {
     "max_output_tokens": 40,
 }
 OF_SCHEMA = {"type": "json_schema", "name": "person", "schema": SCHEMA}
+SYSTEM = {**USER, "role": "system"}
 BRIEF = "Be brief."
 LONG = {"role": "user", "content": "Hello world. " * 3000}
 
@@ -170,7 +171,7 @@ def _bound(name: str, accepted: tuple[Any, ...], refused: tuple[Any, ...], **oth
 
 BOUNDS: list[Bound] = [
     _bound("input", ("a", [USER] * 2048), ([], [USER] * 2049), model="library"),
-    _bound("instructions", ("a", [USER]), ([], [USER] * 2049)),
+    _bound("instructions", ("a", [SYSTEM]), ([], [USER], [SYSTEM] * 2049)),
     _bound("include", ([], [LOGPROBS]), (["x"],)),
     _bound("top_logprobs", (0, 1, 20), (-1, 21)),
     _bound("truncation", ("auto", "disabled"), ("left", "")),

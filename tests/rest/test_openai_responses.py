@@ -190,6 +190,8 @@ def test_a_response_is_kept_until_it_is_deleted(sdk: openai.OpenAI) -> None:
         sdk.responses.retrieve(made.id, stream=True)
     [item] = sdk.responses.input_items.list(made.id).data
     assert item.to_dict()["content"] == [{"type": "input_text", "text": FRANCE}]
+    with pytest.raises(openai.BadRequestError, match="limit must be between 1 and 100, got 0"):
+        sdk.responses.input_items.list(made.id, limit=0)
     sdk.responses.delete(made.id)
 
     for call in (sdk.responses.retrieve, sdk.responses.delete, sdk.responses.input_items.list):
@@ -218,6 +220,25 @@ def test_input_is_counted_as_it_is_used(sdk: openai.OpenAI) -> None:
 
     assert usage
     assert counted.input_tokens == usage.input_tokens
+
+
+def test_what_is_kept_is_counted_without_new_input(sdk: openai.OpenAI) -> None:
+    made = sdk.responses.create(**asked(FRANCE))
+    assert made.usage
+
+    counted = sdk.responses.input_tokens.count(model="demo", previous_response_id=made.id)
+
+    assert counted.input_tokens > made.usage.input_tokens
+
+
+def test_repeated_items_are_listed_to_the_end(sdk: openai.OpenAI) -> None:
+    call = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "id": "fc_1", "call_id": "a", "output": "b"}
+    made = sdk.responses.create(**asked([call, output] * 2))
+
+    listed = [*sdk.responses.input_items.list(made.id, limit=1, order="asc")]
+
+    assert [item.type for item in listed] == [call["type"], output["type"]] * 2
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {

@@ -150,6 +150,7 @@ def item(kind: str, number: int) -> Any:
         "objects": {},
         "messages": USER,
         "items": USER,
+        "system messages": {**USER, "role": "system"},
         "functions": {"type": "function", "function": function},
         "tools": {"type": "function", **function},
         "bare functions": function,

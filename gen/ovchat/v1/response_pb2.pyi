@@ -224,7 +224,9 @@ class CreateResponseRequest(_message.Message):
     """
     @_builtins.property
     def input(self) -> _containers.RepeatedCompositeFieldContainer[_response_item_pb2.ResponseItem]:
-        """Required. The items of the conversation, oldest first. Must contain 1 to 2,048 items."""
+        """Required. The items of the conversation, oldest first. Must contain 1 to 2,048 items.
+        CountInputTokens takes none if previous_response_id is set.
+        """
 
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:

@@ -190,7 +190,7 @@ class ResponseToolNamespace(_message.Message):
     """The description, which the model gets with that of each tool."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResponseTool]:
-        """The functions and custom tools. A namespace in a namespace has no effect."""
+        """The functions and custom tools. A namespace in a namespace is refused."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ class RestServiceListResponseInputItemsRequest(_message.Message):
     id: _builtins.str
     """The id of the response."""
     limit: _builtins.int
-    """The number of items to list at most: 1 to 100. If 0, 20."""
+    """The number of items to list at most: 1 to 100. Defaults to 20."""
     order: _builtins.str
     """The order of the items: "asc", or "desc", which is the default."""
     after: _builtins.str
@@ -86,15 +86,17 @@ class RestServiceListResponseInputItemsRequest(_message.Message):
         self,
         *,
         id: _builtins.str = ...,
-        limit: _builtins.int = ...,
+        limit: _builtins.int | None = ...,
         order: _builtins.str = ...,
         after: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "id", b"id", "limit", b"limit", "order", b"order"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "after", b"after", "id", b"id", "limit", b"limit", "order", b"order"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
 
 Global___RestServiceListResponseInputItemsRequest: _TypeAlias = RestServiceListResponseInputItemsRequest  # noqa: Y015
 

@@ -210,8 +210,8 @@ class RestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListResponseInputItems(self, request, context):
-        """Lists the input items of a response that is kept. Returns one application/json body in several messages, as Tokenize
-        does.
+        """Lists the input items of a response that is kept. Returns one application/json body in several
+        messages, as Tokenize does.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

@@ -79,8 +79,8 @@ class RestServiceStub:
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     ListResponseInputItems: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceListResponseInputItemsRequest, _httpbody_pb2.HttpBody]
-    """Lists the input items of a response that is kept. Returns one application/json body in several messages, as Tokenize
-    does.
+    """Lists the input items of a response that is kept. Returns one application/json body in several
+    messages, as Tokenize does.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -199,8 +199,8 @@ class RestServiceAsyncStub(RestServiceStub):
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
     ListResponseInputItems: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceListResponseInputItemsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
-    """Lists the input items of a response that is kept. Returns one application/json body in several messages, as Tokenize
-    does.
+    """Lists the input items of a response that is kept. Returns one application/json body in several
+    messages, as Tokenize does.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -358,8 +358,8 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _rest_service_pb2.RestServiceListResponseInputItemsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
-        """Lists the input items of a response that is kept. Returns one application/json body in several messages, as Tokenize
-        does.
+        """Lists the input items of a response that is kept. Returns one application/json body in several
+        messages, as Tokenize does.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

@@ -70,7 +70,8 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
     if isinstance(given, dict):
         reader = request.object(name, NAMED_KEYS if older else CHOICES)
         mode, names = _read_named(reader, older=older) if reader else (ToolMode.NONE, [])
-        return chosen_by_name(request, choice, tools, mode, names)
+        refuse_unknown(request, choice, [tool.name for tool in tools], names)
+        return chosen_by_name(choice, mode, names)
     modes = [ToolMode.NONE, ToolMode.AUTO] if older else list(CHOSEN_BY_WORD)
     word = request.choice(name, modes)
     return ToolChoice(field=field) if word is None else chosen_by_word(request, choice, tools, word)
@@ -85,28 +86,39 @@ def chosen_by_word(
     return replace(choice, mode=ToolMode(word) if tools else ToolMode.NONE)
 
 
-def chosen_by_name(
+def refuse_unknown(
     request: Reader,
     choice: ToolChoice,
-    tools: tuple[Tool, ...],
-    mode: ToolMode,
+    known: Sequence[str],
     names: Sequence[tuple[FieldPath, str]],
-) -> ToolChoice:
-    """Return the choice of the tools with these names; note which are none.
+    kind: str = "tools",
+) -> None:
+    """Note which names are not known.
 
     Args:
         request: The request.
-        choice: The choice without them.
-        tools: The tools that there are.
-        mode: Its mode.
+        choice: The choice that has them.
+        known: The names of the tools that there are.
         names: The names, after their paths in the choice.
+        kind: What those tools are.
     """
-    known = tuple(tool.name for tool in tools)
     for path, called in names:
         if called not in known:
             listed = ", ".join(known[:5]) or "none"
-            complaint = f"is {shortened(repr(called))}, but the tools are: {shortened(listed)}"
+            complaint = f"is {shortened(repr(called))}, but the {kind} are: {shortened(listed)}"
             request.refuse(choice.field / path, complaint)
+
+
+def chosen_by_name(
+    choice: ToolChoice, mode: ToolMode, names: Sequence[tuple[FieldPath, str]]
+) -> ToolChoice:
+    """Return the choice of the tools with these names.
+
+    Args:
+        choice: The choice without them.
+        mode: Its mode.
+        names: The names, after their paths in the choice.
+    """
     return replace(
         choice,
         mode=mode,

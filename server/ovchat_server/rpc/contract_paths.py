@@ -78,8 +78,13 @@ def _names(step: str, value: object) -> tuple[str, ...]:
         return (step,)
     for oneof in value.DESCRIPTOR.oneofs:
         name = value.WhichOneof(oneof.name)
-        inner = fields[name].message_type if name else None
         # A oneof of a single field stands for `optional`.
-        if inner is not None and len(oneof.fields) > 1 and step in inner.fields_by_name:
+        if name is None or len(oneof.fields) == 1:
+            continue
+        inner = fields[name].message_type
+        if inner is not None and step in inner.fields_by_name:
             return (name, step)
+        # An image by value is read by a URL.
+        if step == "type" or (name, step) == ("image", "image_url"):
+            return (name,)
     return ()

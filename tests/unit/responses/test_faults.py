@@ -15,6 +15,7 @@ from ovchat_server.domain.responses.reading import read_responses_request
 
 ITEM = {"type": "message", "role": "user", "content": "Hi"}
 FUNCTION = {"type": "function", "name": "f"}
+PATCH = {"type": "custom", "name": "patch"}
 MISSING, TYPE, VALUE = "missing_required_parameter", "invalid_type", "invalid_value"
 UNSUPPORTED = "unsupported_value"
 SERVED_ITEMS = (
@@ -38,7 +39,7 @@ def tools(*others: Any, **fields: Any) -> dict[str, Any]:
 
 def allowed(*names: Any, mode: str = "auto") -> dict[str, Any]:
     listed = [{"type": "function", "name": name} for name in names]
-    return tools() | {"tool_choice": {"type": "allowed_tools", "mode": mode, "tools": listed}}
+    return tools(PATCH) | {"tool_choice": {"type": "allowed_tools", "mode": mode, "tools": listed}}
 
 
 FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
@@ -48,6 +49,7 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"input": [1]}, "input[0]", TYPE, "must be an object, not a number"),
     ({"input": [ITEM, {"type": 1}]}, "input[1].type", TYPE, "must be a string, not a number"),
     ({"input": [{"content": "a"}]}, "input[0].type", MISSING, "is required"),
+    ({"input": [{"id": "a", "content": "b"}]}, "input[0].type", MISSING, "is required"),
     (
         {"input": [{"type": "unheard_of"}]},
         "input[0].type",
@@ -129,6 +131,12 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
         VALUE,
         "must not be empty",
     ),
+    (
+        tools({"type": "namespace", "name": "n", "tools": [FUNCTION, {"type": "namespace"}]}),
+        "tools[1].tools[1].type",
+        UNSUPPORTED,
+        "is 'namespace': no namespace may stand in another",
+    ),
     ({"tool_choice": "required"}, "tool_choice", VALUE, "needs tools"),
     ({"tool_choice": "any"}, "tool_choice", VALUE, f"must be one of {WORDS}, got 'any'"),
     ({"tool_choice": 1}, "tool_choice", TYPE, "must be a string or an object, not a number"),
@@ -139,14 +147,33 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
         "is 'web_search_preview': hosted tools are never called here",
     ),
     (
-        tools() | {"tool_choice": {"type": "custom", "name": "g"}},
+        tools(PATCH) | {"tool_choice": {"type": "custom", "name": "f"}},
         "tool_choice.name",
         VALUE,
-        "is 'g', but the tools are: f",
+        "is 'f', but the custom tools are: patch",
+    ),
+    (
+        allowed("f", "patch"),
+        "tool_choice.tools[1].name",
+        VALUE,
+        "is 'patch', but the functions are: f",
+    ),
+    (
+        tools()
+        | {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "mode": "required",
+                "tools": [{"type": "web_search"}],
+            }
+        },
+        "tool_choice.tools",
+        VALUE,
+        "must have a function or a custom tool: hosted tools are never called here",
     ),
     (allowed(), "tool_choice.tools", VALUE, "must contain at least one tool"),
     (allowed("f", 1), "tool_choice.tools[1].name", TYPE, "must be a string, not a number"),
-    (allowed("f", "g"), "tool_choice.tools[1].name", VALUE, "is 'g', but the tools are: f"),
+    (allowed("f", "g"), "tool_choice.tools[1].name", VALUE, "is 'g', but the functions are: f"),
     (
         {"text": {"format": {"type": "json_schema"}}},
         "text.format.schema",
@@ -179,10 +206,16 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
         "must be one of 'auto', 'disabled', got 'left'",
     ),
     (
-        {"instructions": [{**ITEM, "content": []}]},
+        {"instructions": [{**ITEM, "role": "system", "content": []}]},
         "instructions[0]",
         VALUE,
         "must be a message of text",
+    ),
+    (
+        {"instructions": [{**ITEM, "role": "system"}, {**ITEM, "role": "assistant"}]},
+        "instructions[1].role",
+        VALUE,
+        "must be 'system' or 'developer'",
     ),
     (
         {"max_output_tokens": 0},

@@ -402,7 +402,47 @@ def test_items_are_listed_with_ids() -> None:
     call, message = read(input=[CALL, said("a")]).input_items
     assert str(call["id"]).startswith("fc_")
     assert {**call, "id": None} == {**CALL, "id": None}
-    assert message == said("a")
+    assert message == {name: value for name, value in said("a").items() if name != "phase"}
+
+
+def test_what_changes_nothing_is_repeated_where_it_is_of_its_type() -> None:
+    right = {"max_tool_calls": 3, "user": "a", "prompt_cache_key": "b", "safety_identifier": "c"}
+    assert right.items() <= read(**right).repeated.items()
+    for wrong in (True, 1.5, {"a": 1}, ["x"]):
+        repeated = read(**dict.fromkeys(right, wrong)).repeated
+        assert [repeated[name] for name in right] == [None] * len(right)
+    assert read(max_tool_calls="x", user=1).repeated == read().repeated
+
+
+def test_listed_items_have_ids_of_their_own() -> None:
+    call = {**CALL, "id": "a"}
+    items = read(input=[call, said("a"), call, {**CALL, "id": ""}, said("b")]).input_items
+    names = [str(item["id"]) for item in items]
+    assert names[:2] == ["a", "msg_1"]
+    assert [name.split("_")[0] for name in names[2:]] == ["fc", "fc", "msg"]
+    assert len({*names}) == 5
+
+
+def test_items_are_listed_as_sdks_read_them() -> None:
+    image = {"type": "input_image", "image_url": PNG, "detail": None, "file_id": None}
+    message = {"role": "user", "content": [image], "id": "msg_1", "status": None}
+    output = given_back("function_call_output", "c1", [image, {**image, "detail": "low"}])
+    answer = {"role": "assistant", "content": "a", "id": "msg_2"}
+    listed = {"type": "input_image", "image_url": PNG, "detail": "auto"}
+    assert read(input=[message, {**output, "id": "fco_1"}, answer]).input_items == (
+        {"type": "message", "role": "user", "content": [listed], "id": "msg_1"},
+        {**output, "id": "fco_1", "output": [listed, {**listed, "detail": "low"}]},
+        {
+            **answer,
+            "type": "message",
+            "content": [{"type": "output_text", "text": "a", "annotations": []}],
+        },
+    )
+
+
+def test_what_goes_on_needs_no_input() -> None:
+    request = read_responses_request({"previous_response_id": "resp_1", "input": None})
+    assert request.chat.messages == request.input_items == ()
 
 
 def test_what_codex_sends_is_served() -> None:

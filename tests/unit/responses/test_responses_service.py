@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ovchat.v1 import rest_service_pb2
 from ovchat_server.domain.chat import ChatRequest, Message, Role
 from ovchat_server.domain.content import Image, ImageError
 from ovchat_server.domain.errors import InvalidRequestError, ResponseNotFoundError, UnavailableError
@@ -16,6 +17,7 @@ from ovchat_server.domain.limits import Limits
 from ovchat_server.domain.responses.request import ResponsesRequest
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.engine.contract.image_encoder import EncodedImage
+from ovchat_server.rest.responses.stored import StoredResponsesInfo
 from ovchat_server.serving.caller import api_key
 from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.limits import RequestRules
@@ -35,6 +37,7 @@ from tests.unit.serving_tools import (
 )
 
 if TYPE_CHECKING:
+    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.serving.responses import ResponsesAnswer
 
 PIXEL = "data:image/png;base64,AA=="
@@ -239,6 +242,25 @@ async def test_a_conversation_that_goes_on_is_within_the_limit_of_a_request() ->
     assert caught.value.message == (
         "previous_response_id must lead to at most 14 bytes with those of input, got 15."
     )
+
+
+async def test_input_items_are_listed_in_pages() -> None:
+    service = responses(engine())
+    items = [{"id": name} for name in "abc"]
+    name = await read(await service.answer(request(input_items=items)), stream=False)
+    info = StoredResponsesInfo(service)
+
+    def page(**fields: Any) -> JsonObject:
+        asked = rest_service_pb2.RestServiceListResponseInputItemsRequest(id=name, **fields)
+        return info.input_items(asked)()
+
+    assert page()["data"] == items[::-1]
+    assert page(order="asc", limit=2)["data"] == items[:2]
+    last = page(order="asc", limit=2, after="b")
+    assert (last["data"], last["has_more"]) == (items[2:], False)
+    for limit in (-1, 0, 101):
+        with pytest.raises(InvalidRequestError, match="limit must be between 1 and 100, got"):
+            page(limit=limit)
 
 
 async def test_an_image_is_seen_again_and_an_error_names_what_brings_it() -> None:

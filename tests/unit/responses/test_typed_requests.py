@@ -8,6 +8,7 @@ import pytest
 from google.protobuf.json_format import ParseDict
 
 from ovchat.v1 import response_pb2
+from ovchat_server.domain.content import IMAGE_TYPES
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.limits import Limits
 from ovchat_server.domain.responses.parameters import RESPONSES
@@ -205,6 +206,42 @@ def test_a_message_means_what_its_json_means(pair: str) -> None:
     for name in ("instructions", "previous_response_id", "store", "summarized", "ignored"):
         assert getattr(found, name) == getattr(expected, name)
     assert found.repeated["metadata"] == expected.repeated["metadata"]
+
+
+def content(role: str = "ROLE_USER", **part: Any) -> dict[str, Any]:
+    return {"input": [{"message": {"role": role, "content": [part]}}]}
+
+
+PART = "input[0].message.content[0]"
+TOOLS = {"namespace": {"name": "a", "tools": [{"namespace": {"name": "b"}}]}}
+FAULTS: list[tuple[dict[str, Any], str, str]] = [
+    (content(image={"mime_type": "image/gif"}), f"{PART}.image.data", "is required."),
+    (content(image={"data": "R0lG"}), f"{PART}.image.mime_type", "is required."),
+    (
+        content(image={"data": "R0lG", "mime_type": "image/tiff"}),
+        f"{PART}.image.mime_type",
+        f"must be one of {', '.join(map(repr, IMAGE_TYPES))}, got 'image/tiff'.",
+    ),
+    (
+        content(summary_text="Hm"),
+        f"{PART}.summary_text",
+        "must be one of 'input_text', 'output_text', 'input_image', got 'summary_text'.",
+    ),
+    (
+        {"input": [TYPED_HI], "tools": [TOOLS]},
+        "tools[0].namespace.tools[0].namespace",
+        "is 'namespace': no namespace may stand in another.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("typed", "field", "complaint"), FAULTS)
+def test_a_fault_has_the_contracts_path(typed: dict[str, Any], field: str, complaint: str) -> None:
+    message = ParseDict(typed, response_pb2.CreateResponseRequest())
+    with pytest.raises(InvalidRequestError) as caught:
+        response_request(message, stream=False)
+    assert caught.value.param == field
+    assert caught.value.message == f"{field} {complaint}"
 
 
 def test_the_contract_has_every_parameter_that_is_served() -> None:

@@ -68,7 +68,7 @@ class Reasoning(Declared):
 class Body(Declared):
     """The fields, with their defaults."""
 
-    input: Items
+    input: Items = Field(default_factory=list)
     instructions: Items | None = None
     tools: Tools = Field(default_factory=list)
     tool_choice: Choice | None = None

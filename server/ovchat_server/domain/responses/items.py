@@ -195,10 +195,13 @@ class ItemReference(Given):
 
 
 def with_type(item: JsonValue) -> JsonValue:
-    """Take an item with a role and without a type as the message that it is (OpenAI)."""
-    if isinstance(item, dict) and item.get("type") is None and "role" in item:
+    """Take an item without a type as the message or the reference that it is (OpenAI)."""
+    if not isinstance(item, dict) or item.get("type") is not None:
+        return item
+    if "role" in item:
         return {**item, "type": "message"}
-    return item
+    # An item of another kind may have an id, too, where its type was forgotten.
+    return {**item, "type": "item_reference"} if item.keys() - {"type"} == {"id"} else item
 
 
 def _as_items(value: JsonValue, info: ValidationInfo) -> JsonValue:

@@ -21,23 +21,31 @@ PREFIXES = {
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
 }
+# What parts of items have that SDKs tell them by, where it was left out.
+PART_DEFAULTS: Mapping[str, JsonObject] = {
+    "input_image": {"detail": "auto"},
+    "output_text": {"annotations": []},
+}
 # The fields that are repeated as they are, with OpenAI's defaults.
 AS_GIVEN: Mapping[str, JsonValue] = {
     "instructions": None,
     "max_output_tokens": None,
-    "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
     "previous_response_id": None,
-    "prompt_cache_key": None,
-    "safety_identifier": None,
     "store": True,
     "tool_choice": "auto",
     "top_logprobs": 0,
     "truncation": "disabled",
     "presence_penalty": 0,
     "frequency_penalty": 0,
-    "user": None,
+}
+# Those that change nothing and are not checked, with OpenAI's types: others are not repeated.
+OF_TYPE: Mapping[str, type] = {
+    "max_tool_calls": int,
+    "prompt_cache_key": str,
+    "safety_identifier": str,
+    "user": str,
 }
 
 
@@ -47,6 +55,7 @@ def repeated(fields: Mapping[str, JsonValue]) -> JsonObject:
     tools = fields.get("tools")
     return {
         **{name: _or(fields.get(name), default) for name, default in AS_GIVEN.items()},
+        **{name: _of_type(fields.get(name), kind) for name, kind in OF_TYPE.items()},
         "background": False,
         "service_tier": "default",
         "reasoning": {
@@ -62,23 +71,40 @@ def repeated(fields: Mapping[str, JsonValue]) -> JsonObject:
 
 
 def listed_items(value: JsonValue) -> tuple[JsonObject, ...]:
-    """Return the items of an `input` that was read without faults, each with an id."""
+    """Return the items of an `input` that was read without faults, each with an id of its own."""
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     items = value if isinstance(value, list) else []
-    return tuple(_listed(item) for item in map(with_type, items) if isinstance(item, dict))
+    listed: dict[str, JsonObject] = {}
+    for item in map(with_type, items):
+        if isinstance(item, dict):
+            identifier = item.get("id")
+            # By its id, a page begins after an item.
+            if not isinstance(identifier, str) or not identifier or identifier in listed:
+                identifier = f"{PREFIXES.get(str(item['type']), 'item')}_{uuid4().hex}"
+            listed[identifier] = {**_listed(item), "id": identifier}
+    return tuple(listed.values())
 
 
 def _listed(item: JsonObject) -> JsonObject:
     content = item.get("content")
     if isinstance(content, str):
         part = "output_text" if item.get("role") == "assistant" else "input_text"
-        annotations: JsonObject = {"annotations": []} if part == "output_text" else {}
-        item = {**item, "content": [{"type": part, "text": content, **annotations}]}
-    identifier = item.get("id")
-    if not isinstance(identifier, str):
-        identifier = f"{PREFIXES.get(str(item['type']), 'item')}_{uuid4().hex}"
-    return {**item, "id": identifier}
+        item = {**item, "content": [{"type": part, "text": content}]}
+    for name in ("content", "output"):
+        if isinstance(parts := item.get(name), list):
+            item = {**item, name: [_part(part) for part in parts]}
+    return _without_nulls(item)
+
+
+def _part(part: JsonValue) -> JsonValue:
+    if not isinstance(part, dict):
+        return part
+    return {**PART_DEFAULTS.get(str(part.get("type")), {}), **_without_nulls(part)}
+
+
+def _without_nulls(fields: JsonObject) -> JsonObject:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _tool(tool: JsonValue) -> JsonValue:
@@ -90,6 +116,11 @@ def _tool(tool: JsonValue) -> JsonValue:
 def _object(fields: Mapping[str, JsonValue], name: str) -> JsonObject:
     value = fields.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _of_type(value: JsonValue, kind: type) -> JsonValue:
+    # True is an int, too.
+    return value if type(value) is kind else None
 
 
 def _or(value: JsonValue, default: JsonValue) -> JsonValue:

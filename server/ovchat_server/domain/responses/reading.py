@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.chat import ChatRequest, ToolMode
+from ovchat_server.domain.chat import SYSTEM_ROLES, ChatRequest, ToolMode
 from ovchat_server.domain.chat_request import read_template_arguments
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.generation import StreamOptions
@@ -52,7 +52,9 @@ def read_responses_request(
     """
     reader = Reader.of_request(fields, limits)
     # Where it cannot be read, its defaults stand in for it, until all else is read.
-    body = read_declared(reader, Body) or Body.model_construct(input=[])
+    body = read_declared(reader, Body) or Body.model_construct()
+    if not reader.present("previous_response_id"):
+        reader.require("input")
     tools, called = read_tools(reader, body.tools)
     chat = ChatRequest(
         model=reader.string("model") or "",
@@ -63,6 +65,7 @@ def read_responses_request(
             reader,
             body.tool_choice,
             tools,
+            called,
             parallel=reader.boolean("parallel_tool_calls") is not False,
         ),
         template_arguments=read_template_arguments(reader, body.reasoning.effort),
@@ -82,7 +85,7 @@ def read_responses_request(
         instructions=instructions,
         tools=called,
         referring=body.input if any(isinstance(item, ItemReference) for item in body.input) else (),
-        input_items=listed_items(fields["input"]),
+        input_items=listed_items(fields.get("input")),
         repeated=repeated(fields),
         previous_response_id=previous,
         store=store is not False,
@@ -123,8 +126,14 @@ def _read_constraint(reader: Reader, body: Body, other: Constraint | None) -> Co
 
 
 def _read_instructions(reader: Reader, body: Body) -> str | None:
+    given = reader.fields.get("instructions")
+    if isinstance(given, str):
+        return given or None
     texts: list[str] = []
     for index, item in enumerate(body.instructions or ()):
+        if isinstance(item, MessageItem) and item.role not in SYSTEM_ROLES:
+            role = FieldPath.of("instructions", index, "role")
+            reader.refuse(role, "must be 'system' or 'developer'")
         parts = item.content if isinstance(item, MessageItem) else []
         found = [part.text for part in parts if isinstance(part, TextPart)]
         if not found or len(found) < len(parts):

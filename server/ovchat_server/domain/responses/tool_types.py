@@ -33,6 +33,7 @@ HOSTED_TOOLS = (
     "tool_search",
     "programmatic_tool_calling",
 )
+NEVER_CALLED = "hosted tools are never called here"
 
 
 def _checked_name(name: str) -> str:
@@ -82,14 +83,27 @@ class CustomTool(ToolType):
     format: Annotated[Format, by_type({"text": Format, "grammar": Grammar})] | None = None
 
 
-NAMED = {"function": Named, "custom": Named}
+class NamedCustom(Named):
+    """What has the name of a tool that takes a text."""
+
+
+NAMED = {"function": Named, "custom": NamedCustom}
 TOOLS = {"function": FunctionTool, "custom": CustomTool}
 
 
 class Namespace(ToolType):
     """Some tools under one name."""
 
-    tools: list[Annotated[FunctionTool | CustomTool | Hosted, by_type(TOOLS, others=Hosted)]]
+    tools: list[
+        Annotated[
+            FunctionTool | CustomTool | Hosted,
+            by_type(
+                TOOLS,
+                others=Hosted,
+                refused={"namespace": "is 'namespace': no namespace may stand in another"},
+            ),
+        ]
+    ]
 
 
 AnyTool: TypeAlias = Annotated[
@@ -131,6 +145,6 @@ Choice: TypeAlias = Annotated[
     by_type(
         {**NAMED, "allowed_tools": AllowedTools},
         words=CHOSEN_BY_WORD,
-        refused={name: f"is '{name}': hosted tools are never called here" for name in HOSTED_TOOLS},
+        refused={name: f"is '{name}': {NEVER_CALLED}" for name in HOSTED_TOOLS},
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import Tool, ToolChoice, ToolMode
@@ -11,13 +12,15 @@ from ovchat_server.domain.grammar_limits import read_pattern
 from ovchat_server.domain.responses.items import Hosted, Named
 from ovchat_server.domain.responses.request import CalledTool
 from ovchat_server.domain.responses.tool_types import (
+    NEVER_CALLED,
     AllowedTools,
     CustomTool,
     FunctionTool,
     Grammar,
+    NamedCustom,
     Namespace,
 )
-from ovchat_server.domain.tools import chosen_by_name, chosen_by_word
+from ovchat_server.domain.tools import chosen_by_name, chosen_by_word, refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,9 +110,22 @@ def _taking_text(pattern: str | None) -> JsonObject:
 
 
 def read_tool_choice(
-    reader: Reader, given: Choice | None, tools: tuple[Tool, ...], *, parallel: bool
+    reader: Reader,
+    given: Choice | None,
+    tools: tuple[Tool, ...],
+    called: Mapping[str, CalledTool],
+    *,
+    parallel: bool,
 ) -> ToolChoice:
-    """Read whether and which tools the model calls; what is wrong is noted in the reader."""
+    """Read whether and which tools the model calls; what is wrong is noted in the reader.
+
+    Args:
+        reader: The request.
+        given: The choice as it is there.
+        tools: The functions, see read_tools.
+        called: The tools that they are.
+        parallel: Whether there may be several calls.
+    """
     choice = ToolChoice(ToolMode.AUTO if tools else ToolMode.NONE, parallel=parallel)
     match given:
         case None:
@@ -117,15 +133,35 @@ def read_tool_choice(
         case str():
             return chosen_by_word(reader, choice, tools, given)
         case Named():
-            names = [(FieldPath.of("name"), given.flat_name)]
-            return chosen_by_name(reader, choice, tools, ToolMode.NAMED, names)
+            mode, chosen = ToolMode.NAMED, [(FieldPath.of("name"), given)]
         case AllowedTools():
-            allowed = [
-                (FieldPath.of("tools", index, "name"), tool.flat_name)
+            mode = ToolMode(given.mode)
+            chosen = [
+                (FieldPath.of("tools", index, "name"), tool)
                 for index, tool in enumerate(given.tools)
                 if isinstance(tool, Named)
             ]
-            if not allowed:
+            if not chosen:
                 # Only those of OpenAI's service.
-                return chosen_by_word(reader, choice, (), given.mode)
-            return chosen_by_name(reader, choice, tools, ToolMode(given.mode), allowed)
+                if mode is ToolMode.REQUIRED:
+                    complaint = f"must have a function or a custom tool: {NEVER_CALLED}"
+                    reader.refuse(choice.field / "tools", complaint)
+                return replace(choice, mode=ToolMode.NONE)
+    _refuse_unknown(reader, choice, called, chosen)
+    return chosen_by_name(choice, mode, [(path, tool.flat_name) for path, tool in chosen])
+
+
+def _refuse_unknown(
+    reader: Reader,
+    choice: ToolChoice,
+    called: Mapping[str, CalledTool],
+    chosen: Sequence[tuple[FieldPath, Named]],
+) -> None:
+    for custom, kind in ((False, "functions"), (True, "custom tools")):
+        known = [name for name, tool in called.items() if tool.custom is custom]
+        names = [
+            (path, tool.flat_name)
+            for path, tool in chosen
+            if isinstance(tool, NamedCustom) is custom
+        ]
+        refuse_unknown(reader, choice, known, names, kind)

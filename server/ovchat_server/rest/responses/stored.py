@@ -61,8 +61,9 @@ class StoredResponsesInfo:
             InvalidRequestError: The page is none.
         """
         items = list(self.responses.get(request.id).request.input_items)
-        if not 0 <= request.limit <= MAX_LIMIT:
-            complaint = f"must be between 1 and {MAX_LIMIT}, got {request.limit}."
+        limit = request.limit if request.HasField("limit") else DEFAULT_LIMIT
+        if not 1 <= limit <= MAX_LIMIT:
+            complaint = f"must be between 1 and {MAX_LIMIT}, got {limit}."
             raise InvalidRequestError.about("limit", complaint)
         if request.order not in ("", "asc", "desc"):
             raise InvalidRequestError.about("order", "must be one of 'asc', 'desc'.")
@@ -72,7 +73,7 @@ class StoredResponsesInfo:
         if request.after and request.after not in ids:
             raise InvalidRequestError.about("after", "must be the id of an item of this response.")
         begin = ids.index(request.after) + 1 if request.after else 0
-        page = items[begin : begin + (request.limit or DEFAULT_LIMIT)]
+        page = items[begin : begin + limit]
         return lambda: {
             "object": "list",
             "data": [*page],
