@@ -32,6 +32,7 @@ SAMPLED: Fields = {
 }
 OF_SCHEMA = {"type": "json_schema", "name": "person", "schema": SCHEMA}
 BRIEF = "Be brief."
+LONG = {"role": "user", "content": "Hello world. " * 3000}
 
 
 def _differs(without: Answer, given: Answer) -> bool:
@@ -80,19 +81,17 @@ INPUT: list[Effect] = [
     Effect(
         "responses",
         "truncation",
-        of_chat(said("abcxyz", "successor", max_tokens=4)),
-        {"truncation": "auto", "input": "abc" * 2000},
-        lambda without, given: (
-            (without.prompt_tokens, without.text) == (6, "{|}~")
-            and (given.prompt_tokens, given.text) == (4092, "defg")
-        ),
+        {**GREETING, "input": [USER]},
+        {"truncation": "auto", "input": [LONG, {"role": "assistant", "content": "Oh."}, USER]},
+        _is_the_same,
+        "leaves out what is too much",
     ),
     Effect(
         "responses",
         "truncation",
-        of_chat(said("abcxyz", "successor", max_tokens=4)),
-        {"truncation": "auto", "max_output_tokens": 10_000, "stop": "~"},
-        lambda without, given: given.prompt_tokens == without.prompt_tokens and given.text == "{|}",
+        GREETING,
+        {"truncation": "auto"},
+        _is_the_same,
         "leaves what fits as it is",
     ),
     _effect(

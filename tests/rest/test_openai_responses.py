@@ -10,23 +10,14 @@ import pytest
 
 from tests.rest.agents.person import ANNA, WHO, Person
 from tests.rest.agents.weather import BOTH_CITIES, IN_PARIS, IN_ROME, PARIS, run, sentences
+from tests.rest.questions import WEATHER
 
 if TYPE_CHECKING:
     from openai.types.responses import Response
 
 FRANCE = "What is the capital of France?"
 SUM = "What is 17 + 25?"
-TOOL: Any = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "Get the current weather in a city.",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-    },
-    "strict": None,
-}
+TOOL: Any = {"type": "function", **WEATHER["function"], "strict": None}
 SHELL: Any = {"type": "custom", "name": "shell", "description": "Run a command."}
 
 
@@ -229,6 +220,8 @@ def test_tools_of_a_namespace_and_hosted_ones(sdk: openai.OpenAI) -> None:
 def test_a_response_is_kept_until_it_is_deleted(sdk: openai.OpenAI) -> None:
     made = sdk.responses.create(**asked(FRANCE, instructions="Be brief."))
     assert sdk.responses.retrieve(made.id).to_dict() == made.to_dict()
+    with pytest.raises(openai.BadRequestError, match="stream is not supported"):
+        sdk.responses.retrieve(made.id, stream=True)
     [item] = sdk.responses.input_items.list(made.id).data
     assert item.to_dict()["content"] == [{"type": "input_text", "text": FRANCE}]
     sdk.responses.delete(made.id)
@@ -277,6 +270,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "tools[0].format.definition",
         "definition uses a pattern that has an anchor inside, which cannot be enforced.",
     ),
+    "nothing to answer": (
+        asked([{"type": "reasoning", "summary": []}]),
+        "input",
+        "must hold something to answer",
+    ),
     "a schema that is none": (
         asked("Hi", text={"format": {"type": "json_schema", "name": "x", "schema": {"type": "y"}}}),
         "text.format.schema",
@@ -300,3 +298,25 @@ def test_an_unknown_model_is_not_found(sdk: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
         sdk.responses.create(model="missing", input="Hi")
     assert (caught.value.param, caught.value.code) == ("model", "model_not_found")
+
+
+def test_a_conversation_that_is_too_long_keeps_its_instructions_and_tools(
+    sdk: openai.OpenAI,
+) -> None:
+    long = [
+        {"role": "user", "content": "Hello world. " * 3000},
+        {"role": "assistant", "content": "Hello."},
+    ]
+    question: list[Any] = [{"role": "user", "content": PARIS}]
+    fields: dict[str, Any] = {"instructions": "Be brief.", "tools": [TOOL], "temperature": 0}
+    short = sdk.responses.create(model="demo", input=question, **fields)
+
+    cut = sdk.responses.create(model="demo", input=long + question, truncation="auto", **fields)
+
+    assert lasting(cut)["output"] == lasting(short)["output"]
+    assert cut.usage
+    assert short.usage
+    assert cut.usage.input_tokens == short.usage.input_tokens
+    with pytest.raises(openai.BadRequestError) as caught:
+        sdk.responses.create(model="demo", input=long[:1], truncation="auto")  # type: ignore[arg-type]
+    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "input")

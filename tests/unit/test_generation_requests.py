@@ -403,23 +403,17 @@ def test_a_cut_prompt_leaves_room_for_the_fewest_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "size", "kept"),
+    ("ending", "most"),
     [
-        (None, CONTEXT - 1, CONTEXT - 1),
-        (10 * CONTEXT, CONTEXT - 1, CONTEXT - 1),
-        (None, CONTEXT, 75),
-        (10, CONTEXT, 90),
-        (10 * CONTEXT, 200, 75),
+        (Ending(), 75),
+        (Ending(max_tokens=10), 90),
+        (Ending(max_tokens=10 * CONTEXT), 75),
+        (Ending(min_tokens=30), 70),
     ],
 )
-def test_a_prompt_is_cut_only_if_it_has_to_be(most: int | None, size: int, kept: int) -> None:
-    tokens = tuple(range(size))
-    truncation = Truncation(None, if_needed=True)
-    params = GenerationParams(ending=Ending(max_tokens=most), truncation=truncation)
-    window = ContextWindow(served(), params)
-
-    assert window.truncate(tokens) == tokens[-kept:]
-    assert window.max_tokens(kept, strict=False) == min(most or CONTEXT, CONTEXT - kept)
+def test_a_prompt_leaves_the_answer_a_quarter_of_the_context(ending: Ending, most: int) -> None:
+    window = ContextWindow(served(), GenerationParams(ending=ending))
+    assert (window.longest_prompt, window.roomy_prompt) == (CONTEXT - 1, most)
 
 
 def test_without_truncation_a_prompt_stays_whole() -> None:

@@ -167,8 +167,9 @@ class CreateResponseRequest(_message.Message):
     """Whether to omit special tokens from the returned text. Defaults to true."""
     truncation: _builtins.str
     """What becomes of a prompt that does not fit into the context: "disabled" refuses it, "auto"
-    removes tokens from its beginning, so that the answer has room for max_output_tokens, or for a
-    quarter of the context if that is less. Defaults to "disabled".
+    leaves out the oldest messages, but never instructions, tools or the last message of the user,
+    so that the answer has room for max_output_tokens, or for a quarter of the context if that is
+    less. Defaults to "disabled".
     """
     temperature: _builtins.float
     """--- Sampling ---

@@ -112,13 +112,10 @@ class Truncation:
 
     Attributes:
         tokens: The number of tokens to keep; None for as many as the model's context has room for.
-        if_needed: Whether only a prompt that leaves no room for an answer is truncated. The answer
-            then has room for what it asks for, or a quarter of the context if that is less.
     """
 
     tokens: int | None
     side: TruncationSide = TruncationSide.LEFT
-    if_needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -187,18 +186,22 @@ class GetApi:
 
 @dataclass(frozen=True, slots=True)
 class LargeGetApi:
-    """Answers a GET with a JSON object of any size; see GetApi."""
+    """Answers a GET with a JSON object of any size; see GetApi.
+
+    Attributes:
+        get: Finds what is asked for, and returns what makes the body of it, in a thread.
+    """
 
     message: type[Message]
-    get: Callable[[Any], JsonObject]
+    get: Callable[[Any], Callable[[], JsonObject]]
     errors: ErrorEncoder
 
     def handler(self, bodies: BodyReader) -> Handler:
         """Return the RPC; see Api."""
 
         async def serve(request: Message, context: Context) -> Bodies:  # noqa: ARG001
-            pieces = partial(json_pieces, self.get(request))
-            for piece in await bodies.threads.writers.run(pieces):
+            make = self.get(request)
+            for piece in await bodies.threads.writers.run(lambda: json_pieces(make())):
                 yield piece
 
         return grpc.unary_stream_rpc_method_handler(

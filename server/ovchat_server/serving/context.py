@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.serving.models import TextModel
 
-# What part of the context an answer has where a prompt is truncated because it is too long.
+# The part of the context that an answer has, or less, where messages are left out for it.
 ROOM_FOR_ANSWER = 4
 
 
@@ -40,19 +40,28 @@ class ContextWindow:
         if truncation is None:
             return tokens
         keep = truncation.tokens
-        if truncation.if_needed:
-            keep = self._length - 1
-            if len(tokens) > keep:
-                # As with `max_tokens`, agents ask for the same large number with every request.
-                room = self._length // ROOM_FOR_ANSWER
-                answer = min(self._ending.max_tokens or self._default_max_tokens or room, room)
-                keep = max(self._length - max(answer, self._ending.min_tokens), 1)
-        elif keep is None:
+        if keep is None:
             answer = self._ending.max_tokens or max(self._ending.min_tokens, 1)
             keep = max(self._length - answer, 1)
         if len(tokens) <= keep:
             return tokens
         return tokens[-keep:] if truncation.side is TruncationSide.LEFT else tokens[:keep]
+
+    @property
+    def longest_prompt(self) -> int:
+        """The most tokens of a prompt that leave room for an answer of one."""
+        return self._length - 1
+
+    @property
+    def roomy_prompt(self) -> int:
+        """The most tokens of a prompt that leave room for the answer that is asked for.
+
+        For no more than a quarter of the context: agents ask for the same large number with every
+        request.
+        """
+        room = self._length // ROOM_FOR_ANSWER
+        answer = min(self._ending.max_tokens or self._default_max_tokens or room, room)
+        return self._length - max(answer, self._ending.min_tokens)
 
     def check_prompt(self, field: FieldPath, tokens: int) -> None:
         """Refuse a prompt that leaves no room for an answer.
@@ -86,8 +95,7 @@ class ContextWindow:
         """
         ending, left = self._ending, self._length - prompt_tokens
         # The prompt was truncated to make room for the answer: if there is none, it cannot fit.
-        truncation = self._truncation
-        for_answer = truncation and truncation.tokens is None and not truncation.if_needed
+        for_answer = self._truncation is not None and self._truncation.tokens is None
         if ending.max_tokens is not None and ending.max_tokens > left and (strict or for_answer):
             self._check_beam_width(prompt_tokens + ending.max_tokens)
             raise ContextLengthExceededError.of_answer(

@@ -68,6 +68,9 @@ class Responses:
             ApiError: It cannot be answered; see the subclasses.
         """
         request = self._resolved(request)
+        if not request.chat.messages:
+            complaint = "must hold something to answer, such as a message or the output of a call."
+            raise InvalidRequestError.about("input", complaint)
         earlier = self._earlier(request)
         answer = await self._chats.answer(request.continuing(earlier))
         conversation = (*earlier, *map(_as_earlier, request.chat.messages))
@@ -117,15 +120,21 @@ class Responses:
         found = self._stored.get(api_key.get(), previous)
         if found is None:
             raise ResponseNotFoundError.of_previous(previous, enabled=self._stored.enabled)
-        messages = len(found.conversation) + len(request.chat.messages)
-        if messages > (most := self._limits.max_messages):
-            complaint = f"must lead to at most {most} messages with those of input, got {messages}."
-            raise InvalidRequestError.about(PREVIOUS, complaint)
-        size = _size((*found.conversation, *request.chat.messages))
-        if size > (largest := self._max_request_bytes):
-            complaint = f"must lead to at most {largest} bytes with those of input, got {size}."
-            raise InvalidRequestError.about(PREVIOUS, complaint)
+        self._check((*found.conversation, *request.chat.messages))
         return found.conversation
+
+    def _check(self, messages: Sequence[Message]) -> None:
+        """Refuse a conversation that is more than a request may hold."""
+        limits, largest, size = self._limits, self._max_request_bytes, _size(messages)
+        parts = sum(len(message.content) + len(message.tool_calls) for message in messages)
+        for most, found, unit in (
+            (limits.max_messages, len(messages), "messages"),
+            (limits.max_total_parts, parts, "parts"),
+            (largest, size, "bytes"),
+        ):
+            if found > most:
+                complaint = f"must lead to at most {most} {unit} with those of input, got {found}."
+                raise InvalidRequestError.about(PREVIOUS, complaint)
 
     async def _keep(
         self,
@@ -202,16 +211,16 @@ class ResponsesAnswer:
 
 
 def _size(messages: Iterable[Message]) -> int:
-    """Count the characters of messages and the bytes of their images."""
-    return sum(
-        sum(
-            len(part) if isinstance(part, str) else len(part.url) + len(part.data)
-            for part in message.content
-        )
-        + sum(len(call.arguments) for call in message.tool_calls)
-        + len(message.reasoning_content or "")
-        for message in messages
-    )
+    """Count the bytes of the texts and images of messages."""
+    size = 0
+    for message in messages:
+        texts = [part for part in message.content if isinstance(part, str)]
+        texts += [image.url for image in message.images]
+        texts += [call.arguments for call in message.tool_calls]
+        texts.append(message.reasoning_content or "")
+        size += sum(len(text.encode()) for text in texts)
+        size += sum(len(image.data) for image in message.images)
+    return size
 
 
 def _as_earlier(message: Message) -> Message:

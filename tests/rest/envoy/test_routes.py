@@ -88,6 +88,7 @@ def test_every_path_of_the_contract_has_its_route() -> None:
         ("/v3/nope", "POST /v3/chat/completions, models at GET /v3/models."),
         ("/v1/embeddings", "not served here. Chat completions are at POST /v1/chat/completions."),
         ("/v1/responses/resp_1/cancel", "not served here. Responses are at POST /v1/responses."),
+        ("/v1/responses/compact", "not done here. Responses are at POST /v1/responses."),
         ("/responses", "is served as /v3/responses and /v1/responses."),
         ("/v1/messages", "not served here. Chat completions are at POST /v1/chat/completions."),
         ("/api/chat", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),

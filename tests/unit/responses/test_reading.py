@@ -14,7 +14,7 @@ from openai.types.responses import (
 
 from ovchat_server.domain.chat import Message, Role, Tool, ToolCall, ToolChoice, ToolMode
 from ovchat_server.domain.content import Image
-from ovchat_server.domain.generation import StreamOptions, Truncation
+from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.responses import conversation
 from ovchat_server.domain.responses.body import Included
 from ovchat_server.domain.responses.items import HOSTED_ITEMS
@@ -361,7 +361,7 @@ def test_the_rest_is_read() -> None:
     effort = {"reasoning_effort": "none", "enable_thinking": False}
     assert chat.template_arguments == {"x": 1, **effort}
     assert request.summarized
-    assert generation.truncation == Truncation(tokens=None, if_needed=True)
+    assert chat.drops_oldest
     assert (generation.logprobs, generation.top_logprobs) == (True, 3)
     assert (generation.sampling.temperature, generation.sampling.top_k) == (0, 5)
     assert not chat.tool_choice.parallel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.domain.chat import ChatRequest, ToolMode
 from ovchat_server.domain.chat_request import read_template_arguments
 from ovchat_server.domain.field_path import ErrorText, FieldPath
-from ovchat_server.domain.generation import StreamOptions, Truncation
+from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.generation_request import (
     read_generation,
     read_stream_options,
@@ -66,6 +66,7 @@ def read_responses_request(
             parallel=reader.boolean("parallel_tool_calls") is not False,
         ),
         template_arguments=read_template_arguments(reader, body.reasoning.effort),
+        drops_oldest=body.truncation == "auto",
         # There is always usage at the end of a stream.
         stream=read_stream_options(reader) and StreamOptions(include_usage=True),
     )
@@ -100,7 +101,6 @@ def _read_generation(reader: Reader, body: Body) -> GenerationParams:
         generation,
         logprobs=alternatives > 0 or LOGPROBS in body.include,
         top_logprobs=alternatives,
-        truncation=Truncation(tokens=None, if_needed=True) if body.truncation == "auto" else None,
         constraint=_read_constraint(reader, body, generation.constraint),
     )
 

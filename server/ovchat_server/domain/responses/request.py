@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.chat import Message, Role
+from ovchat_server.domain.chat import SYSTEM_ROLES, Message, Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.responses.items import Item
-
-INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class ResponsesRequest:
 def _with_one_system_message(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Join the system messages at the beginning: many templates take one, and at the beginning."""
     leading = 0
-    while leading < len(messages) and messages[leading].role in INSTRUCTIONS:
+    while leading < len(messages) and messages[leading].role in SYSTEM_ROLES:
         leading += 1
     if leading < 2:  # noqa: PLR2004
         return tuple(messages)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.responses.objects import response_object
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ovchat.v1 import rest_service_pb2
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.serving.responses import Responses
@@ -24,14 +27,20 @@ class StoredResponsesInfo:
 
     responses: Responses
 
-    def get(self, request: rest_service_pb2.RestServiceGetResponseRequest) -> JsonObject:
-        """Return a response.
+    def get(
+        self, request: rest_service_pb2.RestServiceGetResponseRequest
+    ) -> Callable[[], JsonObject]:
+        """Return what makes a response.
 
         Raises:
             ResponseNotFoundError: The caller has none of that id.
+            InvalidRequestError: It is to be streamed.
         """
+        if request.stream:
+            complaint = "is not supported where a response is kept; leave it out."
+            raise InvalidRequestError.about("stream", complaint, "unsupported_parameter")
         stored = self.responses.get(request.id)
-        return response_object(stored.request, stored.completion)
+        return partial(response_object, stored.request, stored.completion)
 
     def delete(self, request: rest_service_pb2.RestServiceDeleteResponseRequest) -> JsonObject:
         """Delete a response, and say so.
@@ -44,8 +53,8 @@ class StoredResponsesInfo:
 
     def input_items(
         self, request: rest_service_pb2.RestServiceListResponseInputItemsRequest
-    ) -> JsonObject:
-        """Return a page of the items of a response's input.
+    ) -> Callable[[], JsonObject]:
+        """Return what makes a page of the items of a response's input.
 
         Raises:
             ResponseNotFoundError: The caller has none of that id.
@@ -64,7 +73,7 @@ class StoredResponsesInfo:
             raise InvalidRequestError.about("after", "must be the id of an item of this response.")
         begin = ids.index(request.after) + 1 if request.after else 0
         page = items[begin : begin + (request.limit or DEFAULT_LIMIT)]
-        return {
+        return lambda: {
             "object": "list",
             "data": [*page],
             "first_id": page[0]["id"] if page else None,
