@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -47,7 +48,7 @@ WAYS = {
         "Hello!", tools=[TOOL], tool_choice={"type": "function", "name": "get_weather"}
     ),
     "a custom call": asked("Hello!", tools=[SHELL], tool_choice="required", max_output_tokens=200),
-    "log probabilities": asked(FRANCE, top_logprobs=2, include=["message.output_text.logprobs"]),
+    "log probabilities": asked(SUM, top_logprobs=2, include=["message.output_text.logprobs"]),
     "a schema": asked(
         WHO,
         text={
@@ -100,9 +101,9 @@ def test_reasoning_is_an_item_of_its_own(sdk: openai.OpenAI) -> None:
 
 
 def test_log_probabilities_are_those_of_the_text(sdk: openai.OpenAI) -> None:
-    [message] = sdk.responses.create(**WAYS["log probabilities"]).output
+    thought, message = sdk.responses.create(**WAYS["log probabilities"]).output
 
-    assert message.type == "message"
+    assert (thought.type, message.type) == ("reasoning", "message")
     [part] = message.content
     assert part.type == "output_text"
     assert part.logprobs
@@ -166,6 +167,39 @@ def test_a_custom_tool_gets_a_text(sdk: openai.OpenAI) -> None:
     result = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "Done."}
     given_back: list[Any] = [{"role": "user", "content": "Hello!"}, call.to_dict(), result]
     assert sdk.responses.create(**asked(given_back, tools=[SHELL], max_output_tokens=5)).output
+
+
+@pytest.mark.parametrize("most", range(8, 13))
+@pytest.mark.parametrize("tool", [TOOL, SHELL])
+def test_after_a_call_that_is_cut_it_goes_on(
+    sdk: openai.OpenAI, tool: dict[str, Any], most: int
+) -> None:
+    fields = asked("Hello!", tools=[tool], tool_choice="required", max_output_tokens=most)
+    cut = sdk.responses.create(**fields)
+
+    calls: list[Any] = [item for item in cut.output if item.type != "reasoning"]
+    assert cut.status == "incomplete"
+    assert not any(call.input.startswith("{") for call in calls if call.type == "custom_tool_call")
+    reference = {"type": "item_reference", "id": cut.output[-1].id}
+    on: list[Any] = [{"role": "user", "content": "Hi"}]
+    for more in (
+        asked(on, previous_response_id=cut.id),
+        asked([reference, *on]),
+        asked([*(item.to_dict() for item in cut.output), *on]),
+    ):
+        assert sdk.responses.create(**more, tools=[tool], max_output_tokens=3).output
+
+
+def matching(pattern: str) -> dict[str, Any]:
+    return {**SHELL, "format": {"type": "grammar", "syntax": "regex", "definition": pattern}}
+
+
+def test_a_custom_tools_text_matches_its_pattern(sdk: openai.OpenAI) -> None:
+    fields = asked("Hello!", tools=[matching("^[a-z]{3}$")], tool_choice="required")
+    [call] = sdk.responses.create(**fields).output
+
+    assert call.type == "custom_tool_call"
+    assert re.fullmatch("[a-z]{3}", call.input)
 
 
 def test_tools_of_a_namespace_and_hosted_ones(sdk: openai.OpenAI) -> None:
@@ -252,6 +286,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "a choice that is none": (asked("Hi", tool_choice="x"), "tool_choice", "must be one of"),
     "too long an answer": (asked("Hi", max_output_tokens=0), "max_output_tokens", "between 1"),
     "too long an input": (asked("Hi " * 20_000), "input", "is too long"),
+    "a pattern that is not supported": (
+        asked("Hi", tools=[matching("a$b")]),
+        "tools[0].format.definition",
+        "definition uses a pattern that has an anchor inside, which cannot be enforced.",
+    ),
     "nothing to answer": (
         asked([{"type": "reasoning", "summary": []}]),
         "input",

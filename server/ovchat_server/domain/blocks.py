@@ -56,7 +56,7 @@ def blocks_of(chunk: ChunkChoice) -> Iterator[Block]:
     if delta.reasoning_content:
         yield Block(BlockKind.REASONING, delta.reasoning_content)
     if delta.content:
-        yield Block(BlockKind.TEXT, delta.content, logprobs=chunk.logprobs or ())
+        yield Block(BlockKind.TEXT, delta.content, logprobs=chunk.content_logprobs)
     for call in delta.tool_calls:
         yield Block(
             BlockKind.CALL,

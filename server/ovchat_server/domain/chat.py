@@ -127,6 +127,7 @@ class Tool:
         parameters: The JSON Schema of the arguments, properties in the caller's order; None if
             there are no arguments.
         field: The path of `parameters` in the request.
+        part: A JSON pointer to what of `parameters` stands at `field`; "": all of it.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Tool:
     parameters: JsonObject | None
     strict: bool | None = None
     field: FieldPath = dataclasses.field(default=FieldPath(), compare=False)
+    part: str = dataclasses.field(default="", compare=False)
 
 
 class PromptEnding(StrEnum):

@@ -147,6 +147,7 @@ class ChunkChoice:
         stop_reason: On the last chunk: the stop string or token that ended it (vLLM).
         logprobs: Of the new tokens. None: there are none, or they were not asked for. The first
             chunk of a choice says that they were: it has some, or an empty tuple (OpenAI).
+        content_logprobs: Of these, those of the content: without reasoning, calls and markup.
         token_ids: The new tokens. None: not asked for.
         prompt_token_ids: On the choice's first chunk. None: not asked for.
         prompt_logprobs: Of all tokens of the prompt, on the choice's first chunk. None: not
@@ -158,6 +159,7 @@ class ChunkChoice:
     finish_reason: FinishReason | None = None
     stop_reason: str | int | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
+    content_logprobs: tuple[TokenLogprob, ...] = ()
     token_ids: tuple[int, ...] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     prompt_logprobs: tuple[PromptToken, ...] | None = None
@@ -202,7 +204,7 @@ class Choice:
 
     Attributes:
         message: Of a text completion: its text as the content.
-        blocks: What the message is made of, in the order in which it came.
+        blocks: What the message is made of, in the order in which it came, if that was asked for.
         stop_reason: See ChunkChoice, also for what follows.
     """
 

@@ -6,13 +6,13 @@ from abc import ABC
 from typing import TYPE_CHECKING, ClassVar
 
 from ovchat_server.responses.custom_input import InputDecoder
-from ovchat_server.responses.items import OutputItem
+from ovchat_server.responses.items import OutputItem, Status
 
 if TYPE_CHECKING:
     from ovchat_server.domain.blocks import Block
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.responses.request import CalledTool
-    from ovchat_server.responses.items import Event, Status
+    from ovchat_server.responses.items import Event
 
 
 class _Call(OutputItem, ABC):
@@ -75,4 +75,5 @@ class CustomToolCall(_Call):
 
     def close(self, status: Status) -> list[Event]:
         """Return the events that end it, and first what is left of the input."""
-        return [*self._add_text(self._decoder.end()), *super().close(status)]
+        rest = self._decoder.end(cut=status is Status.INCOMPLETE)
+        return [*self._add_text(rest), *super().close(status)]

@@ -9,6 +9,7 @@ import json
 import re
 
 HEAD = re.compile(r'\s*\{\s*"input"\s*:\s*"')
+SHORTEST_HEAD = '{"input":"'
 # What may go on: of an escape its beginning, of a pair of surrogates the first.
 UNFINISHED = r"\\(?:u(?:[0-9a-f]{0,3}|d[89ab][0-9a-f]{2}(?:\\(?:u[0-9a-f]{0,3})?)?))?\Z"
 PAIR = r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}"
@@ -49,9 +50,14 @@ class InputDecoder:
         self._closed = self._pending.startswith('"')
         return ESCAPE.sub(_character, characters)
 
-    def end(self) -> str:
-        """Return what is left of the input once the arguments are complete."""
-        return "" if self._inside else self._pending
+    def end(self, *, cut: bool) -> str:
+        """Return what is left of the input at the end of the arguments.
+
+        Args:
+            cut: They are incomplete. Of JSON that was just begun there is no input.
+        """
+        begun = cut and SHORTEST_HEAD.startswith("".join(self._pending.split()))
+        return "" if self._inside or begun else self._pending
 
 
 def _character(escape: re.Match[str]) -> str:

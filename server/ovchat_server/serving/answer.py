@@ -63,13 +63,16 @@ class Answer:
         self._asked = asyncio.Event()
         self._admission = asyncio.Event()
 
-    async def whole(self) -> Completion:
+    async def whole(self, *, blocks: bool = False) -> Completion:
         """Return the whole answer: the joined chunks of a stream.
+
+        Args:
+            blocks: Whether its choices have their blocks.
 
         Raises:
             ApiError: The answer failed; see the subclasses.
         """
-        collectors = [ChoiceCollector() for _ in self._assemblers]
+        collectors = [ChoiceCollector(blocks=blocks) for _ in self._assemblers]
         async with contextlib.aclosing(self._chunks()) as chunks:
             async for chunk in chunks:
                 collectors[chunk.index].add(chunk)

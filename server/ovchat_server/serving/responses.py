@@ -12,6 +12,7 @@ from ovchat_server.domain.completion import Completion
 from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InvalidRequestError, ResponseNotFoundError
 from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.responses.conversation import said
 from ovchat_server.domain.tokenization import TokenizeRequest
 from ovchat_server.serving.caller import api_key
 from ovchat_server.serving.item_references import resolved
@@ -73,6 +74,8 @@ class Responses:
         earlier = self._earlier(request)
         answer = await self._chats.answer(request.continuing(earlier))
         conversation = (*earlier, *map(_as_earlier, request.chat.messages))
+        if not (request.store and self._stored.enabled):
+            return ResponsesAnswer(answer, None)
         return ResponsesAnswer(answer, partial(self._keep, api_key.get(), request, conversation))
 
     async def count_input(self, request: ResponsesRequest) -> int:
@@ -140,15 +143,16 @@ class Responses:
         conversation: tuple[Message, ...],
         completion: Completion,
     ) -> None:
-        if request.store and self._stored.enabled:
-            whole = (*conversation, completion.choices[0].message)
-            await self._stored.put(owner, StoredResponse(request, completion, whole))
+        whole = (*conversation, said(completion.choices[0].message))
+        await self._stored.put(owner, StoredResponse(request, completion, whole))
 
 
 class ResponsesAnswer:
     """An answer of one choice that is handed on when it is complete; see Answer."""
 
-    def __init__(self, answer: Answer, keep: Callable[[Completion], Awaitable[None]]) -> None:
+    def __init__(
+        self, answer: Answer, keep: Callable[[Completion], Awaitable[None]] | None
+    ) -> None:
         """Answer with `answer`; `keep` gets the whole of it, before the reader has the end."""
         self._answer = answer
         self._keep = keep
@@ -173,17 +177,25 @@ class ResponsesAnswer:
         Raises:
             ApiError: The answer failed; see the subclasses.
         """
-        completion = await self._answer.whole()
-        await self._keep(completion)
+        completion = await self._answer.whole(blocks=True)
+        if self._keep is not None:
+            await self._keep(completion)
         return completion
 
-    async def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]:
+    def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]:
         """Yield the answer as it is generated. Closing the generator frees the engine.
 
         Raises:
             ApiError: As `whole`.
         """
-        collector = ChoiceCollector()
+        if self._keep is None:
+            return self._answer.stream(options)
+        return self._kept(self._keep, options)
+
+    async def _kept(
+        self, keep: Callable[[Completion], Awaitable[None]], options: StreamOptions
+    ) -> AsyncGenerator[Chunk, None]:
+        collector = ChoiceCollector(blocks=True)
         # The last chunk then tells what the whole has besides its choice.
         with_usage = dataclasses.replace(options, include_usage=True)
         async with contextlib.aclosing(self._answer.stream(with_usage)) as chunks:
@@ -192,7 +204,7 @@ class ResponsesAnswer:
                     collector.add(choice)
                 if chunk.usage is not None and chunk.ended is not None:
                     choices = (collector.choice(),)
-                    await self._keep(Completion(chunk.info, choices, chunk.usage, chunk.ended))
+                    await keep(Completion(chunk.info, choices, chunk.usage, chunk.ended))
                     if not options.include_usage:
                         break
                 yield chunk

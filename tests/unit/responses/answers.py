@@ -80,7 +80,9 @@ def chunks(
     deltas: Sequence[Delta], reason: FinishReason = FinishReason.STOP, *, likely: bool = False
 ) -> list[ChunkChoice]:
     parts = [
-        ChunkChoice(0, delta, logprobs=logprobs(delta.content) if likely and delta.content else ())
+        ChunkChoice(
+            0, delta, content_logprobs=logprobs(delta.content) if likely and delta.content else ()
+        )
         for delta in deltas
     ]
     return [ChunkChoice(0, Delta(Role.ASSISTANT)), *parts, ChunkChoice(0, Delta(), reason)]
@@ -101,7 +103,7 @@ def broken(error: ApiError, deltas: Sequence[Delta]) -> bytes:
 
 
 def whole(asked: ResponsesRequest, parts: Sequence[ChunkChoice]) -> dict[str, Any]:
-    collector = ChoiceCollector()
+    collector = ChoiceCollector(blocks=True)
     for part in parts:
         collector.add(part)
     completion = Completion(INFO, (collector.choice(),), USAGE, ENDED)

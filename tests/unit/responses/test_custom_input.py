@@ -14,9 +14,9 @@ from ovchat_server.responses.custom_input import InputDecoder
 TEXTS = st.text(st.sampled_from('ab"\\/\n\t\0é€😀u') | st.characters(exclude_categories=["Cs"]))
 
 
-def decoded(*pieces: str) -> list[str]:
+def decoded(*pieces: str, cut: bool = False) -> list[str]:
     decoder = InputDecoder()
-    return [*map(decoder.add, pieces), decoder.end()]
+    return [*map(decoder.add, pieces), decoder.end(cut=cut)]
 
 
 def cuts(arguments: str) -> list[list[str]]:
@@ -45,6 +45,16 @@ def test_arguments_of_another_shape_are_the_input_as_they_are(arguments: str) ->
         assert decoded(*pieces) == [*("" for _ in pieces), arguments]
 
 
+@pytest.mark.parametrize("arguments", ["", "ls", '{"input": 5', '{"text": "a'])
+def test_so_they_are_where_they_are_cut(arguments: str) -> None:
+    assert "".join(decoded(arguments, cut=True)) == arguments
+
+
+@pytest.mark.parametrize("arguments", [" ", "{", '{\n  "', '{"inp', '{"input"', '{"input" : '])
+def test_of_json_that_just_begins_there_is_no_input(arguments: str) -> None:
+    assert "".join(decoded(arguments, cut=True)) == ""
+
+
 @pytest.mark.parametrize(
     ("string", "text"),
     [
@@ -65,4 +75,4 @@ def test_what_is_no_valid_string_is_decoded_as_far_as_it_goes(string: str, text:
 @pytest.mark.parametrize("cut", ["", "\\", r"\u", r"\u00e", r"\ud83d", r"\ud83d\ude0"])
 def test_of_a_cut_text_there_are_the_complete_characters(cut: str) -> None:
     for pieces in cuts('{"input": "ab' + cut):
-        assert "".join(decoded(*pieces)) == "ab"
+        assert "".join(decoded(*pieces, cut=True)) == "ab"

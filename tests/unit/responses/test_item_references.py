@@ -31,6 +31,10 @@ BLOCKS = (
     Block(BlockKind.CALL, '{"x": 1}', 0, "call_0", "sky__look"),
     Block(BlockKind.CALL, '{"input":"ls"}', 1, "call_1", "shell"),
 )
+CUT = (
+    Block(BlockKind.CALL, '{"x', 0, "call_0", "sky__look"),
+    Block(BlockKind.CALL, '{"input":"ls', 1, "call_1", "shell"),
+)
 RESULTS = [
     {"type": "function_call_output", "call_id": "call_0", "output": "blue"},
     {"type": "custom_tool_call_output", "call_id": "call_1", "output": "b"},
@@ -52,7 +56,7 @@ def resolve(items: Sequence[Any], *blocks: Block, max_bytes: int = 1000) -> tupl
     return resolved(read(items), stored.get, max_bytes).chat.messages
 
 
-@pytest.mark.parametrize("blocks", [BLOCKS, BLOCKS[:1], BLOCKS[1:2], BLOCKS[3:], ()])
+@pytest.mark.parametrize("blocks", [BLOCKS, BLOCKS[:1], BLOCKS[1:2], BLOCKS[3:], CUT, ()])
 def test_a_reference_is_as_the_item_itself(blocks: tuple[Block, ...]) -> None:
     response = kept(*blocks)
     output: Any = response_object(response.request, response.completion)["output"]

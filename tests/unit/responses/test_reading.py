@@ -15,6 +15,7 @@ from openai.types.responses import (
 from ovchat_server.domain.chat import Message, Role, Tool, ToolCall, ToolChoice, ToolMode
 from ovchat_server.domain.content import Image
 from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.responses import conversation
 from ovchat_server.domain.responses.body import Included
 from ovchat_server.domain.responses.items import HOSTED_ITEMS
 from ovchat_server.domain.responses.parameters import RESPONSES
@@ -108,6 +109,22 @@ ITEMS: dict[str, tuple[object, list[Message]]] = {
         [{**CALL, "namespace": "git", "arguments": ""}],
         [assistant(tool_calls=(ToolCall("c1", "git__f", "{}"),))],
     ),
+    "calls that were cut": (
+        [
+            {**CALL, "arguments": '{"a": [1, {"b": "c\\'},
+            {**CALL, "arguments": '{"a'},
+            {**CALL, "arguments": "f(1)"},
+        ],
+        [
+            assistant(
+                tool_calls=(
+                    ToolCall("c1", "f", '{"a":[1,{"b":"c"}]}'),
+                    ToolCall("c1", "f", "{}"),
+                    ToolCall("c1", "f", "f(1)"),
+                )
+            )
+        ],
+    ),
     "reasoning that only OpenAI can read": (
         [{"type": "reasoning", "summary": [], "encrypted_content": "x"}, said("a")],
         [assistant("a")],
@@ -119,6 +136,11 @@ ITEMS: dict[str, tuple[object, list[Message]]] = {
 def test_items_are_messages(given: object, messages: list[Message]) -> None:
     request = read_responses_request({"input": given}, strict=True)  # type: ignore[dict-item]
     assert list(request.chat.messages) == messages
+
+
+def test_a_cut_call_is_kept_as_if_it_were_given_back() -> None:
+    cut = assistant(tool_calls=(ToolCall("c1", "f", '{"a'), PATCHED))
+    assert conversation.said(cut) == assistant(tool_calls=(ToolCall("c1", "f", "{}"), PATCHED))
 
 
 def test_images_know_their_fields() -> None:
@@ -189,6 +211,12 @@ TOOLS: dict[str, tuple[list[Any], list[Tool], dict[str, CalledTool], list[str]]]
     "one that takes any text": (
         [{**PATCH, "format": {"type": "text"}}],
         [Tool("patch", "Changes files.", text())],
+        {"patch": CalledTool("patch", custom=True)},
+        [],
+    ),
+    "one with a pattern that has anchors": (
+        [grammar("regex", r"^a$|^[$|]\$|(^|b$)$")],
+        [Tool("patch", "Changes files.", text(pattern=r"^(?:a|[$|]\$|(^|b$))$"), strict=True)],
         {"patch": CalledTool("patch", custom=True)},
         [],
     ),

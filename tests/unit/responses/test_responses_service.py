@@ -145,8 +145,9 @@ async def test_it_is_kept_before_the_reader_has_the_end() -> None:
             assert service.get(answer.info.id)
 
 
-async def test_a_stream_has_no_usage_unless_it_is_asked_for() -> None:
-    answer = await responses(engine()).answer(request())
+@pytest.mark.parametrize("store", [False, True])
+async def test_a_stream_has_no_usage_unless_it_is_asked_for(*, store: bool) -> None:
+    answer = await responses(engine()).answer(request(store=store))
     assert all([chunk.usage is None async for chunk in answer.stream(StreamOptions())])
 
 
@@ -189,12 +190,15 @@ async def test_a_follow_up_has_the_conversation_but_not_the_instructions() -> No
     ]
 
 
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("max_count", "store"), [(0, True), (10, False)], ids=["none are", "it is not to be"]
 )
-async def test_what_is_not_kept_cannot_be_continued(max_count: int, *, store: bool) -> None:
+async def test_what_is_not_kept_cannot_be_continued(
+    max_count: int, *, store: bool, stream: bool
+) -> None:
     service = responses(engine(), max_count)
-    name = await read(await service.answer(request(store=store)), stream=False)
+    name = await read(await service.answer(request(store=store)), stream=stream)
     with pytest.raises(ResponseNotFoundError) as caught:
         await service.answer(request(previous_response_id=name))
     error = caught.value

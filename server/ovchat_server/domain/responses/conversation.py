@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from ovchat_server.domain.chat import Message, Role, ToolCall
 from ovchat_server.domain.content import Image
@@ -43,6 +44,12 @@ def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
+def said(answer: Message) -> Message:
+    """Return an answer as it is in the conversation that goes on from it; see `messages_of`."""
+    calls = tuple(replace(call, arguments=_whole(call.arguments)) for call in answer.tool_calls)
+    return replace(answer, tool_calls=calls)
+
+
 def _each(items: Sequence[Item]) -> Iterator[Message]:
     # The names of the functions, by the ids of their calls.
     called: dict[str, str] = {}
@@ -72,8 +79,20 @@ def _each(items: Sequence[Item]) -> Iterator[Message]:
 
 def _arguments(call: FunctionCall | CustomCall) -> str:
     if isinstance(call, FunctionCall):
-        return call.arguments or "{}"
+        return _whole(call.arguments)
     return to_json({"input": call.input}).decode()
+
+
+def _whole(arguments: str) -> str:
+    """Return arguments that were cut as far as they go: many chat templates need an object."""
+    if not arguments:
+        return "{}"
+    with contextlib.suppress(ValueError):
+        from_json(arguments)
+        return arguments
+    with contextlib.suppress(ValueError):
+        return to_json(from_json(arguments, allow_partial="trailing-strings")).decode()
+    return arguments
 
 
 def _content(parts: Sequence[Part], field: FieldPath) -> Content:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.reader import Reader
     from ovchat_server.domain.responses.tool_types import AnyTool, Choice
+
+# Of a regular expression: an escape, a class, or a character.
+ATOM = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 
 
 def read_tools(
@@ -57,7 +61,9 @@ def read_tools(
             place = field / "format" / "definition"
             pattern = _pattern(reader, tool, place)
             strict = True if pattern else None
-            functions[name] = Tool(name, description, _taking_text(pattern), strict, place)
+            functions[name] = Tool(
+                name, description, _taking_text(pattern), strict, place, part="/properties/input"
+            )
         called[name] = CalledTool(tool.name, names.namespace, isinstance(tool, CustomTool))
     return tuple(functions.values()), called
 
@@ -96,7 +102,23 @@ def _pattern(reader: Reader, tool: CustomTool, field: FieldPath) -> str | None:
     if not isinstance(form, Grammar) or form.syntax != "regex":
         return None
     read_pattern(reader, field, form.definition)
-    return f"^(?:{form.definition})$"
+    return f"^(?:{_without_anchors(form.definition)})$"
+
+
+def _without_anchors(regex: str) -> str:
+    """Take off the anchors around a regular expression or around each of its alternatives.
+
+    The whole text matches without them, too, and inside of a group they could not be enforced.
+    """
+    atoms = ["|", *ATOM.findall(regex), "|"]
+    kept: list[str] = []
+    depth = 0
+    for before, atom, behind in zip(atoms, atoms[1:], atoms[2:], strict=False):
+        depth += (atom == "(") - (atom == ")")
+        anchor = (before == "|" and atom == "^") or (atom == "$" and behind == "|")
+        if depth or not anchor:
+            kept.append(atom)
+    return "".join(kept)
 
 
 def _taking_text(pattern: str | None) -> JsonObject:
