@@ -53,7 +53,7 @@ COVERAGE := $(BIN)/coverage run -m pytest
 PYTHON_CLIENTS := $(addprefix tests/rest/,instructor lmeval strands)
 CLIENTS := tests/rest/node/node_modules/.installed $(PYTHON_CLIENTS:%=%/.venv/.installed)
 
-# OpenAI's SDK and gRPC's client for Node, with the Node that setup installed.
+# Clients for Node, with the Node that setup installed.
 tests/rest/node/node_modules/.installed: .venv/.installed tests/rest/node/package-lock.json
 	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --prefix tests/rest/node
 	@touch $@
@@ -127,8 +127,9 @@ bench-llama-cpp: $(LLAMA_CPP)/version ## Build llama.cpp's server, to measure be
 bench-openarc: $(BENCH_MODEL) ## Install OpenArc, to measure beside it: OPENARC=<a clone of it>.
 	benchmarks/references/openarc.sh $(OPENARC_FOLDER) $(PYTHON) "$(OPENARC)"
 
-gen: setup ## Generate gen/ from protos/, and docs/configuration.md.
+gen: setup ## Generate gen/ and Envoy's paths from protos/, and docs/configuration.md.
 	$(BIN)/python protos/generate.py
+	$(BIN)/python protos/routes.py
 	$(BIN)/python docs/configuration_page.py
 
 release-contract: setup ## Promise protos/ to callers as it is now: what breaks it fails lint.

@@ -15,7 +15,7 @@ from ovchat_server.domain.limits import Limits
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.option_types import Switch
 from ovchat_server.options import CONFIG, MODEL, SETTINGS
-from ovchat_server.settings import ModelSettings
+from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,8 +46,8 @@ TEXT = """\
 
 An option of the server is a flag (`--rest-port`), an environment variable (`OVCHAT_REST_PORT`) and
 a key in the `[server]` table of the TOML file that `--config` names. A flag takes precedence over
-the environment, which takes precedence over the file. Limits of requests and options of a model
-are in the file alone.
+the environment, which takes precedence over the file. Limits of requests, those of stored responses
+and options of a model are in the file alone.
 
 `--model` adds a model, or replaces the file's of the same name with all of its options.
 `OVCHAT_MODEL` may hold several models, separated by spaces. Paths in the file are relative to the
@@ -64,6 +64,14 @@ variable that looks like a misspelt option is warned of. The flag
 A request beyond a limit gets 400 (INVALID_ARGUMENT), and the error names the field.
 
 {limits}
+
+## Stored responses: `[stored_responses]`
+
+A response of `/v1/responses` is kept in memory, unless its request has `store: false`. Only the API
+key that it was made with can get, delete or continue it; where a server has no keys, everybody can.
+Each of several servers (`--replicas`) keeps its own.
+
+{stored}
 
 ## A model: `[[models]]`
 
@@ -85,6 +93,7 @@ def page() -> str:
     server = [item for item in SETTINGS if item not in (CONFIG, MODEL)]
     defaults = {item.name or "": item.default for item in server}
     limits = {field.name: field.default for field in dataclasses.fields(Limits)}
+    stored = msgspec.to_builtins(StoredResponsesSettings())
     demo = msgspec.to_builtins(ModelSettings(name="demo", path=Path("models/demo")), enc_hook=str)
     demo["kv_blocks"] = DEFAULT_KV_BLOCKS
     # What any kind of engine has comes last.
@@ -92,11 +101,13 @@ def page() -> str:
     return TEXT.format(
         server=table("Flag | Variable | Key | Default | Meaning", map(server_row, SETTINGS)),
         limits=table("Key | Default | Meaning", rows(limits, Limits)),
+        stored=table("Key | Default | Meaning", rows(stored, StoredResponsesSettings)),
         models=table("Key | Default | Meaning", rows({**models, **REQUIRED}, ModelSettings)),
         sample="\n".join(
             [
                 *toml("[server]", defaults),
                 *toml("\n[limits]", limits),
+                *toml("\n[stored_responses]", stored),
                 *toml("\n[[models]]", models),
                 "",
             ]

@@ -6,6 +6,7 @@ local METADATA = "ovchat"
 local LONGEST_PATH = 200
 
 local CHATS = "Chat completions are at POST $v/chat/completions."
+local RESPONSES = "Responses are at POST $v/responses."
 local TEXTS = "Text completions are at POST $v/completions."
 local MODELS = "Models are at GET $v/models."
 local NAMED_AT_START = "Models are named when the server is started."
@@ -19,7 +20,9 @@ local ELSEWHERE = {
   { "^/v[13]/(.+)$", "names the version twice", "It is %1: the client adds the path to its base URL." },
   { "^/chat/completions/.", "has a path after that of chat completions", "The client's base URL has to end with $v." },
   -- OpenAI.
-  { "^/responses", "is OpenAI's Responses API, which is not served here", CHATS },
+  { "^/responses/.+/cancel$", "ends a response in the background, which is not served here", RESPONSES },
+  { "^/responses/compact$", "makes a conversation shorter, which is not done here", RESPONSES },
+  { "^/conversations", "is for conversations, which are not kept here", "previous_response_id continues a response." },
   { "^/embeddings$", "makes embeddings, which is not served here", CHATS },
   { "^/moderations$", "is for moderations, which are not served here", CHATS },
   { "^/images/", "makes images, which is not served here", CHATS },
@@ -70,7 +73,7 @@ local ELSEWHERE = {
   { "^/[%w_.]+%.[%w_]+Service/%w+$", "is a gRPC method", "Call it with gRPC, on this port as well." },
 }
 -- Served with a version before them only, or with another than the caller's.
-local VERSIONED = { "^/chat/completions$", "^/completions$", "^/models$", "^/models/" }
+local VERSIONED = { "^/responses$", "^/responses/", "^/chat/completions$", "^/completions$", "^/models$", "^/models/" }
 
 local function message(path)
   local version, rest = path:match("^(/v%d+)(/.*)$")

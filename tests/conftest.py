@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from ovchat_server.domain.limits import DEFAULT_LIMITS
-from ovchat_server.settings import ModelSettings, Settings
+from ovchat_server.settings import ModelSettings, Settings, StoredResponsesSettings
 from tests import effort
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         max_request_bytes=8 << 20,
         max_concurrent_streams=1000,
         limits=DEFAULT_LIMITS,
+        stored_responses=StoredResponsesSettings(),
         strict_parameters=False,
         api_key_file=None,
         api_keys=(),

@@ -10,6 +10,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
 from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.images.sources import ImageSources
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
@@ -25,11 +26,10 @@ from ovchat_server.launch.stop_messages import (
 from ovchat_server.processors import available, serving
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
-from ovchat_server.rest.registry import public_apis
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
-from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server, publish_health
+from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.codec_threads import CodecThreads
@@ -38,7 +38,9 @@ from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
+from ovchat_server.serving.stored_responses import StoredResponses
 from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import installed_versions
@@ -118,22 +120,33 @@ class Server:
             )
         )
         rules = RequestRules(settings.limits, timeout, settings.strict_parameters)
+        kept = settings.stored_responses
+        tokenizers = WorkerPool("tokenize", TOKENIZE_THREADS)
+        tokenization = Tokenization(self._models, images, tokenizers, timeout)
         services = Services(
             Completions(ChatStages(formats, images), self._models, workers, rules),
             Completions(TextStages(formats), self._models, workers, rules),
-            Tokenization(self._models, images, WorkerPool("tokenize", TOKENIZE_THREADS), timeout),
+            Responses(
+                Completions(ChatStages(formats, images, "resp_"), self._models, workers, rules),
+                tokenization,
+                StoredResponses(kept.max_count, kept.max_bytes, kept.max_age, workers),
+                settings.limits,
+                settings.max_request_bytes,
+            ),
+            tokenization,
             self._models,
             installed_versions(),
             codec_threads,
         )
+        served = endpoints(services, settings.limits)
         rest = RestDoor(
-            public_apis(services),
+            rest_apis(served),
             BodyReader(settings.strict_parameters, settings.limits, codec_threads),
             default_errors=encode_error,
         )
+        self._served = Served(typed_services(served), REST_SERVICE, rest, rest.error)
         self._server = create_server(
-            services,
-            RestRpcs(rest, rest.error),
+            self._served,
             self._health,
             self._calls,
             ServerOptions(
@@ -156,7 +169,7 @@ class Server:
         """
         self.port = self._listen()
         # Listen before the models are loaded: callers see "loading" instead of a closed port.
-        await publish_health(self._health, self._models)
+        await publish_health(self._health, self._models, self._served)
         publisher = asyncio.create_task(self._publish_changes())
         try:
             await self._server.start()
@@ -237,7 +250,7 @@ class Server:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await publish_health(self._health, self._models)
+            await publish_health(self._health, self._models, self._served)
 
     def _build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         # If no kind recognises the folder, the first one reports what is missing.

@@ -6,6 +6,7 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import click
@@ -15,11 +16,10 @@ from ovchat_server.chat.dialects.registry import reasoning_parsers, tool_parsers
 from ovchat_server.domain.limits import DEEPEST, Limits
 from ovchat_server.near_names import did_you_mean
 from ovchat_server.setting_values import read_value, shown, wrong
-from ovchat_server.settings import ModelSettings
+from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
     from typing import TypeAlias
 
     Readers: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 HOMES = {
     "server": "belongs to the server: set it in the [server] table",
     "limits": "is a limit of requests: set it in the [limits] table",
+    "stored_responses": "bounds stored responses: set it in the [stored_responses] table",
     "models": "belongs to a model: set it in its [[models]] table",
 }
 _LIMIT = Annotated[int, msgspec.Meta(ge=1)]
@@ -59,22 +60,29 @@ def _parser(parsers: Callable[[], list[str]], value: object, **_: object) -> obj
     return value
 
 
+def _readers(table: type[msgspec.Struct]) -> Readers:
+    fields = msgspec.structs.fields(table)
+    return {field.name: partial(read_value, field.type) for field in fields}
+
+
 LIMITS: Readers = {
     field.name: partial(read_value, _DEPTH if field.name == "max_json_depth" else _LIMIT)
     for field in dataclasses.fields(Limits)
 }
+STORED_RESPONSES: Readers = _readers(StoredResponsesSettings)
 MODELS: Readers = {
-    **{
-        field.name: partial(read_value, field.type)
-        for field in msgspec.structs.fields(ModelSettings)
-    },
+    **_readers(ModelSettings),
     "tool_parser": partial(_parser, tool_parsers),
     "reasoning_parser": partial(_parser, reasoning_parsers),
 }
 
 
 # What stands in the file alone: neither flags nor variables.
-FILE_ONLY: Mapping[str, Readers] = {"models": MODELS, "limits": LIMITS}
+FILE_ONLY: Mapping[str, Readers] = {
+    "models": MODELS,
+    "limits": LIMITS,
+    "stored_responses": STORED_RESPONSES,
+}
 
 
 def belongs(key: str, tables: Mapping[str, Readers]) -> str:
@@ -139,10 +147,15 @@ class ConfigFile:
         file = cls(path, text, content, {"server": server, **FILE_ONLY})
         for key in content:
             if key not in file.tables:
-                known = did_you_mean(key, file.tables) or "; there are server, limits and models"
+                known = did_you_mean(key, file.tables) or f"; there are {', '.join(file.tables)}"
                 home = belongs(key, file.tables) or f"there is no table {key!r}{known}"
                 raise file.fault(home, key)
         return file
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return what stands for no file: all defaults."""
+        return cls(Path(), "", {}, FILE_ONLY)
 
     def server(self) -> Mapping[str, Any]:
         """Return the values of the [server] table.
@@ -159,6 +172,14 @@ class ConfigFile:
             SettingError: As for `server`.
         """
         return Limits(**self._table("limits"))
+
+    def stored_responses(self) -> StoredResponsesSettings:
+        """Return the settings of the [stored_responses] table.
+
+        Raises:
+            SettingError: As for `server`.
+        """
+        return StoredResponsesSettings(**self._table("stored_responses"))
 
     def models(self) -> Iterator[ModelSettings]:
         """Return the models of the [[models]] tables.

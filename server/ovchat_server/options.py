@@ -17,7 +17,6 @@ from msgspec import Meta
 
 from ovchat_server.api_keys import read_api_keys
 from ovchat_server.config_file import ConfigFile
-from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.option_types import (
     Domains,
     ExistingFile,
@@ -68,7 +67,7 @@ def _read_file(
 CONFIG = Setting(
     "--config",
     ExistingFile(),
-    "TOML file with the tables [server], [limits] and [[models]].",
+    "TOML file with the tables [server], [limits], [stored_responses] and [[models]].",
     section="Models",
     # Before the others, whose defaults it sets.
     is_eager=True,
@@ -249,10 +248,9 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     """
     given = dict(options)
     path, models = given.pop("config"), given.pop("model")
-    limits, named = DEFAULT_LIMITS, {}
-    if path is not None:
-        file = config_file(path)
-        limits, named = file.limits(), {model.name: model for model in file.models()}
+    file = ConfigFile.empty() if path is None else config_file(path)
+    limits, stored_responses = file.limits(), file.stored_responses()
+    named = {model.name: model for model in file.models()}
     flags: dict[str, ModelSettings] = {}
     for model in models:
         if model.name in flags:
@@ -271,6 +269,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     return Settings(
         models=tuple(named.values()),
         limits=limits,
+        stored_responses=stored_responses,
         api_keys=read_api_keys(given["api_key_file"]),
         **{**others, **given},
     )

@@ -47,6 +47,22 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
     constrain_tool_calls: bool = True
 
 
+class StoredResponsesSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Which responses of the Responses API a server keeps: the [stored_responses] table.
+
+    Attributes:
+        max_count: Responses that a server keeps. The oldest one goes first, also for the next two
+            bounds. 0: none, and each request has to bring its whole conversation.
+        max_bytes: Memory that they may take, in bytes, each counted with its whole conversation
+            and its images. A response that is larger than that is not kept.
+        max_age: Seconds for which a response is kept.
+    """
+
+    max_count: Annotated[int, msgspec.Meta(ge=0)] = 1000
+    max_bytes: Annotated[int, msgspec.Meta(ge=1)] = 256 << 20
+    max_age: Annotated[float, msgspec.Meta(gt=0)] = 86400
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How to serve.
@@ -66,6 +82,7 @@ class Settings:
         max_request_bytes: Largest request.
         max_concurrent_streams: Calls at once on one connection to the gRPC server.
         limits: How much a request may hold: the file's [limits] table.
+        stored_responses: Which responses are kept: the file's [stored_responses] table.
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
         api_key_file: What the keys were read from.
         api_keys: Of those who may call; none: everybody may.
@@ -90,6 +107,7 @@ class Settings:
     max_request_bytes: int
     max_concurrent_streams: int
     limits: Limits
+    stored_responses: StoredResponsesSettings
     strict_parameters: bool
     api_key_file: Path | None
     api_keys: tuple[str, ...]

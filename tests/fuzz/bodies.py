@@ -9,11 +9,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.parameters import values
-from tests.parameters.checks import BOUNDS, EFFECTS, KNOWN
+from tests.parameters.checks import BOUNDS, EFFECTS, KNOWN, wrong_types
 
 Json = Any
 
-ENDPOINTS = tuple(KNOWN)
 # Stands for text that no value of Python writes as JSON.
 MOST_CHARACTERS = 100_000
 HOLE = "\N{SNOWMAN}hole\N{SNOWMAN}"
@@ -82,7 +81,7 @@ def _pool() -> dict[tuple[str, str], list[Json]]:
             pool.setdefault((effect.endpoint, name), []).append(value)
     for endpoint, known in KNOWN.items():
         for name in known.served:
-            pool.setdefault((endpoint, name), []).extend(values.WRONG_TYPES.get(name, ()))
+            pool.setdefault((endpoint, name), []).extend(wrong_types(endpoint, name))
         for name, (refused, neutral) in values.REFUSED.items():
             if name in known.refused:
                 pool.setdefault((endpoint, name), []).extend((*refused, *neutral))

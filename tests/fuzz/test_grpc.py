@@ -59,6 +59,8 @@ ENDPOINTS = {
     "StreamChatCompletion": "chat",
     "CreateCompletion": "text",
     "StreamCompletion": "text",
+    "CreateResponse": "responses",
+    "CountResponseInputTokens": "responses",
     "Tokenize": "tokenize",
     "Detokenize": "detokenize",
 }

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat.v1 import chat_pb2, completion_pb2
+from ovchat.v1 import chat_pb2, completion_pb2, response_pb2
+from tests.grpc import test_responses as responses
 from tests.grpc.joining import (
     Joined,
     assert_same,
@@ -127,6 +128,33 @@ async def test_a_chats_stream_joins_to_the_whole_answer(
     assert counted(last.usage) == counted(whole.usage)
     assert len(whole.choices) == fields["n"]
     assert not last.choices
+
+
+@given(data=st.data())
+async def test_a_responses_events_join_to_the_whole_response(
+    client: Client, data: st.DataObject
+) -> None:
+    fields = data.draw(sampling())
+    del fields["n"]
+    fields["max_output_tokens"] = fields.pop("max_tokens")
+    tools = data.draw(st.sampled_from([[], [responses.FUNCTION], [responses.SHELL]]))
+    summary = data.draw(st.sampled_from([None, "auto"]))
+    request = responses.ask(
+        data.draw(questions),
+        tools=tools,
+        reasoning=response_pb2.ResponseReasoning(summary=summary),
+        **fields,
+    )
+
+    whole = await client.responses.CreateResponse(request)
+    events = await responses.stream(client, request)
+
+    ended = events[-1]
+    told = getattr(ended, ended.WhichOneof("event") or "").response
+    assert responses.lasting(told) == responses.lasting(whole)
+    assert told.usage.total_tokens == whole.usage.total_tokens
+    for index, item in enumerate(told.output):
+        assert responses.joined(events, index) == responses.content(item)
 
 
 @pytest.mark.slow

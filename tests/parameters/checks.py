@@ -9,15 +9,26 @@ from google.protobuf import json_format
 
 from ovchat_server.domain import parameters
 from ovchat_server.domain.parameters import PROMPT_PARAMETERS
+from ovchat_server.domain.responses.parameters import RESPONSES
 from ovchat_server.domain.tokenization_request import INPUTS
-from tests.parameters import endpoints, form, generation, length, logits, prompts, values
+from tests.parameters import (
+    endpoints,
+    form,
+    from_chats,
+    generation,
+    length,
+    logits,
+    prompts,
+    responses,
+    values,
+)
 from tests.parameters.doors import RefusedError
 
 if TYPE_CHECKING:
     from tests.parameters.case import Bound, Effect, Fields
     from tests.parameters.doors import Door
 
-EFFECTS: list[Effect] = [
+CHATS_AND_OTHERS: list[Effect] = [
     *length.EFFECTS,
     *generation.EFFECTS,
     *logits.EFFECTS,
@@ -25,13 +36,15 @@ EFFECTS: list[Effect] = [
     *endpoints.EFFECTS,
     *form.EFFECTS,
 ]
+EFFECTS = [*CHATS_AND_OTHERS, *from_chats.effects(CHATS_AND_OTHERS), *responses.EFFECTS]
 KNOWN = {
     "chat": parameters.CHAT,
     "text": parameters.TEXT,
+    "responses": RESPONSES,
     "tokenize": parameters.TOKENIZE,
     "detokenize": parameters.DETOKENIZE,
 }
-STREAMED = ("chat", "text")
+STREAMED = ("chat", "text", "responses")
 
 Named = tuple[str, str]
 
@@ -51,14 +64,24 @@ REFUSED: list[Named] = [
     (door, name) for door, known in KNOWN.items() for name in sorted(known.refused)
 ]
 
-# What only the other of chat and text completions knows.
+# What only another knows of chats, text completions and responses.
 UNKNOWN: list[Named] = [
     (door, name)
-    for door, other in (("chat", "text"), ("text", "chat"))
+    for door, other in (
+        ("chat", "text"),
+        ("text", "chat"),
+        ("chat", "responses"),
+        ("responses", "chat"),
+    )
     for name in sorted(_names(other) - _names(door))
 ]
 
-BOUNDS = [*values.BOUNDS, *values.TOGETHER]
+_OF_OTHERS = [*values.BOUNDS, *values.TOGETHER]
+BOUNDS = [*_OF_OTHERS, *from_chats.bounds(_OF_OTHERS), *responses.BOUNDS]
+
+# Where an endpoint needs other parameters than all, or takes other types.
+BESIDE = {"text": values.BESIDE_IN_TEXTS, "responses": responses.BESIDE}
+WRONG_TYPES = {"text": values.WRONG_TYPES_OF_TEXT, "responses": responses.WRONG_TYPES}
 
 
 def _case(bound: Bound, value: Any) -> Any:
@@ -79,10 +102,8 @@ def request_with(endpoint: str, name: str, value: Any) -> Fields:
     base = values.SHORT[endpoint]
     if endpoint == "tokenize":
         base = _tokenize_base(name, value)
-    beside = values.BESIDE.get(name, {})
-    if endpoint == "text":
-        beside = values.BESIDE_IN_TEXTS.get(name, beside)
-    return {**base, **beside, name: value}
+    beside = {**values.BESIDE, **BESIDE.get(endpoint, {})}
+    return {**base, **beside.get(name, {}), name: value}
 
 
 def _tokenize_base(name: str, value: Any) -> Fields:
@@ -96,8 +117,7 @@ def _tokenize_base(name: str, value: Any) -> Fields:
 
 def wrong_types(endpoint: str, name: str) -> tuple[Any, ...]:
     """Values of types that a parameter does not take."""
-    special = values.WRONG_TYPES_OF_TEXT if endpoint == "text" else {}
-    return special[name] if name in special else values.WRONG_TYPES[name]
+    return {**values.WRONG_TYPES, **WRONG_TYPES.get(endpoint, {})}[name]
 
 
 async def check_effect(door: Door, effect: Effect) -> None:

@@ -10,7 +10,7 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 from ovchat.v1 import completion_service_pb2_grpc
-from tests.parameters import answers
+from tests.parameters import answers, response_answers
 from tests.parameters.message import message
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PATHS = {
     "chat": "/v3/chat/completions",
     "text": "/v3/completions",
+    "responses": "/v3/responses",
     "tokenize": "/v3/tokenize",
     "detokenize": "/v3/detokenize",
 }
@@ -62,7 +63,12 @@ class RestDoor:
             assert error["param"] in error["message"]
             raise RefusedError(error["param"], error["code"])
         if response.headers["content-type"].startswith("text/event-stream"):
-            return answers.of_events(response.text.splitlines())
+            of_events = answers.of_events
+            if endpoint == "responses":
+                of_events = response_answers.of_response_events
+            return of_events(response.text.splitlines())
+        if endpoint == "responses":
+            return response_answers.of_response(response.json())
         if endpoint in {"tokenize", "detokenize"}:
             return answers.tokens_of_json(response.json())
         return answers.of_json(response.json())

@@ -43,7 +43,7 @@ def as_any_other(number: float | None) -> bool:
     return number is not None and -31 < number < -29
 
 
-def _shows_logprobs(without: Answer, given: Answer) -> bool:
+def shows_logprobs(without: Answer, given: Answer) -> bool:
     tokens = given.choices[0].logprobs
     return (
         _unspoken(without)
@@ -133,8 +133,8 @@ LOGITS: list[Effect] = [
 ]
 
 LOGPROBS: list[Effect] = [
-    Effect("chat", "logprobs", COUNT[0], {"logprobs": True}, _shows_logprobs),
-    Effect("text", "logprobs", COUNT[1], {"logprobs": 0}, _shows_logprobs),
+    Effect("chat", "logprobs", COUNT[0], {"logprobs": True}, shows_logprobs),
+    Effect("text", "logprobs", COUNT[1], {"logprobs": 0}, shows_logprobs),
     Effect(
         "chat",
         "top_logprobs",

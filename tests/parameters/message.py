@@ -23,8 +23,8 @@ KINDS: dict[str, type[Message]] = {
 
 
 def contract_names(endpoint: str) -> set[str]:
-    """The fields of an endpoint's request message."""
-    return set(KINDS[endpoint].DESCRIPTOR.fields_by_name)
+    """The fields of an endpoint's request message; none where the contract has no such."""
+    return set(KINDS[endpoint].DESCRIPTOR.fields_by_name) if endpoint in KINDS else set()
 
 
 def message(endpoint: str, fields: dict[str, Any]) -> Message:

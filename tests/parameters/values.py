@@ -8,11 +8,13 @@ from typing import Any
 from tests.parameters import form
 from tests.parameters.case import Bound, Fields, said, written
 from tests.parameters.endpoints import MESSAGES, PAIR, TEXT, USER, WEATHER
+from tests.parameters.from_chats import of_chat
 
 # The shortest request of each endpoint, always answered the same.
 SHORT: dict[str, Fields] = {
     "chat": said("abc", "successor", max_tokens=2),
     "text": written("abc", "successor", max_tokens=2),
+    "responses": of_chat(said("abc", "successor", max_tokens=2)),
     "tokenize": TEXT,
     "detokenize": {"model": "successor", "tokens": [97]},
 }
@@ -347,6 +349,7 @@ WRONG_TYPES_OF_TEXT: dict[str, tuple[Any, ...]] = {"logprobs": INTEGER}
 REQUIRED: dict[str, tuple[str, ...]] = {
     "chat": ("model", "messages"),
     "text": ("model", "prompt"),
+    "responses": ("model", "input"),
     "tokenize": ("model", "text"),
     "detokenize": ("model", "tokens"),
 }
@@ -372,6 +375,12 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
     "routed_experts_prompt_start": (0, "x"),
     "return_mm_kwargs": (True, 5),
     "audio": ({"format": "wav", "voice": "x"}, 5),
+    "access_programs": ({"cyber": "standard"}, 5),
+    "client_metadata": ({"a": "b"}, 5),
+    "max_tool_calls": (1, "x"),
+    "background_options": ({"completion_window": "soonest"}, 5),
+    "image": ({"context_compression": "auto"}, 5),
+    "length_penalty": (2, "x"),
 }
 
 # Parameters that are refused: values that are, of a wrong type too, and what is neutral.
@@ -401,4 +410,15 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "modalities": ((["audio"], 5), (["text"], [])),
     "moderation": (({"model": "x"},), ()),
     "web_search_options": (({},), ()),
+    "background": ((True, 0), (False,)),
+    "conversation": (("c", {"id": "c"}), ()),
+    "prompt": (({"id": "p"}, "x"), ()),
+    "context_management": (([{"type": "compaction"}], 5), ([],)),
+    "response_format": (({"type": "json_object"}, 5), ()),
+    "n": ((2, True), (1,)),
+    "best_of": ((2, True), (1,)),
+    "logprobs": ((True, 0), (False,)),
+    "previous_input_messages": (([{}], 5), ([],)),
+    "enable_response_messages": ((True, 0), (False,)),
+    "include_reasoning": ((False, 1), (True,)),
 }

@@ -40,11 +40,13 @@ EXPECTED = {
     "docs/grpc.md": [
         "1, 2, 3",
         "FINISH_REASON_STOP",
+        "Tokyo",
         "A red square.\n65 tokens of the image",
         '"totalKvBlocks": ',
         "0 0 of ",
     ],
     "docs/operations.md": ['"total_kv_blocks":'],
+    "docs/responses.md": ["Paris", '"input_tokens":'],
     "docs/rest.md": [
         "data: [DONE]",
         "A red square.",

@@ -137,3 +137,23 @@ async def test_requests_with_images_may_be_larger_than_others(http: httpx.AsyncC
 async def test_it_says_that_it_takes_images(http: httpx.AsyncClient) -> None:
     [model] = (await http.get("/models")).json()["data"]
     assert model["input_modalities"] == ["text", "image"]
+
+
+def test_the_responses_api_sees_an_image_and_remembers_it(sdk: openai.OpenAI) -> None:
+    def asked(url: str) -> list[Any]:
+        parts = [
+            {"type": "input_text", "text": "What do you see?"},
+            {"type": "input_image", "image_url": url, "detail": "auto"},
+        ]
+        return [{"role": "user", "content": parts}]
+
+    fields: dict[str, Any] = {"model": MODEL, "temperature": 0}
+    made = sdk.responses.create(input=asked(part(CIRCLE)["image_url"]["url"]), **fields)
+    assert made.output_text == "A red circle."
+    again = sdk.responses.create(input="What do you see?", previous_response_id=made.id, **fields)
+    assert made.usage
+    assert again.usage
+    assert again.usage.input_tokens > made.usage.input_tokens
+    with pytest.raises(openai.BadRequestError) as caught:
+        sdk.responses.create(input=asked("data:image/png;base64,AAAA"), **fields)
+    assert caught.value.param == "input[0].content[1].image_url"

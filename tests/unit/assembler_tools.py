@@ -29,7 +29,7 @@ class Assembled:
     @property
     def choice(self) -> Choice:
         """The whole choice."""
-        collector = ChoiceCollector()
+        collector = ChoiceCollector(blocks=True)
         for chunk in self.chunks:
             collector.add(chunk)
         return collector.choice()

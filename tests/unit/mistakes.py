@@ -156,7 +156,7 @@ SERVER = [
         "\nrest port = 1",
     ),
     file(":2: there is no table 'sever'; did you mean server?", "\n[sever]"),
-    file(":1: there is no table 'x'; there are server, limits and models", "x = 1"),
+    file(":1: there is no table 'x'; there are server, models, limits, stored_responses", "x = 1"),
     file(":1: grpc_port belongs to the server: set it in the [server] table", "grpc_port = 1"),
     file(":1: server must be a table, [server], got 5", "server = 5"),
     file(
@@ -212,6 +212,14 @@ LIMITS = [
     file(
         ":2: [limits]: max_json_depth must be a whole number from 1 to 256, got 257",
         "[limits]\nmax_json_depth = 257",
+    ),
+    file(
+        ":2: [stored_responses]: max_count must be a whole number of at least 0, got -1",
+        "[stored_responses]\nmax_count = -1",
+    ),
+    file(
+        ":2: [stored_responses]: max_age must be a number above 0, got 0",
+        "[stored_responses]\nmax_age = 0",
     ),
 ]
 MODEL_TABLES = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -56,10 +57,8 @@ class ScriptedGeneration:
         self._pieces = list(pieces)
         self.ended: list[int] = []
         self.left = False
-
-    @property
-    def admitted(self) -> bool:
-        return True
+        self.admission = asyncio.Event()
+        self.admission.set()
 
     def __enter__(self) -> Self:
         return self

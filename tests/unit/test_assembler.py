@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovchat_server.chat.assembler import AssemblyOptions
+from ovchat_server.domain.blocks import BlockKind
 from ovchat_server.domain.completion import FinishReason
 from tests.unit.assembler_tools import Assembled, assembled, options_of
 from tests.unit.text_tools import PieceDecoder, byte_tokenizer, mixed
@@ -388,3 +389,28 @@ def test_a_token_that_is_no_text_by_itself_has_its_bytes() -> None:
     one = assembled(decoder, [[0], [1], [2], [3]], options, FinishReason.LENGTH, [0.0] * 4).choice
     assert [item.text for item in one.logprobs or ()] == ["\ufffd"] * 4
     assert b"".join(item.bytes for item in one.logprobs or ()) == "😀".encode()
+
+
+@pytest.mark.parametrize("options", [EVERYTHING, dataclasses.replace(EVERYTHING, stop=())])
+@pytest.mark.parametrize(
+    ("text", "reason", "texts"),
+    [
+        ("<think>Hm</think>\n\n17 + 25 = 42", FinishReason.STOP, ["17 + 25 = 42"]),
+        (f"Look:\n{GOOD}", FinishReason.STOP, ["Look:"]),
+        (f"<think>Hm</think>\n\nLook: <b>\n{GOOD}\n", FinishReason.STOP, ["Look: <b>"]),
+        ("Yes\n<tool_call>\n{", FinishReason.LENGTH, ["Yes"]),
+        ("😀<tool 😀", FinishReason.LENGTH, ["😀<tool 😀"]),
+        ("<think>Hm", FinishReason.LENGTH, []),
+    ],
+)
+def test_the_log_probabilities_of_a_text_are_those_of_its_tokens(
+    text: str, reason: FinishReason, texts: list[str], options: AssemblyOptions
+) -> None:
+    tokens = TOKENIZER.encode(text) + (END if reason is FinishReason.STOP else [])
+    options = dataclasses.replace(options, logprobs=True)
+    for groups in ([[token] for token in tokens], [tokens]):
+        one = assembled(TOKENIZER, groups, options, reason, [-0.5] * len(tokens)).choice
+        found = [block for block in one.blocks if block.kind is BlockKind.TEXT]
+        assert [block.text for block in found] == texts
+        for block in found:
+            assert b"".join(item.bytes for item in block.logprobs).decode() == block.text

@@ -128,6 +128,7 @@ def everything(one: Assembled) -> tuple[object, ...]:
         choice.finish_reason,
         choice.stop_reason,
         choice.logprobs,
+        [item for block in choice.blocks for item in block.logprobs],
         choice.token_ids,
         assembler.completion_tokens,
         assembler.reasoning_tokens,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ovchat_server.rpc.caller import set_client
-from ovchat_server.serving.caller import client
+from ovchat_server.serving.caller import api_key, client
 
 
 def own_address() -> str:
@@ -82,3 +82,9 @@ async def test_a_key_is_one_client_however_its_header_is_spelled() -> None:
 
     assert len(spellings) == 1
     assert await known_by("Bearer other") not in spellings
+    assert api_key.get() == await known_by("Bearer other")
+
+
+async def test_an_address_is_nobodys_key() -> None:
+    await known("ipv4:127.0.0.1:5000", None)
+    assert not api_key.get()

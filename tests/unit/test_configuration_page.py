@@ -6,11 +6,11 @@ import re
 import tomllib
 
 from docs import configuration_page
-from ovchat_server.config_file import LIMITS, MODELS
+from ovchat_server.config_file import LIMITS, MODELS, STORED_RESPONSES
 from ovchat_server.domain.limits import Limits
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.options import SERVER, SETTINGS
-from ovchat_server.settings import ModelSettings
+from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 
 PAGE = configuration_page.PAGE.read_text()
 [TEXT] = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -24,11 +24,8 @@ def test_the_page_is_what_make_gen_writes() -> None:
 def test_the_sample_has_every_key() -> None:
     found = tomllib.loads(re.sub("^# ", "", TEXT, flags=re.MULTILINE))
     [model] = found["models"]
-    assert [set(found["server"]), set(found["limits"]), set(model)] == [
-        set(SERVER),
-        set(LIMITS),
-        set(MODELS),
-    ]
+    tables = [found["server"], found["limits"], found["stored_responses"], model]
+    assert list(map(set, tables)) == list(map(set, [SERVER, LIMITS, STORED_RESPONSES, MODELS]))
 
 
 def test_the_samples_values_are_the_defaults() -> None:
@@ -36,6 +33,7 @@ def test_the_samples_values_are_the_defaults() -> None:
     server = SAMPLE["server"]
     assert server == {name: defaults[name] for name in server}
     assert Limits(**SAMPLE["limits"]) == Limits()
+    assert StoredResponsesSettings(**SAMPLE["stored_responses"]) == StoredResponsesSettings()
     [table] = SAMPLE["models"]
     assert table.pop("kv_blocks") == DEFAULT_KV_BLOCKS
     assert ModelSettings(**table) == ModelSettings(name="demo", path=table["path"])

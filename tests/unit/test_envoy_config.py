@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from google.api import annotations_pb2
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 import ovchat_server.resources
 from ovchat_server.launch import envoy_config as module
@@ -171,17 +169,6 @@ def test_all_limits_of_the_body_rise_together(size: int) -> None:
     assert limits == {size + module.ENVELOPE_BYTES}
     told = listener(config)["metadata"]["filter_metadata"]["ovchat"]
     assert told == {"max_request_bytes": size}
-
-
-def test_the_transcoder_knows_every_service_that_has_paths() -> None:
-    contract = FileDescriptorSet.FromString(EnvoyFiles.locate().descriptor.read_bytes())
-    with_paths = {
-        f"{file.package}.{service.name}"
-        for file in contract.file
-        for service in file.service
-        if any(method.options.HasExtension(annotations_pb2.http) for method in service.method)
-    }
-    assert set(http_filter(shipped(), "transcoder")["services"]) == with_paths
 
 
 def test_paths_do_not_depend_on_the_working_directory() -> None:

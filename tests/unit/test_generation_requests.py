@@ -402,5 +402,19 @@ def test_a_cut_prompt_leaves_room_for_the_fewest_tokens() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ending", "most"),
+    [
+        (Ending(), 75),
+        (Ending(max_tokens=10), 90),
+        (Ending(max_tokens=10 * CONTEXT), 75),
+        (Ending(min_tokens=30), 70),
+    ],
+)
+def test_a_prompt_leaves_the_answer_a_quarter_of_the_context(ending: Ending, most: int) -> None:
+    window = ContextWindow(served(), GenerationParams(ending=ending))
+    assert (window.longest_prompt, window.roomy_prompt) == (CONTEXT - 1, most)
+
+
 def test_without_truncation_a_prompt_stays_whole() -> None:
     assert ContextWindow(served(), GenerationParams()).truncate(TOKENS) == TOKENS

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.rest.keep_alive import noting_silence
+from ovchat_server.rest.keep_alive import Moment, with_moments
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 # Seconds: whatever they are, nothing may come by itself, or at once.
 NEVER, AT_ONCE = 1e9, 1e-6
+ADMISSION, SILENCE = Moment.ADMISSION, Moment.SILENCE
 
 
-def always() -> bool:
-    return True
+async def at_once() -> None:
+    """Admit the stream."""
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
 
 
 class Source:
@@ -40,33 +45,33 @@ class Source:
             self.closed.set()
 
 
-async def test_items_pass_in_their_order_without_comments() -> None:
+async def test_items_pass_in_their_order() -> None:
     source = Source()
     for item in (1, 2, 3, None):
         source.queue.put_nowait(item)
-    assert [item async for item in noting_silence(source.items(), NEVER, always)] == [1, 2, 3]
+    assert [item async for item in with_moments(source.items(), never, NEVER)] == [1, 2, 3]
 
 
-async def test_silence_is_noted_again_and_again_until_something_comes() -> None:
+async def test_admission_is_noted_and_then_each_silence_until_something_comes() -> None:
     source = Source()
-    stream = noting_silence(source.items(), AT_ONCE, always)
-    assert [await anext(stream) for _ in range(3)] == [None] * 3
+    stream = with_moments(source.items(), at_once, AT_ONCE)
+    assert [await anext(stream) for _ in range(3)] == [ADMISSION, SILENCE, SILENCE]
     source.queue.put_nowait(1)
     seen = [await anext(stream)]
-    while seen[-1] is None:
+    while isinstance(seen[-1], Moment):
         seen.append(await anext(stream))
     assert seen[-1] == 1
-    assert await anext(stream) is None
+    assert await anext(stream) is SILENCE
     source.queue.put_nowait(None)
-    assert not [item async for item in stream if item is not None]
+    assert not [item async for item in stream if not isinstance(item, Moment)]
 
 
 async def test_nothing_is_taken_that_the_reader_has_not_asked_for() -> None:
     source = Source()
-    stream = noting_silence(source.items(), AT_ONCE, always)
+    stream = with_moments(source.items(), at_once, AT_ONCE)
     source.queue.put_nowait(1)
     source.queue.put_nowait(2)
-    while await anext(stream) is None:
+    while isinstance(await anext(stream), Moment):
         pass
     # The reader holds the first; whatever the loop does meanwhile, the second stays.
     for _ in range(100):
@@ -79,16 +84,16 @@ async def test_what_the_generator_raises_is_raised() -> None:
     source = Source()
     source.queue.put_nowait(ValueError("broken"))
     with pytest.raises(ValueError, match="broken"):
-        await anext(noting_silence(source.items(), NEVER, always))
+        await anext(with_moments(source.items(), never, NEVER))
 
 
 @pytest.mark.parametrize("begun", [False, True])
 async def test_a_stream_that_is_closed_closes_the_generator(*, begun: bool) -> None:
     source = Source()
-    stream = noting_silence(source.items(), AT_ONCE, always)
+    stream = with_moments(source.items(), at_once, AT_ONCE)
     if begun:
         source.queue.put_nowait(1)
-        while await anext(stream) is None:
+        while isinstance(await anext(stream), Moment):
             pass
     else:
         await anext(stream)
@@ -100,7 +105,7 @@ async def test_a_reader_that_is_cancelled_closes_the_generator() -> None:
     source = Source()
 
     async def read() -> None:
-        async with contextlib.aclosing(noting_silence(source.items(), NEVER, always)) as stream:
+        async with contextlib.aclosing(with_moments(source.items(), at_once, NEVER)) as stream:
             async for _ in stream:
                 began.set()
 
@@ -114,16 +119,12 @@ async def test_a_reader_that_is_cancelled_closes_the_generator() -> None:
     assert source.closed.is_set()
 
 
-async def test_silence_is_not_noted_where_it_does_not_count() -> None:
-    source, asked = Source(), asyncio.Event()
-
-    def never() -> bool:
-        asked.set()
-        return False
-
-    stream = noting_silence(source.items(), AT_ONCE, never)
+async def test_silence_is_not_noted_before_the_admission() -> None:
+    source = Source()
+    stream = with_moments(source.items(), never, AT_ONCE)
     first = asyncio.create_task(anext(stream))
-    await asked.wait()
+    for _ in range(100):
+        await asyncio.sleep(0)
     source.queue.put_nowait(1)
     assert await first == 1
     await stream.aclose()

@@ -18,7 +18,7 @@ from ovchat_server.commands import ServerCommand
 from ovchat_server.domain.limits import Limits
 from ovchat_server.option_types import Switch
 from ovchat_server.options import SETTINGS, arguments_of, settings_from
-from ovchat_server.settings import ModelSettings
+from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -370,3 +370,12 @@ def test_the_limits_table_moves_bounds_and_keeps_the_others(config: Callable[[st
 
     assert limits == Limits(max_messages=5, max_json_depth=20)
     assert run(*MODEL).limits == Limits()
+
+
+def test_a_table_bounds_the_stored_responses(config: Callable[[str], str]) -> None:
+    path = config("[stored_responses]\nmax_count = 0\nmax_age = 60\n")
+
+    stored = run(*MODEL, "--config", path).stored_responses
+
+    assert stored == StoredResponsesSettings(max_count=0, max_age=60)
+    assert run(*MODEL).stored_responses == StoredResponsesSettings()

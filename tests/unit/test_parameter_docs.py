@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openai.types import completion_create_params
 from openai.types.chat import completion_create_params as chat_create_params
+from openai.types.responses import response_create_params
 
 from ovchat_server.domain.chat_request import read_chat_request
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import SamplingParams
+from ovchat_server.domain.responses.body import LOGPROBS
+from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.serving.generation import resolve_sampling
@@ -22,21 +25,32 @@ from ovchat_server.serving.model_files import GenerationDefaults
 from tests.conftest import ROOT
 from tests.parameters import checks, values
 from tests.parameters.endpoints import USER, WEATHER
+from tests.parameters.from_chats import of_chat
 from tests.parameters.message import KINDS, contract_names
 from tests.structured_output import TAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ovchat_server.domain.responses.request import ResponsesRequest
+
+
+def read_responses(fields: dict[str, Any]) -> ResponsesRequest:
+    """A request without its items as they are listed: their ids are random."""
+    return dataclasses.replace(read_responses_request(fields), input_items=())
+
+
 READ: dict[str, Callable[[dict[str, Any]], Any]] = {
     "chat": read_chat_request,
     "text": read_text_request,
+    "responses": read_responses,
     "tokenize": read_tokenize_request,
     "detokenize": read_detokenize_request,
 }
 SDK = {
     "chat": chat_create_params.CompletionCreateParamsBase,
     "text": completion_create_params.CompletionCreateParamsBase,
+    "responses": response_create_params.ResponseCreateParamsBase,
 }
 # Parts of the type, range and default that a row gives for an endpoint.
 CELL = re.compile(
@@ -54,7 +68,6 @@ OBJECT = re.compile(
 STEP = 1e-6
 # What a request needs besides a parameter at its bounds.
 BESIDE: dict[str, dict[str, Any]] = {
-    **values.BESIDE,
     "min_tokens": {"max_tokens": 2**32 - 1},
     "prompt": {"text": None},
     "messages": {"text": None},
@@ -111,6 +124,8 @@ REFUSED = [row for row in ROWS if row.status == "refused"]
 def request(row: Row, value: Any) -> dict[str, Any]:
     base = checks.request_with(row.endpoint, row.name, value)
     beside = BESIDE.get(row.name, {})
+    if row.endpoint == "responses":
+        beside = of_chat(beside)
     if row.endpoint == "chat":
         beside = {name: item for name, item in beside.items() if name != "text"}
     return {**base, **beside, row.name: value}
@@ -134,7 +149,10 @@ def item(kind: str, number: int) -> Any:
         "token ids": 1,
         "objects": {},
         "messages": USER,
+        "items": USER,
+        "system messages": {**USER, "role": "system"},
         "functions": {"type": "function", "function": function},
+        "tools": {"type": "function", **function},
         "bare functions": function,
     }[kind]
 
@@ -179,6 +197,11 @@ def probes(said: str) -> tuple[list[Any], list[Any]]:
         "boolean": ([True, False], [1, "true"]),
         "string": (["x"], [1]),
         "object": ([{}], ["x", []]),
+        "object of 0 to 16 strings": (
+            [{}, {str(key): "" for key in range(16)}],
+            ["x", {"a": 1}, {str(key): "" for key in range(17)}],
+        ),
+        "array of names": ([[], [LOGPROBS]], ["x", ["other"], [1]]),
         "object with a type": ([{"type": "text"}], ["x", [], {}, {"type": "x"}]),
         "object with a constraint": ([{"regex": "x"}], ["x", [], {}, {"regex": ""}]),
         "structural tag": ([TAG], ["x", [], {}, {"type": "structural_tag"}]),
@@ -206,8 +229,9 @@ def test_openais_column_is_what_its_sdk_takes(endpoint: str) -> None:
     takes = {*SDK[endpoint].__annotations__, "stream"}
 
     assert {name for name, said in columns.items() if said in {"yes", endpoint}} >= takes
-    # A chat's parameters are no text completion's, and the other way round.
-    others = {*SDK["chat"].__annotations__, *SDK["text"].__annotations__, "stream"}
+    # In the table of both, a chat's parameters are no text completion's, and the other way round.
+    table = next(row.cells for row in ROWS if row.endpoint == endpoint)
+    others = {"stream"}.union(*(SDK[other].__annotations__ for other in SDK if other in table))
     assert {name for name, said in columns.items() if said != "—"} == others
     assert not {name for name in takes if columns[name] not in {"yes", endpoint}}
 
@@ -241,7 +265,7 @@ def test_the_documented_default_is_the_codes(row: Row) -> None:
         READ[row.endpoint](absent)
     elif said["default"].startswith("the model's, else "):
         ours = said["default"].removeprefix("the model's, else ")
-        if row.name != "max_tokens":
+        if row.name not in {"max_tokens", "max_output_tokens"}:
             resolved = resolve_sampling(SamplingParams(seed=1), GenerationDefaults())
             assert getattr(resolved, row.name) == float(ours)
             assert hasattr(GenerationDefaults(), row.name)
@@ -283,9 +307,10 @@ def test_an_accepted_parameter_may_have_any_value(row: Row) -> None:
 @pytest.mark.parametrize("row", SERVED, ids=str)
 def test_every_served_parameter_has_its_cases(row: Row) -> None:
     effects = {(effect.endpoint, effect.name) for effect in checks.EFFECTS}
-    bounds = {(bound.endpoint, bound.name) for bound in values.BOUNDS}
+    bounds = {(bound.endpoint, bound.name) for bound in checks.BOUNDS}
 
-    assert (row.endpoint, row.name) in effects
+    # Of the server's making: see tests/rest/test_openai_responses.py.
+    assert (row.endpoint, row.name) in effects or row.name == "previous_response_id"
     assert checks.wrong_types(row.endpoint, row.name)
     unbounded = row.range in {"boolean", "string", "object"}
     assert unbounded or (row.endpoint, row.name) in bounds

@@ -160,7 +160,7 @@ def test_json_in_a_string_must_be_an_object() -> None:
         ),
         (message(role=message_pb2.ROLE_TOOL, content=text("x")), "messages[0].tool_call_id"),
         ({"tools": [TOOL, tool_pb2.Tool()]}, "tools[1]"),
-        ({"tools": [tool_pb2.Tool(custom=tool_pb2.CustomTool(name="c"))]}, "tools[0]"),
+        ({"tools": [tool_pb2.Tool(custom=tool_pb2.CustomTool(name="c"))]}, "tools[0].custom"),
         ({"tools": [function(description="x")]}, "tools[0].function.name"),
         ({"tool_choice": tool_pb2.ToolChoice()}, "tool_choice"),
         ({"tool_choice": choice("UNSPECIFIED")}, "tool_choice"),

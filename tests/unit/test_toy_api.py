@@ -15,19 +15,21 @@ from grpc_health.v1 import health
 from ovchat.v1 import rest_service_pb2
 from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
-from ovchat_server.rest.registry import public_apis
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
-from ovchat_server.rpc.server import RestRpcs, ServerOptions, create_server
+from ovchat_server.rpc.server import Served, ServerOptions, create_server
 from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.models import ModelRegistry
 from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
+from ovchat_server.serving.stored_responses import StoredResponses
 from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
@@ -75,17 +77,17 @@ class HeldAndDying(Held, Dying):
     """Says nothing, and then ends with its engine."""
 
 
-class TurnedAway(HeldAndDying):
-    """Waits in the queue until it was looked at several times, in vain."""
+class TurnedAway(Dying):
+    """Waits in the queue for many silences, in vain."""
 
-    looks = 0
+    def __init__(self) -> None:
+        super().__init__([])
+        self.admission.clear()
 
-    @property
-    def admitted(self) -> bool:
-        self.looks += 1
-        if self.looks == 3:
-            self.go_on.set()
-        return False
+    async def __anext__(self) -> GeneratedTokens:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return await super().__anext__()
 
 
 def engine() -> ScriptedEngine:
@@ -100,6 +102,13 @@ def offered(engine: ScriptedEngine) -> Services:
     return Services(
         Completions(ChatStages(FORMATS, IMAGES), models, WORKERS, RequestRules()),
         Completions(TextStages(FORMATS), models, WORKERS, RequestRules()),
+        Responses(
+            Completions(ChatStages(FORMATS, IMAGES, "resp_"), models, WORKERS, RequestRules()),
+            Tokenization(models, IMAGES, WORKERS),
+            StoredResponses(0, 1, 1, WORKERS),
+            DEFAULT_LIMITS,
+            1000,
+        ),
         Tokenization(models, IMAGES, WORKERS),
         models,
         Versions("", "", ""),
@@ -111,14 +120,14 @@ def offered(engine: ScriptedEngine) -> Services:
 async def serving(engine: ScriptedEngine, silence: float = 15.0) -> AsyncIterator[grpc.aio.Channel]:
     """A server with the toy beside all other APIs."""
     services = offered(engine)
+    served = endpoints(services, DEFAULT_LIMITS)
     rest = RestDoor(
-        {**public_apis(services), TALK: toy_api(services.chat, silence)},
+        {**rest_apis(served), TALK: toy_api(services.chat, silence)},
         BodyReader(strict=False, limits=DEFAULT_LIMITS, threads=services.threads),
         default_errors=encode_error,
     )
     server = create_server(
-        services,
-        RestRpcs(rest, rest.error),
+        Served(typed_services(served), REST_SERVICE, rest, rest.error),
         health.aio.HealthServicer(),
         Calls(),
         ServerOptions(1 << 20, 10, None, None, DEFAULT_LIMITS),
@@ -164,7 +173,7 @@ async def test_a_streams_events_are_numbered() -> None:
     async with serving(engine()) as channel:
         answer = await body(call(channel, TALK, {"model": "demo", "say": "Hello", "live": True}))
     assert events(answer) == [
-        ("begin", 1, ""),
+        ("begin", 1, "demo"),
         ("word", 2, "He"),
         ("word", 3, "y"),
         ("end", 4, "3"),
@@ -176,7 +185,7 @@ async def test_every_answer_has_an_encoder_of_its_own() -> None:
         await body(call(channel, TALK, {"model": "demo", "say": "Hello", "live": True}))
     async with serving(engine()) as channel:
         answer = await body(call(channel, TALK, {"model": "demo", "say": "Hello", "live": True}))
-    assert events(answer)[0] == ("begin", 1, "")
+    assert events(answer)[0] == ("begin", 1, "demo")
 
 
 async def test_a_stream_that_breaks_says_so_in_its_apis_words() -> None:
@@ -189,28 +198,27 @@ async def test_a_stream_that_breaks_says_so_in_its_apis_words() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "end"),
-    [(Held, ("end", 4, "3")), (HeldAndDying, ("broken", 1, "The engine is gone."))],
+    [(Held, "end"), (HeldAndDying, "broken")],
 )
-async def test_a_silent_stream_has_comments_and_then_its_errors_are_events(
-    kind: type[Held], end: tuple[str, int, str]
+async def test_a_silent_stream_has_begun_and_then_its_errors_are_events(
+    kind: type[Held], end: str
 ) -> None:
     silent = engine()
     silent.generation = held = kind(silent.pieces if kind is Held else [])
     held.go_on = asyncio.Event()
     async with serving(silent, silence=1e-3) as channel:
         answer = aiter(call(channel, TALK, {"model": "demo", "say": "Hello", "live": True}))
-        comments = [(await anext(answer)).data for _ in range(3)]
+        first = [events((await anext(answer)).data) for _ in range(3)]
         held.go_on.set()
         rest = await body(answer)
-    assert comments == [b": ping\n\n"] * 3
-    assert events(rest.replace(b": ping\n\n", b""))[-1] == end
+    assert first == [[("begin", 1, "demo")], [("silence", 2, "")], [("silence", 3, "")]]
+    assert events(rest)[-1][0] == end
 
 
 async def test_who_waits_in_the_queue_in_vain_gets_a_status() -> None:
     full = engine()
-    full.generation = waiting = TurnedAway([])
-    waiting.go_on = asyncio.Event()
-    async with serving(full, silence=1e-3) as channel:
+    full.generation = TurnedAway()
+    async with serving(full, silence=1e-6) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await body(call(channel, TALK, {"model": "demo", "say": "Hello", "live": True}))
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -254,6 +262,6 @@ async def test_other_apis_stay_as_they_are() -> None:
 
 
 def test_every_rpc_of_the_contract_is_registered() -> None:
-    apis = public_apis(offered(engine()))
+    apis = rest_apis(endpoints(offered(engine()), DEFAULT_LIMITS))
     service = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"]
     assert set(apis) == {f"/{service.full_name}/{method.name}" for method in service.methods}

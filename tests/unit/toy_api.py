@@ -16,7 +16,7 @@ from ovchat_server.rest.response_body import event
 
 if TYPE_CHECKING:
     from ovchat_server.domain.chat import ChatRequest
-    from ovchat_server.domain.completion import Chunk, Completion
+    from ovchat_server.domain.completion import Chunk, Completion, CompletionInfo
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.limits import Limits
@@ -56,10 +56,15 @@ class Numbered:
     def whole(self, completion: Completion) -> JsonObject:
         return {"said": completion.choices[0].message.text}
 
+    def begin(self, info: CompletionInfo) -> bytes:
+        return self._event("begin", info.model)
+
+    def keep_alive(self) -> bytes:
+        return self._event("silence")
+
     def chunk(self, chunk: Chunk) -> bytes:
-        opening = self._event("begin") if self.number == 0 else b""
         content = chunk.choices[0].delta.content
-        return opening + (self._event("word", content) if content else b"")
+        return self._event("word", content) if content else b""
 
     def end(self) -> bytes:
         return self._event("end", str(self.number))

@@ -26,7 +26,7 @@ from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import httpbody_pb2 as google_dot_api_dot_httpbody__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1covchat/v1/rest_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\"3\n\"RestServiceGetTokenizerInfoRequest\x12\r\n\x05model\x18\x01 \x01(\t\">\n\x1cRestServiceListModelsRequest\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\"(\n\x1aRestServiceGetModelRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1f\n\x1dRestServiceGetLivenessRequest\" \n\x1eRestServiceGetReadinessRequest\"\x1e\n\x1cRestServiceGetVersionRequest\"%\n#RestServiceGetServerMetadataRequest\"0\n\"RestServiceGetModelMetadataRequest\x12\n\n\x02id\x18\x01 \x01(\t\"1\n#RestServiceGetModelReadinessRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1d\n\x1bRestServiceGetConfigRequest2\xfc\x0c\n\x0bRestService\x12\x80\x01\n\x14\x43reateChatCompletion\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\":\x82\xd3\xe4\x93\x02\x34\"\x14/v3/chat/completions:\x01*Z\x19\"\x14/v1/chat/completions:\x01*0\x01\x12r\n\x10\x43reateCompletion\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02*\"\x0f/v3/completions:\x01*Z\x14\"\x0f/v1/completions:\x01*0\x01\x12t\n\x08Tokenize\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\":\x82\xd3\xe4\x93\x02\x34\"\x0c/v3/tokenize:\x01*Z\x11\"\x0c/v1/tokenize:\x01*Z\x0e\"\t/tokenize:\x01*0\x01\x12|\n\nDetokenize\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"@\x82\xd3\xe4\x93\x02:\"\x0e/v3/detokenize:\x01*Z\x13\"\x0e/v1/detokenize:\x01*Z\x10\"\x0b/detokenize:\x01*0\x01\x12\x9c\x01\n\x10GetTokenizerInfo\x12-.ovchat.v1.RestServiceGetTokenizerInfoRequest\x1a\x14.google.api.HttpBody\"C\x82\xd3\xe4\x93\x02=\x12\x12/v3/tokenizer_infoZ\x14\x12\x12/v1/tokenizer_infoZ\x11\x12\x0f/tokenizer_info\x12m\n\nListModels\x12\'.ovchat.v1.RestServiceListModelsRequest\x1a\x14.google.api.HttpBody\" \x82\xd3\xe4\x93\x02\x1a\x12\n/v3/modelsZ\x0c\x12\n/v1/models\x12y\n\x08GetModel\x12%.ovchat.v1.RestServiceGetModelRequest\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02*\x12\x12/v3/models/{id=**}Z\x14\x12\x12/v1/models/{id=**}\x12\x66\n\x0bGetLiveness\x12(.ovchat.v1.RestServiceGetLivenessRequest\x1a\x14.google.api.HttpBody\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v2/health/live\x12t\n\x0cGetReadiness\x12).ovchat.v1.RestServiceGetReadinessRequest\x1a\x14.google.api.HttpBody\"#\x82\xd3\xe4\x93\x02\x1d\x12\x10/v2/health/readyZ\t\x12\x07/health\x12]\n\nGetVersion\x12\'.ovchat.v1.RestServiceGetVersionRequest\x1a\x14.google.api.HttpBody\"\x10\x82\xd3\xe4\x93\x02\n\x12\x08/version\x12k\n\x11GetServerMetadata\x12..ovchat.v1.RestServiceGetServerMetadataRequest\x1a\x14.google.api.HttpBody\"\x10\x82\xd3\xe4\x93\x02\n\x12\x03/v2Z\x03\x12\x01/\x12s\n\x10GetModelMetadata\x12-.ovchat.v1.RestServiceGetModelMetadataRequest\x1a\x14.google.api.HttpBody\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v2/models/{id=**}\x12{\n\x11GetModelReadiness\x12..ovchat.v1.RestServiceGetModelReadinessRequest\x1a\x14.google.api.HttpBody\" \x82\xd3\xe4\x93\x02\x1a\x12\x18/v2/models/{id=**}/ready\x12]\n\tGetConfig\x12&.ovchat.v1.RestServiceGetConfigRequest\x1a\x14.google.api.HttpBody\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/configB1\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1covchat/v1/rest_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\";\n\x1dRestServiceGetResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\x08\".\n RestServiceDeleteResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"r\n(RestServiceListResponseInputItemsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\x05limit\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\r\n\x05order\x18\x03 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x04 \x01(\tB\x08\n\x06_limit\"3\n\"RestServiceGetTokenizerInfoRequest\x12\r\n\x05model\x18\x01 \x01(\t\"V\n\x1cRestServiceListModelsRequest\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\x12\x16\n\x0e\x63lient_version\x18\x03 \x01(\t\"(\n\x1aRestServiceGetModelRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1f\n\x1dRestServiceGetLivenessRequest\" \n\x1eRestServiceGetReadinessRequest\"\x1e\n\x1cRestServiceGetVersionRequest\"%\n#RestServiceGetServerMetadataRequest\"0\n\"RestServiceGetModelMetadataRequest\x12\n\n\x02id\x18\x01 \x01(\t\"1\n#RestServiceGetModelReadinessRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1d\n\x1bRestServiceGetConfigRequest2\xbb\x12\n\x0bRestService\x12\x80\x01\n\x14\x43reateChatCompletion\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\":\x82\xd3\xe4\x93\x02\x34\"\x14/v3/chat/completions:\x01*Z\x19\"\x14/v1/chat/completions:\x01*0\x01\x12r\n\x10\x43reateCompletion\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02*\"\x0f/v3/completions:\x01*Z\x14\"\x0f/v1/completions:\x01*0\x01\x12l\n\x0e\x43reateResponse\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\",\x82\xd3\xe4\x93\x02&\"\r/v3/responses:\x01*Z\x12\"\r/v1/responses:\x01*0\x01\x12\x90\x01\n\x18\x43ountResponseInputTokens\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"F\x82\xd3\xe4\x93\x02@\"\x1a/v3/responses/input_tokens:\x01*Z\x1f\"\x1a/v1/responses/input_tokens:\x01*0\x01\x12\x81\x01\n\x0bGetResponse\x12(.ovchat.v1.RestServiceGetResponseRequest\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02*\x12\x12/v3/responses/{id}Z\x14\x12\x12/v1/responses/{id}0\x01\x12\x85\x01\n\x0e\x44\x65leteResponse\x12+.ovchat.v1.RestServiceDeleteResponseRequest\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02**\x12/v3/responses/{id}Z\x14*\x12/v1/responses/{id}\x12\xaf\x01\n\x16ListResponseInputItems\x12\x33.ovchat.v1.RestServiceListResponseInputItemsRequest\x1a\x14.google.api.HttpBody\"H\x82\xd3\xe4\x93\x02\x42\x12\x1e/v3/responses/{id}/input_itemsZ \x12\x1e/v1/responses/{id}/input_items0\x01\x12t\n\x08Tokenize\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\":\x82\xd3\xe4\x93\x02\x34\"\x0c/v3/tokenize:\x01*Z\x11\"\x0c/v1/tokenize:\x01*Z\x0e\"\t/tokenize:\x01*0\x01\x12|\n\nDetokenize\x12\x14.google.api.HttpBody\x1a\x14.google.api.HttpBody\"@\x82\xd3\xe4\x93\x02:\"\x0e/v3/detokenize:\x01*Z\x13\"\x0e/v1/detokenize:\x01*Z\x10\"\x0b/detokenize:\x01*0\x01\x12\x9c\x01\n\x10GetTokenizerInfo\x12-.ovchat.v1.RestServiceGetTokenizerInfoRequest\x1a\x14.google.api.HttpBody\"C\x82\xd3\xe4\x93\x02=\x12\x12/v3/tokenizer_infoZ\x14\x12\x12/v1/tokenizer_infoZ\x11\x12\x0f/tokenizer_info\x12m\n\nListModels\x12\'.ovchat.v1.RestServiceListModelsRequest\x1a\x14.google.api.HttpBody\" \x82\xd3\xe4\x93\x02\x1a\x12\n/v3/modelsZ\x0c\x12\n/v1/models\x12y\n\x08GetModel\x12%.ovchat.v1.RestServiceGetModelRequest\x1a\x14.google.api.HttpBody\"0\x82\xd3\xe4\x93\x02*\x12\x12/v3/models/{id=**}Z\x14\x12\x12/v1/models/{id=**}\x12\x66\n\x0bGetLiveness\x12(.ovchat.v1.RestServiceGetLivenessRequest\x1a\x14.google.api.HttpBody\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v2/health/live\x12t\n\x0cGetReadiness\x12).ovchat.v1.RestServiceGetReadinessRequest\x1a\x14.google.api.HttpBody\"#\x82\xd3\xe4\x93\x02\x1d\x12\x10/v2/health/readyZ\t\x12\x07/health\x12]\n\nGetVersion\x12\'.ovchat.v1.RestServiceGetVersionRequest\x1a\x14.google.api.HttpBody\"\x10\x82\xd3\xe4\x93\x02\n\x12\x08/version\x12k\n\x11GetServerMetadata\x12..ovchat.v1.RestServiceGetServerMetadataRequest\x1a\x14.google.api.HttpBody\"\x10\x82\xd3\xe4\x93\x02\n\x12\x03/v2Z\x03\x12\x01/\x12s\n\x10GetModelMetadata\x12-.ovchat.v1.RestServiceGetModelMetadataRequest\x1a\x14.google.api.HttpBody\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v2/models/{id=**}\x12{\n\x11GetModelReadiness\x12..ovchat.v1.RestServiceGetModelReadinessRequest\x1a\x14.google.api.HttpBody\" \x82\xd3\xe4\x93\x02\x1a\x12\x18/v2/models/{id=**}/ready\x12]\n\tGetConfig\x12&.ovchat.v1.RestServiceGetConfigRequest\x1a\x14.google.api.HttpBody\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/configB1\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,6 +38,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESTSERVICE'].methods_by_name['CreateChatCompletion']._serialized_options = b'\202\323\344\223\0024\"\024/v3/chat/completions:\001*Z\031\"\024/v1/chat/completions:\001*'
   _globals['_RESTSERVICE'].methods_by_name['CreateCompletion']._loaded_options = None
   _globals['_RESTSERVICE'].methods_by_name['CreateCompletion']._serialized_options = b'\202\323\344\223\002*\"\017/v3/completions:\001*Z\024\"\017/v1/completions:\001*'
+  _globals['_RESTSERVICE'].methods_by_name['CreateResponse']._loaded_options = None
+  _globals['_RESTSERVICE'].methods_by_name['CreateResponse']._serialized_options = b'\202\323\344\223\002&\"\r/v3/responses:\001*Z\022\"\r/v1/responses:\001*'
+  _globals['_RESTSERVICE'].methods_by_name['CountResponseInputTokens']._loaded_options = None
+  _globals['_RESTSERVICE'].methods_by_name['CountResponseInputTokens']._serialized_options = b'\202\323\344\223\002@\"\032/v3/responses/input_tokens:\001*Z\037\"\032/v1/responses/input_tokens:\001*'
+  _globals['_RESTSERVICE'].methods_by_name['GetResponse']._loaded_options = None
+  _globals['_RESTSERVICE'].methods_by_name['GetResponse']._serialized_options = b'\202\323\344\223\002*\022\022/v3/responses/{id}Z\024\022\022/v1/responses/{id}'
+  _globals['_RESTSERVICE'].methods_by_name['DeleteResponse']._loaded_options = None
+  _globals['_RESTSERVICE'].methods_by_name['DeleteResponse']._serialized_options = b'\202\323\344\223\002**\022/v3/responses/{id}Z\024*\022/v1/responses/{id}'
+  _globals['_RESTSERVICE'].methods_by_name['ListResponseInputItems']._loaded_options = None
+  _globals['_RESTSERVICE'].methods_by_name['ListResponseInputItems']._serialized_options = b'\202\323\344\223\002B\022\036/v3/responses/{id}/input_itemsZ \022\036/v1/responses/{id}/input_items'
   _globals['_RESTSERVICE'].methods_by_name['Tokenize']._loaded_options = None
   _globals['_RESTSERVICE'].methods_by_name['Tokenize']._serialized_options = b'\202\323\344\223\0024\"\014/v3/tokenize:\001*Z\021\"\014/v1/tokenize:\001*Z\016\"\t/tokenize:\001*'
   _globals['_RESTSERVICE'].methods_by_name['Detokenize']._loaded_options = None
@@ -62,26 +72,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESTSERVICE'].methods_by_name['GetModelReadiness']._serialized_options = b'\202\323\344\223\002\032\022\030/v2/models/{id=**}/ready'
   _globals['_RESTSERVICE'].methods_by_name['GetConfig']._loaded_options = None
   _globals['_RESTSERVICE'].methods_by_name['GetConfig']._serialized_options = b'\202\323\344\223\002\014\022\n/v1/config'
-  _globals['_RESTSERVICEGETTOKENIZERINFOREQUEST']._serialized_start=100
-  _globals['_RESTSERVICEGETTOKENIZERINFOREQUEST']._serialized_end=151
-  _globals['_RESTSERVICELISTMODELSREQUEST']._serialized_start=153
-  _globals['_RESTSERVICELISTMODELSREQUEST']._serialized_end=215
-  _globals['_RESTSERVICEGETMODELREQUEST']._serialized_start=217
-  _globals['_RESTSERVICEGETMODELREQUEST']._serialized_end=257
-  _globals['_RESTSERVICEGETLIVENESSREQUEST']._serialized_start=259
-  _globals['_RESTSERVICEGETLIVENESSREQUEST']._serialized_end=290
-  _globals['_RESTSERVICEGETREADINESSREQUEST']._serialized_start=292
-  _globals['_RESTSERVICEGETREADINESSREQUEST']._serialized_end=324
-  _globals['_RESTSERVICEGETVERSIONREQUEST']._serialized_start=326
-  _globals['_RESTSERVICEGETVERSIONREQUEST']._serialized_end=356
-  _globals['_RESTSERVICEGETSERVERMETADATAREQUEST']._serialized_start=358
-  _globals['_RESTSERVICEGETSERVERMETADATAREQUEST']._serialized_end=395
-  _globals['_RESTSERVICEGETMODELMETADATAREQUEST']._serialized_start=397
-  _globals['_RESTSERVICEGETMODELMETADATAREQUEST']._serialized_end=445
-  _globals['_RESTSERVICEGETMODELREADINESSREQUEST']._serialized_start=447
-  _globals['_RESTSERVICEGETMODELREADINESSREQUEST']._serialized_end=496
-  _globals['_RESTSERVICEGETCONFIGREQUEST']._serialized_start=498
-  _globals['_RESTSERVICEGETCONFIGREQUEST']._serialized_end=527
-  _globals['_RESTSERVICE']._serialized_start=530
-  _globals['_RESTSERVICE']._serialized_end=2190
+  _globals['_RESTSERVICEGETRESPONSEREQUEST']._serialized_start=100
+  _globals['_RESTSERVICEGETRESPONSEREQUEST']._serialized_end=159
+  _globals['_RESTSERVICEDELETERESPONSEREQUEST']._serialized_start=161
+  _globals['_RESTSERVICEDELETERESPONSEREQUEST']._serialized_end=207
+  _globals['_RESTSERVICELISTRESPONSEINPUTITEMSREQUEST']._serialized_start=209
+  _globals['_RESTSERVICELISTRESPONSEINPUTITEMSREQUEST']._serialized_end=323
+  _globals['_RESTSERVICEGETTOKENIZERINFOREQUEST']._serialized_start=325
+  _globals['_RESTSERVICEGETTOKENIZERINFOREQUEST']._serialized_end=376
+  _globals['_RESTSERVICELISTMODELSREQUEST']._serialized_start=378
+  _globals['_RESTSERVICELISTMODELSREQUEST']._serialized_end=464
+  _globals['_RESTSERVICEGETMODELREQUEST']._serialized_start=466
+  _globals['_RESTSERVICEGETMODELREQUEST']._serialized_end=506
+  _globals['_RESTSERVICEGETLIVENESSREQUEST']._serialized_start=508
+  _globals['_RESTSERVICEGETLIVENESSREQUEST']._serialized_end=539
+  _globals['_RESTSERVICEGETREADINESSREQUEST']._serialized_start=541
+  _globals['_RESTSERVICEGETREADINESSREQUEST']._serialized_end=573
+  _globals['_RESTSERVICEGETVERSIONREQUEST']._serialized_start=575
+  _globals['_RESTSERVICEGETVERSIONREQUEST']._serialized_end=605
+  _globals['_RESTSERVICEGETSERVERMETADATAREQUEST']._serialized_start=607
+  _globals['_RESTSERVICEGETSERVERMETADATAREQUEST']._serialized_end=644
+  _globals['_RESTSERVICEGETMODELMETADATAREQUEST']._serialized_start=646
+  _globals['_RESTSERVICEGETMODELMETADATAREQUEST']._serialized_end=694
+  _globals['_RESTSERVICEGETMODELREADINESSREQUEST']._serialized_start=696
+  _globals['_RESTSERVICEGETMODELREADINESSREQUEST']._serialized_end=745
+  _globals['_RESTSERVICEGETCONFIGREQUEST']._serialized_start=747
+  _globals['_RESTSERVICEGETCONFIGREQUEST']._serialized_end=776
+  _globals['_RESTSERVICE']._serialized_start=779
+  _globals['_RESTSERVICE']._serialized_end=3142
 # @@protoc_insertion_point(module_scope)

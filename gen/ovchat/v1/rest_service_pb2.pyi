@@ -17,6 +17,90 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class RestServiceGetResponseRequest(_message.Message):
+    """The request of RestService.GetResponse."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The id of the response."""
+    stream: _builtins.bool
+    """Whether to return events. Not supported: true is refused."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        stream: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetResponseRequest: _TypeAlias = RestServiceGetResponseRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceDeleteResponseRequest(_message.Message):
+    """The request of RestService.DeleteResponse."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The id of the response."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceDeleteResponseRequest: _TypeAlias = RestServiceDeleteResponseRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceListResponseInputItemsRequest(_message.Message):
+    """The request of RestService.ListResponseInputItems."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The id of the response."""
+    limit: _builtins.int
+    """The number of items to list at most: 1 to 100. Defaults to 20."""
+    order: _builtins.str
+    """The order of the items: "asc", or "desc", which is the default."""
+    after: _builtins.str
+    """The id of the item after which the list begins. If empty, it begins with the first one."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        limit: _builtins.int | None = ...,
+        order: _builtins.str = ...,
+        after: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "after", b"after", "id", b"id", "limit", b"limit", "order", b"order"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___RestServiceListResponseInputItemsRequest: _TypeAlias = RestServiceListResponseInputItemsRequest  # noqa: Y015
+
+@_typing.final
 class RestServiceGetTokenizerInfoRequest(_message.Message):
     """The request of RestService.GetTokenizerInfo."""
 
@@ -46,6 +130,7 @@ class RestServiceListModelsRequest(_message.Message):
 
     TYPE_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
+    CLIENT_VERSION_FIELD_NUMBER: _builtins.int
     type: _builtins.str
     """The type of the models to list, such as "text-generation". If empty, models of all types are
     listed.
@@ -54,15 +139,20 @@ class RestServiceListModelsRequest(_message.Message):
     """The provider of the models to list, such as "openvino". If empty, models of all providers are
     listed.
     """
+    client_version: _builtins.str
+    """The version of Codex CLI that asks. If it is set, the models are also listed as Codex reads
+    them, in "models".
+    """
     def __init__(
         self,
         *,
         type: _builtins.str = ...,
         provider: _builtins.str = ...,
+        client_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["provider", b"provider", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_version", b"client_version", "provider", b"provider", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

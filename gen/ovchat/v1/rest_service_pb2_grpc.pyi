@@ -54,6 +54,36 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    CreateResponse: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """Creates a response. Returns one application/json body, or the events of a text/event-stream if
+    the request's body has "stream": true.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CountResponseInputTokens: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """Counts the tokens of a response's input.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetResponse: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceGetResponseRequest, _httpbody_pb2.HttpBody]
+    """Gets a response that is kept. Returns one application/json body in several messages, as Tokenize
+    does.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    DeleteResponse: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceDeleteResponseRequest, _httpbody_pb2.HttpBody]
+    """Deletes a response that is kept.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    ListResponseInputItems: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceListResponseInputItemsRequest, _httpbody_pb2.HttpBody]
+    """Lists the input items of a response that is kept. Returns one application/json body in several
+    messages, as Tokenize does.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     Tokenize: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
     """Tokenizes texts or a conversation. Returns one application/json body in several messages, as a
     single one may exceed what Envoy buffers.
@@ -141,6 +171,36 @@ class RestServiceAsyncStub(RestServiceStub):
     """Creates a text completion. Returns one application/json body, or the events of a
     text/event-stream if the request's body has "stream": true.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateResponse: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Creates a response. Returns one application/json body, or the events of a text/event-stream if
+    the request's body has "stream": true.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CountResponseInputTokens: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Counts the tokens of a response's input.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetResponse: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceGetResponseRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Gets a response that is kept. Returns one application/json body in several messages, as Tokenize
+    does.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    DeleteResponse: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceDeleteResponseRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Deletes a response that is kept.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    ListResponseInputItems: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceListResponseInputItemsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Lists the input items of a response that is kept. Returns one application/json body in several
+    messages, as Tokenize does.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -240,6 +300,66 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         """Creates a text completion. Returns one application/json body, or the events of a
         text/event-stream if the request's body has "stream": true.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CreateResponse(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Creates a response. Returns one application/json body, or the events of a text/event-stream if
+        the request's body has "stream": true.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CountResponseInputTokens(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Counts the tokens of a response's input.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def GetResponse(
+        self,
+        request: _rest_service_pb2.RestServiceGetResponseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Gets a response that is kept. Returns one application/json body in several messages, as Tokenize
+        does.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteResponse(
+        self,
+        request: _rest_service_pb2.RestServiceDeleteResponseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Deletes a response that is kept.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def ListResponseInputItems(
+        self,
+        request: _rest_service_pb2.RestServiceListResponseInputItemsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Lists the input items of a response that is kept. Returns one application/json body in several
+        messages, as Tokenize does.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

@@ -212,23 +212,20 @@ class ChoiceAssembler:
         if self._stop.matched is None:
             pieces.append(self._parse(self._detokenizer.end(), armed=armed))
         if self._stop.matched is None:
-            rest = self._parser.flush(cut=cut)
-            pieces.append(self._cut(rest, self._detokenized, armed=armed))
+            pieces.append(self._cut(self._parser.flush(cut=cut), "", armed=armed))
         return [*pieces, Output(content=self._stop.flush())]
 
     def _parse(self, text: str, *, armed: bool) -> Output:
         """Parse new text, and cut its content."""
         if not text:
             return Output()
-        before = self._detokenized
         self._detokenized += len(text)
-        return self._cut(self._parser.feed(text), before, armed=armed)
+        return self._cut(self._parser.feed(text), text, armed=armed)
 
-    def _cut(self, output: Output, before: int, *, armed: bool) -> Output:
-        """End the choice at a stop string in its content, if `armed`.
-
-        What comes out of the parser may be older than the last text, which begins at `before`.
-        """
+    def _cut(self, output: Output, text: str, *, armed: bool) -> Output:
+        """End the choice at a stop string in the content of new text and of older, if `armed`."""
+        if self._options.logprobs:
+            self._logprobs.parsed(text, self._detokenized, output)
         if not self._options.stop:
             self._passed = self._detokenized
             return output
@@ -239,7 +236,7 @@ class ChoiceAssembler:
         if output.reasoning or output.content or output.calls:
             self._passed = self._detokenized - self._stop.behind
             if output.content and not content:
-                self._passed = min(self._passed, before)
+                self._passed = min(self._passed, self._detokenized - len(text))
         return Output(output.reasoning, content, output.calls)
 
     def _delta(self, output: Output) -> Delta | None:
@@ -278,13 +275,14 @@ class ChoiceAssembler:
         if not (finish or options.logprobs or options.token_ids):
             return ChunkChoice(self._index, delta)
         token_ids, self._token_ids = self._token_ids, []
-        cut = isinstance(self._stopped_by, str)
+        rest = self.ended and not isinstance(self._stopped_by, str)
         return ChunkChoice(
             index=self._index,
             delta=delta,
             finish_reason=finish,
             stop_reason=self._stopped_by if finish else None,
-            logprobs=self._logprobs.take(self._passed, rest=self.ended and not cut) or None,
+            logprobs=self._logprobs.take(self._passed, rest=rest) or None,
+            content_logprobs=self._logprobs.take_content(self._passed, rest=rest),
             token_ids=tuple(token_ids) if options.token_ids else None,
         )
 

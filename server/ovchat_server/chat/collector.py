@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.blocks import blocks_of, joined
 from ovchat_server.domain.chat import Message, Role, ToolCall
 from ovchat_server.domain.completion import Choice, ChunkChoice, FinishReason
 
 if TYPE_CHECKING:
-    from ovchat_server.domain.completion import PromptToken, TokenLogprob
+    from ovchat_server.domain.blocks import Block
+    from ovchat_server.domain.completion import PromptToken, TokenLogprob, ToolCallDelta
 
 
 @dataclass(slots=True)
@@ -22,9 +24,11 @@ class _Call:
 class ChoiceCollector:
     """Joins the chunks of one choice, so that a unary answer equals its stream."""
 
-    def __init__(self) -> None:
-        """Begin without chunks."""
+    def __init__(self, *, blocks: bool = False) -> None:
+        """Begin without chunks; `blocks` are only collected where they are asked for."""
         self._index = 0
+        self._with_blocks = blocks
+        self._blocks: list[Block] = []
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, _Call] = {}
@@ -39,14 +43,14 @@ class ChoiceCollector:
         """Add the next chunk."""
         self._index = chunk.index
         delta = chunk.delta
+        if self._with_blocks:
+            self._blocks += blocks_of(chunk)
         if delta.content is not None:
             self._content.append(delta.content)
         if delta.reasoning_content is not None:
             self._reasoning.append(delta.reasoning_content)
         for call in delta.tool_calls:
-            if call.index not in self._calls:
-                self._calls[call.index] = _Call(call.id or "", call.name or "")
-            self._calls[call.index].arguments.append(call.arguments or "")
+            self._add_call(call)
         if chunk.logprobs is not None:
             self._logprobs = self._logprobs or []
             self._logprobs += chunk.logprobs
@@ -60,6 +64,11 @@ class ChoiceCollector:
         if chunk.finish_reason is not None:
             self._finish_reason = chunk.finish_reason
             self._stop_reason = chunk.stop_reason
+
+    def _add_call(self, call: ToolCallDelta) -> None:
+        if call.index not in self._calls:
+            self._calls[call.index] = _Call(call.id or "", call.name or "")
+        self._calls[call.index].arguments.append(call.arguments or "")
 
     def choice(self) -> Choice:
         """Return the whole choice."""
@@ -82,4 +91,5 @@ class ChoiceCollector:
             token_ids=None if self._token_ids is None else tuple(self._token_ids),
             prompt_token_ids=self._prompt_token_ids,
             prompt_logprobs=self._prompt_logprobs,
+            blocks=joined(self._blocks),
         )

@@ -15,7 +15,7 @@ from ovchat_server.chat.content_probe import PROBE
 from ovchat_server.chat.dialects import hermes
 from ovchat_server.chat.template import call_fields, tool_fields
 from ovchat_server.chat.template_sandbox import tojson
-from ovchat_server.domain.chat import Message, PromptEnding, Role
+from ovchat_server.domain.chat import SYSTEM_ROLES, Message, PromptEnding, Role
 from ovchat_server.domain.content import text_of
 from ovchat_server.domain.errors import InvalidRequestError
 
@@ -44,7 +44,6 @@ For each function call, return a json object with function name and arguments wi
 {{"name": <function-name>, "arguments": <args-json-object>}}
 </tool_call>"""
 BLANK_LINE = ("",)
-INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
 
 def tool_description(
@@ -113,7 +112,7 @@ def _without_results(messages: Iterable[Message]) -> list[Message]:
 
 def _in_system(messages: Sequence[Message], description: str) -> list[Message]:
     """Return messages that begin with a system message with the description."""
-    if messages and messages[0].role in INSTRUCTIONS:
+    if messages and messages[0].role in SYSTEM_ROLES:
         system = _written(messages[0], messages[0].content, (description,), between=BLANK_LINE)
         return [system, *messages[1:]]
     return [Message(Role.SYSTEM, (description,)), *messages]
@@ -122,7 +121,7 @@ def _in_system(messages: Sequence[Message], description: str) -> list[Message]:
 def _in_first_turn(messages: Sequence[Message], description: str) -> list[Message]:
     """Return messages whose first turn is a user's that begins with the description."""
     # A system message stays, for the template to refuse.
-    turns = (at for at, message in enumerate(messages) if message.role not in INSTRUCTIONS)
+    turns = (at for at, message in enumerate(messages) if message.role not in SYSTEM_ROLES)
     first = next(turns, len(messages))
     before, after = messages[:first], messages[first:]
     if after and after[0].role is Role.USER:

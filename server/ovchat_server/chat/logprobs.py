@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.chat.detokenizer import TokenDecoder
+    from ovchat_server.chat.dialects.base import Output
 
 # OpenAI's floor; the logarithm of 0 has no JSON.
 LEAST_LOGPROB = -9999.0
@@ -25,17 +27,58 @@ class LogprobQueue:
     def __init__(self) -> None:
         """Start empty."""
         self._held: deque[TokenLogprob] = deque()
+        self._of_content: deque[TokenLogprob] = deque()
+        # The tokens and the text of which nothing came yet, and whether content came last.
+        self._unparsed: list[TokenLogprob] = []
+        self._text = ""
+        self._inside = False
 
     def put(self, item: TokenLogprob) -> None:
         """Add the log probability of the next token."""
         self._held.append(item)
+        self._unparsed.append(item)
+
+    def parsed(self, text: str, end: int, output: Output) -> None:
+        """Note what came of the tokens until now.
+
+        Args:
+            text: The new text.
+            end: Where it ends in the choice, in characters.
+            output: What came of it, and of the text before it that was held back.
+        """
+        self._text += text
+        if output.content:
+            # Behind other content all of it is content; else reasoning or markup stands before.
+            before = 0 if self._inside else max(self._text.rfind(output.content), 0)
+            self._of_content += _from(self._unparsed, end - len(self._text) + before)
+        if output.content or output.reasoning or output.calls:
+            self._inside = bool(output.content) and not output.calls
+            self._unparsed.clear()
+            self._text = ""
 
     def take(self, passed: int, *, rest: bool) -> tuple[TokenLogprob, ...]:
         """Remove and return those of tokens that begin before character `passed`, or all."""
-        taken = []
-        while self._held and (rest or self._held[0].offset < passed):
-            taken.append(self._held.popleft())
-        return tuple(taken)
+        return _taken(self._held, passed, rest=rest)
+
+    def take_content(self, passed: int, *, rest: bool) -> tuple[TokenLogprob, ...]:
+        """Remove and return as `take`, but those of the tokens that have a part in the content."""
+        return _taken(self._of_content, passed, rest=rest)
+
+
+def _from(tokens: Sequence[TokenLogprob], place: int) -> Sequence[TokenLogprob]:
+    """Return the tokens without those that end before a place in the text."""
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1].offset if index + 1 < len(tokens) else math.inf
+        if token.offset >= place or following > place:
+            return tokens[index:]
+    return ()
+
+
+def _taken(held: deque[TokenLogprob], passed: int, *, rest: bool) -> tuple[TokenLogprob, ...]:
+    taken = []
+    while held and (rest or held[0].offset < passed):
+        taken.append(held.popleft())
+    return tuple(taken)
 
 
 def token_logprob(

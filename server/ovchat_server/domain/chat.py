@@ -27,6 +27,10 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+# The authors of what stands before a conversation.
+SYSTEM_ROLES = (Role.SYSTEM, Role.DEVELOPER)
+
+
 class ToolMode(StrEnum):
     """The mode of a tool choice.
 
@@ -123,6 +127,7 @@ class Tool:
         parameters: The JSON Schema of the arguments, properties in the caller's order; None if
             there are no arguments.
         field: The path of `parameters` in the request.
+        part: A JSON pointer to what of `parameters` stands at `field`; "": all of it.
     """
 
     name: str
@@ -130,6 +135,7 @@ class Tool:
     parameters: JsonObject | None
     strict: bool | None = None
     field: FieldPath = dataclasses.field(default=FieldPath(), compare=False)
+    part: str = dataclasses.field(default="", compare=False)
 
 
 class PromptEnding(StrEnum):
@@ -155,6 +161,7 @@ class ChatRequest:
         include_reasoning: Whether the reasoning is returned.
         template_arguments: Variables of the chat template.
         documents: The documents for templates that support retrieval.
+        drops_oldest: Whether the oldest messages are left out where the prompt does not fit.
         echo: Whether the answer starts with the text of the message that it continues.
         stream: The options of the stream; None if the answer is not streamed.
         ignored: The names of unknown fields.
@@ -170,6 +177,7 @@ class ChatRequest:
     template_arguments: JsonObject = dataclasses.field(default_factory=dict)
     documents: tuple[JsonObject, ...] = ()
     prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN
+    drops_oldest: bool = False
     echo: bool = False
     stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()

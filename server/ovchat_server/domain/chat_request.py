@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from ovchat_server.domain.chat import CallTags, ChatRequest, PromptEnding, ToolMode
 from ovchat_server.domain.field_path import FieldPath
@@ -38,7 +38,8 @@ AGENT_FORMATS: Mapping[str, CallTags | None] = {
 NAMED_FORMATS = {"qwen": CallTags.QWEN3, "llama": CallTags.LLAMA3}
 # OpenAI's newer name comes last: it wins.
 MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens")
-REASONING_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+REASONING_EFFORTS = get_args(ReasoningEffort)
 # What we hand to the template ourselves: a caller's value would forge it.
 RESERVED_TEMPLATE_ARGUMENTS = frozenset(
     {
@@ -91,7 +92,7 @@ def read_chat_request(
         tool_choice=read_tool_choice(reader, tools),
         call_tags=_read_call_tags(reader),
         include_reasoning=reader.boolean("include_reasoning") is not False,
-        template_arguments=read_template_arguments(reader),
+        template_arguments=read_template_arguments(reader, read_effort(reader)),
         documents=read_documents(reader),
         prompt_ending=read_prompt_ending(reader),
         echo=reader.boolean("echo") or False,
@@ -139,13 +140,22 @@ def read_prompt_ending(reader: Reader) -> PromptEnding:
     return PromptEnding.NOTHING if opens is False else PromptEnding.ASSISTANT_TURN
 
 
-def read_template_arguments(reader: Reader) -> JsonObject:
-    """Read variables for the chat template; note what is wrong in the reader."""
+def read_effort(reader: Reader) -> str | None:
+    """Read how long the model is to reason; note what is wrong in the reader."""
+    return reader.choice("reasoning_effort", REASONING_EFFORTS)
+
+
+def read_template_arguments(reader: Reader, effort: str | None) -> JsonObject:
+    """Read variables for the chat template; note what is wrong in the reader.
+
+    Args:
+        reader: The request.
+        effort: How long the model is to reason, one of REASONING_EFFORTS.
+    """
     arguments = dict(reader.json_object("chat_template_kwargs") or {})
     for name in arguments.keys() & RESERVED_TEMPLATE_ARGUMENTS:
         field = FieldPath.of("chat_template_kwargs", name)
         reader.refuse(field, "is set by the server and cannot be overridden")
-    effort = reader.choice("reasoning_effort", REASONING_EFFORTS)
     if effort is not None:
         # As vLLM: models that know no effort at least know on and off.
         arguments.setdefault("reasoning_effort", effort)

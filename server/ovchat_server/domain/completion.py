@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ovchat_server.domain.blocks import Block
     from ovchat_server.domain.chat import Message, Role
 
 
@@ -146,6 +147,7 @@ class ChunkChoice:
         stop_reason: On the last chunk: the stop string or token that ended it (vLLM).
         logprobs: Of the new tokens. None: there are none, or they were not asked for. The first
             chunk of a choice says that they were: it has some, or an empty tuple (OpenAI).
+        content_logprobs: Of these, those of the content: without reasoning, calls and markup.
         token_ids: The new tokens. None: not asked for.
         prompt_token_ids: On the choice's first chunk. None: not asked for.
         prompt_logprobs: Of all tokens of the prompt, on the choice's first chunk. None: not
@@ -157,6 +159,7 @@ class ChunkChoice:
     finish_reason: FinishReason | None = None
     stop_reason: str | int | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
+    content_logprobs: tuple[TokenLogprob, ...] = ()
     token_ids: tuple[int, ...] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     prompt_logprobs: tuple[PromptToken, ...] | None = None
@@ -168,12 +171,15 @@ class CompletionInfo:
 
     Attributes:
         created: Seconds since 1970 (UTC).
+        temperature: The one in use: of the request, or else the model's default; so `top_p`.
     """
 
     id: str
     created: int
     model: str
     system_fingerprint: str
+    temperature: float = 1.0
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +189,13 @@ class Chunk:
     Attributes:
         choices: What is new. Empty on the chunk that only has the usage of the whole, the last.
         usage: Of all chunks until this one. None: not asked for.
+        ended: On the last chunk, where the usage was asked for; see Completion.
     """
 
     info: CompletionInfo
     choices: tuple[ChunkChoice, ...]
     usage: Usage | None = None
+    ended: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +204,7 @@ class Choice:
 
     Attributes:
         message: Of a text completion: its text as the content.
+        blocks: What the message is made of, in the order in which it came, if that was asked for.
         stop_reason: See ChunkChoice, also for what follows.
     """
 
@@ -207,15 +216,21 @@ class Choice:
     token_ids: tuple[int, ...] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     prompt_logprobs: tuple[PromptToken, ...] | None = None
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole completion."""
+    """A whole completion.
+
+    Attributes:
+        ended: When it was complete, in seconds since 1970 (UTC).
+    """
 
     info: CompletionInfo
     choices: tuple[Choice, ...]
     usage: Usage
+    ended: int = 0
 
     @property
     def prompt_logprobs(self) -> tuple[PromptToken, ...] | None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 MAX_REPORTED_VIOLATIONS = 10
 MAX_REPORTED_CHARACTERS = 600
 MAX_ECHOED_CHARACTERS = 50
+WHERE_RESPONSES_GO = (
+    "it may have expired, belong to another key, been created with store false, or be on another "
+    "server"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +225,33 @@ class ModelNotFoundError(ApiError):
     status = "NOT_FOUND"
     type = "invalid_request_error"
     code = "model_not_found"
+
+
+class ResponseNotFoundError(ApiError):
+    """The caller has no response of that id here."""
+
+    status = "NOT_FOUND"
+    type = "invalid_request_error"
+    code = "response_not_found"
+
+    @classmethod
+    def of(cls, response_id: str) -> Self:
+        """Return the error for a response that is asked for."""
+        return cls(f"The response {shortened(response_id)!r} was not found: {WHERE_RESPONSES_GO}.")
+
+    @classmethod
+    def of_previous(cls, response_id: str, *, enabled: bool) -> Self:
+        """Return the error for one to continue; `enabled` says whether the server keeps any."""
+        why = WHERE_RESPONSES_GO if enabled else "this server keeps no responses"
+        complaint = (
+            f"{shortened(response_id)!r} was not found: {why}. "
+            "Send the whole conversation as input."
+        )
+        # OpenAI's code, by which clients know to do so.
+        violation = Violation.of("previous_response_id", complaint, "previous_response_not_found")
+        error = cls(violation.text, violations=[violation])
+        error.code = violation.code
+        return error
 
 
 class OverloadedError(ApiError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from ovchat_server.domain.chat import Message, Role, ToolCall
 from ovchat_server.domain.content import IMAGE_TYPES, Image
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FUNCTION = "function"
 # Known to the wire formats, but to no kind of model.
 UNSUPPORTED_PARTS = ("video_url", "input_audio", "file")
+NO_SUCH_PARTS = "is '{}': models here take no such parts"
 # Of what SDKs give back, or say to others, annotations, hints about caching and what they have
 # parsed themselves (OpenAI's) or keep of a provider (LiteLLM) change nothing.
 MESSAGE_KEYS = frozenset(
@@ -48,7 +49,8 @@ PARTS = {
 IMAGE_KEYS = frozenset({"url", "detail"})
 IMAGE_FILE_KEYS = frozenset({"data", "mime_type", "detail"})
 # A model sees the image as it is, except in low detail (OpenAI).
-IMAGE_DETAILS = ("auto", "low", "high", "original")
+ImageDetail: TypeAlias = Literal["auto", "low", "high", "original"]
+IMAGE_DETAILS = get_args(ImageDetail)
 CALL_KEYS = frozenset({"id", "type", "function", "index", "provider_specific_fields"})
 CALLED_FUNCTION_KEYS = frozenset(
     {"name", "arguments", "parsed_arguments", "provider_specific_fields"}
@@ -148,8 +150,7 @@ def _read_part(part: Reader) -> ContentPart | None:
         return None
     given: JsonValue = part.fields["type"]
     if given in UNSUPPORTED_PARTS:
-        complaint = f"is {given!r}: models here take no such parts"
-        part.refuse("type", complaint, "unsupported_value")
+        part.refuse("type", NO_SUCH_PARTS.format(given), "unsupported_value")
         return None
     if _has_bytes(part.fields.get("image")):
         return _read_image_file(part)

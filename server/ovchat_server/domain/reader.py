@@ -161,10 +161,7 @@ class Reader:
         """Read one of some strings."""
 
         def complaint(value: str) -> str | None:
-            if value in choices:
-                return None
-            known = ", ".join(f"'{choice}'" for choice in choices)
-            return f"must be one of {known}, got {shortened(repr(value))}"
+            return None if value in choices else none_of(value, choices)
 
         return self._read(name, "a string", _instance_of(str), complaint)
 
@@ -277,6 +274,12 @@ def _as_number(value: JsonValue) -> float | None:
 
 def _instance_of(expected: type[T]) -> Callable[[JsonValue], T | None]:
     return lambda value: value if isinstance(value, expected) else None
+
+
+def none_of(value: str, choices: Collection[str]) -> str:
+    """Say that a string is none of those that it may be."""
+    known = ", ".join(f"'{choice}'" for choice in choices)
+    return f"must be one of {known}, got {shortened(repr(value))}"
 
 
 def kind(value: JsonValue) -> str:

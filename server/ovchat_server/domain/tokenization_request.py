@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.domain.chat_request import (
     read_documents,
+    read_effort,
     read_prompt_ending,
     read_template_arguments,
 )
@@ -150,7 +151,7 @@ def _read_chat(reader: Reader, model: str) -> ChatRequest:
         messages=read_messages(reader),
         tools=tools,
         tool_choice=read_tool_choice(reader, tools),
-        template_arguments=read_template_arguments(reader),
+        template_arguments=read_template_arguments(reader, read_effort(reader)),
         documents=read_documents(reader),
         prompt_ending=read_prompt_ending(reader),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import Tool, ToolChoice, ToolMode
@@ -11,6 +12,8 @@ from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.grammar_limits import refuse_beyond_limits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ovchat_server.domain.known_keys import Keys
     from ovchat_server.domain.reader import Reader
 
@@ -59,30 +62,70 @@ def read_tool_choice(request: Reader, tools: tuple[Tool, ...]) -> ToolChoice:
     field = FieldPath.of(name)
     if older and request.present("tool_choice"):
         request.refuse(field, "is the older form of tool_choice: send only one of them")
-    choice = request.fields.get(name)
-    if choice is None:
-        mode = ToolMode.AUTO if tools else ToolMode.NONE
-        return ToolChoice(mode, field, parallel=parallel, older=functions)
-    if isinstance(choice, dict):
+    mode = ToolMode.AUTO if tools else ToolMode.NONE
+    choice = ToolChoice(mode, field, parallel=parallel, older=functions)
+    given = request.fields.get(name)
+    if given is None:
+        return choice
+    if isinstance(given, dict):
         reader = request.object(name, NAMED_KEYS if older else CHOICES)
-        mode, names = _read_named(reader, older=older) if reader else (ToolMode.NONE, ())
-        known = tuple(tool.name for tool in tools)
-        for path, called in names:
-            if called not in known:
-                listed = ", ".join(known[:5]) or "none"
-                complaint = f"is {shortened(repr(called))}, but the tools are: {shortened(listed)}"
-                request.refuse(field / path, complaint)
-        allowed = tuple(called for _, called in names)
-        # A function by name is one call of it (OpenAI).
-        parallel = parallel and mode is not ToolMode.NAMED
-        return ToolChoice(mode, field, allowed, parallel=parallel, older=functions)
+        mode, names = _read_named(reader, older=older) if reader else (ToolMode.NONE, [])
+        refuse_unknown(request, choice, [tool.name for tool in tools], names)
+        return chosen_by_name(choice, mode, names)
     modes = [ToolMode.NONE, ToolMode.AUTO] if older else list(CHOSEN_BY_WORD)
     word = request.choice(name, modes)
+    return ToolChoice(field=field) if word is None else chosen_by_word(request, choice, tools, word)
+
+
+def chosen_by_word(
+    request: Reader, choice: ToolChoice, tools: tuple[Tool, ...], word: str
+) -> ToolChoice:
+    """Return the choice with the mode that `word` is; note where it needs tools."""
     if word == ToolMode.REQUIRED and not tools:
-        request.refuse(field, "needs tools")
-    if word is None or not tools:
-        return ToolChoice(ToolMode.NONE, field)
-    return ToolChoice(ToolMode(word), field, parallel=parallel, older=functions)
+        request.refuse(choice.field, "needs tools")
+    return replace(choice, mode=ToolMode(word) if tools else ToolMode.NONE)
+
+
+def refuse_unknown(
+    request: Reader,
+    choice: ToolChoice,
+    known: Sequence[str],
+    names: Sequence[tuple[FieldPath, str]],
+    kind: str = "tools",
+) -> None:
+    """Note which names are not known.
+
+    Args:
+        request: The request.
+        choice: The choice that has them.
+        known: The names of the tools that there are.
+        names: The names, after their paths in the choice.
+        kind: What those tools are.
+    """
+    for path, called in names:
+        if called not in known:
+            listed = ", ".join(known[:5]) or "none"
+            complaint = f"is {shortened(repr(called))}, but the {kind} are: {shortened(listed)}"
+            request.refuse(choice.field / path, complaint)
+
+
+def chosen_by_name(
+    choice: ToolChoice, mode: ToolMode, names: Sequence[tuple[FieldPath, str]]
+) -> ToolChoice:
+    """Return the choice of the tools with these names.
+
+    Args:
+        choice: The choice without them.
+        mode: Its mode.
+        names: The names, after their paths in the choice.
+    """
+    return replace(
+        choice,
+        mode=mode,
+        allowed=tuple(called for _, called in names),
+        # A function by name is one call of it (OpenAI).
+        parallel=choice.parallel and mode is not ToolMode.NAMED,
+    )
 
 
 def refuse_large_schemas(request: Reader, tools: tuple[Tool, ...], choice: ToolChoice) -> None:
@@ -94,6 +137,14 @@ def refuse_large_schemas(request: Reader, tools: tuple[Tool, ...], choice: ToolC
         asked = choice.forced or tool.strict
         if tool.parameters is not None and asked and choice.allows(tool.name):
             refuse_beyond_limits(request, tool.field, tool.parameters)
+
+
+def wrong_name(name: str) -> str | None:
+    """Return what is wrong with the name of a function, if anything."""
+    if FUNCTION_NAME.fullmatch(name):
+        return None
+    allowed = "must be 1 to 64 letters, digits, underscores, dashes or dots"
+    return f"{allowed}, got {shortened(repr(name))}"
 
 
 def _read_named(choice: Reader, *, older: bool) -> tuple[ToolMode, list[tuple[FieldPath, str]]]:
@@ -157,12 +208,8 @@ def _read_function(function: Reader) -> Tool | None:
     name = function.string("name") if function.require("name") else None
     if name is None:
         return None
-    if not FUNCTION_NAME.fullmatch(name):
-        function.refuse(
-            "name",
-            "must be 1 to 64 letters, digits, underscores, dashes or dots, "
-            f"got {shortened(repr(name))}",
-        )
+    if complaint := wrong_name(name):
+        function.refuse("name", complaint)
     return Tool(
         name=name,
         description=function.string("description"),

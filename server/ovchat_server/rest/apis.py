@@ -15,15 +15,16 @@ import grpc
 import grpc.aio
 from google.api import httpbody_pb2
 
+from ovchat_server.domain.completion import Chunk
 from ovchat_server.domain.errors import ApiError, InternalError
-from ovchat_server.rest.keep_alive import noting_silence
+from ovchat_server.rest.keep_alive import Moment, with_moments
 from ovchat_server.rest.response_body import (
-    PING,
     event_stream,
     json_body,
     json_pieces,
     send_hints,
 )
+from ovchat_server.serving.codec_threads import scored_tokens
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.domain.completion import Chunk
+    from ovchat_server.domain.completion import Completion, CompletionInfo
+    from ovchat_server.domain.field_path import SchemaPath
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
     from ovchat_server.rest.request_body import BodyReader
-    from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_threads import CodecThreads
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -57,6 +58,22 @@ class _Request(Protocol):
 class _GenerationRequest(_Request, Protocol):
     @property
     def stream(self) -> StreamOptions | None: ...  # None: the whole answer at once
+
+
+class _Answer(Protocol):
+    """See serving.answer.Answer."""
+
+    @property
+    def info(self) -> CompletionInfo: ...
+
+    @property
+    def unenforced(self) -> Sequence[SchemaPath]: ...
+
+    async def admission(self) -> None: ...
+
+    async def whole(self) -> Completion: ...
+
+    def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]: ...
 
 
 class Api(Protocol):
@@ -80,12 +97,12 @@ class GenerationApi(Generic[Generating]):
         answer: Answers a request.
         encoder: Makes the encoder of an answer.
         errors: Encodes errors before the answer has begun.
-        silence: Seconds without a chunk after which a stream gets a comment, once the engine
+        silence: Seconds without a chunk after which a stream is kept alive, once the engine
             works on it.
     """
 
     read: RequestReader[Generating]
-    answer: Callable[[Generating], Awaitable[Answer]]
+    answer: Callable[[Generating], Awaitable[_Answer]]
     encoder: Callable[[Generating], AnswerEncoder]
     errors: ErrorEncoder
     silence: float = 15.0
@@ -100,11 +117,9 @@ class GenerationApi(Generic[Generating]):
             if request.stream is None:
                 parts = _whole(answer, encoder, bodies.threads)
             else:
-                # Not in the queue: a comment commits the status, which may yet be 429.
-                chunks = noting_silence(
-                    answer.stream(request.stream), self.silence, lambda: answer.admitted
-                )
-                parts = _events(chunks, encoder, bodies.threads)
+                # Not in the queue: an event commits the status, which may yet be 429.
+                chunks = with_moments(answer.stream(request.stream), answer.admission, self.silence)
+                parts = _events(answer.info, chunks, encoder, bodies.threads)
             named = False
             async with contextlib.aclosing(parts):
                 async for part in parts:
@@ -145,7 +160,7 @@ class CallApi(Generic[Request, Result]):
 
 @dataclass(frozen=True, slots=True)
 class GetApi:
-    """Answers a GET, whose path and query are fields of a message.
+    """Answers a GET or a DELETE, whose path and query are fields of a message.
 
     Attributes:
         message: The type of that message.
@@ -169,20 +184,59 @@ class GetApi:
         )
 
 
-async def _whole(answer: Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
+@dataclass(frozen=True, slots=True)
+class LargeGetApi:
+    """Answers a GET with a JSON object of any size; see GetApi.
+
+    Attributes:
+        get: Finds what is asked for, and returns what makes the body of it, in a thread.
+    """
+
+    message: type[Message]
+    get: Callable[[Any], Callable[[], JsonObject]]
+    errors: ErrorEncoder
+
+    def handler(self, bodies: BodyReader) -> Handler:
+        """Return the RPC; see Api."""
+
+        async def serve(request: Message, context: Context) -> Bodies:  # noqa: ARG001
+            make = self.get(request)
+            for piece in await bodies.threads.writers.run(lambda: json_pieces(make())):
+                yield piece
+
+        return grpc.unary_stream_rpc_method_handler(
+            serve,
+            request_deserializer=self.message.FromString,
+            response_serializer=httpbody_pb2.HttpBody.SerializeToString,
+        )
+
+
+async def _whole(answer: _Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
     completion = await answer.whole()
     for piece in await threads.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
         yield piece
 
 
 async def _events(
-    stream: AsyncGenerator[Chunk | None, None], encoder: AnswerEncoder, threads: CodecThreads
+    info: CompletionInfo,
+    stream: AsyncGenerator[Chunk | Moment, None],
+    encoder: AnswerEncoder,
+    threads: CodecThreads,
 ) -> Bodies:
-    began = False
-    async with contextlib.aclosing(stream) as chunks:
+    opened = began = False
+    tokens = 0
+    async with contextlib.aclosing(stream) as items:
         try:
-            async for chunk in chunks:
-                if events := await threads.write(encoder.chunk, chunk) if chunk else PING:
+            async for item in items:
+                # The first chunk may come together with the admission.
+                events = b"" if opened else encoder.begin(info)
+                opened = True
+                if item is Moment.SILENCE:
+                    events += encoder.keep_alive()
+                elif isinstance(item, Chunk):
+                    tokens += scored_tokens(item)
+                    events += await threads.write(encoder.chunk, item)
+                if events:
                     began = True
                     yield event_stream(events)
         except Exception as error:
@@ -192,7 +246,8 @@ async def _events(
             current_record().error = reported = _reported(error)
             yield event_stream(encoder.failure(reported))
             return
-    yield event_stream(encoder.end())
+    # Some APIs repeat all of the answer there.
+    yield event_stream(await threads.write_all(encoder.end, tokens))
 
 
 def _posted(

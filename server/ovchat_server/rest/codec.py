@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from ovchat_server.domain.completion import Chunk, Completion
+    from ovchat_server.domain.completion import Chunk, Completion, CompletionInfo
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.limits import Limits
@@ -47,8 +47,16 @@ class AnswerEncoder(Protocol):
         """Return the body of a whole answer."""
         ...
 
+    def begin(self, info: CompletionInfo) -> bytes:
+        """Return the events that open a stream, once the engine works on it: none, or some."""
+        ...
+
+    def keep_alive(self) -> bytes:
+        """Return what is sent while there is nothing to send, such as a comment."""
+        ...
+
     def chunk(self, chunk: Chunk) -> bytes:
-        """Return the events of a chunk: none, one, or several; the first chunk opens the stream."""
+        """Return the events of a chunk: none, one, or several."""
         ...
 
     def end(self) -> bytes:

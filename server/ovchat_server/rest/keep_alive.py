@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
 Item = TypeVar("Item")
 
 
-async def noting_silence(
-    items: AsyncGenerator[Item, None], seconds: float, counts: Callable[[], bool]
-) -> AsyncGenerator[Item | None, None]:
-    """Yield the items of a generator, and None after every `seconds` without one.
+class Moment(Enum):
+    """What happens to a stream besides its items.
 
-    One task and one timer for the whole stream: a task for each token would take a fifth of all
+    Attributes:
+        ADMISSION: The engine works on it from now on.
+        SILENCE: Nothing has come for a while, although the engine works on it.
+    """
+
+    ADMISSION = auto()
+    SILENCE = auto()
+
+
+async def with_moments(  # noqa: C901  one loop, whose parts share its state
+    items: AsyncGenerator[Item, None], admission: Callable[[], Awaitable[None]], seconds: float
+) -> AsyncGenerator[Item | Moment, None]:
+    """Yield the items of a generator, and what happens to the stream between them.
+
+    Two tasks and one timer for the whole stream: a task for each token would take a fifth of all
     the time that the server spends on it.
 
     Args:
         items: The generator.
-        seconds: The time.
-        counts: Returns whether silence counts at the moment.
+        admission: Waits for it. Until then no silence is noted.
+        seconds: The time without an item after which there is silence, and so on.
 
     Raises:
         Exception: What the generator raises.
@@ -31,6 +44,8 @@ async def noting_silence(
     loop = asyncio.get_running_loop()
     changed, taken = asyncio.Event(), asyncio.Event()
     waiting: list[Item] = []
+    # The last one that was not yielded yet: it says that those before it were, too.
+    latest: list[Moment] = []
     since = loop.time()
     timer: asyncio.TimerHandle
 
@@ -43,14 +58,20 @@ async def noting_silence(
                 await taken.wait()
                 taken.clear()
 
+    def note(moment: Moment) -> None:
+        latest[:] = [moment]
+        changed.set()
+
     def look() -> None:
         nonlocal since, timer
         if loop.time() - since >= seconds:
             since = loop.time()
-            if counts():
-                changed.set()
+            if admitting.done():
+                note(Moment.SILENCE)
         timer = loop.call_at(since + seconds, look)
 
+    admitting = asyncio.ensure_future(admission())
+    admitting.add_done_callback(lambda _: note(Moment.ADMISSION))
     reader = asyncio.create_task(read())
     reader.add_done_callback(lambda _: changed.set())
     timer = loop.call_at(since + seconds, look)
@@ -59,15 +80,18 @@ async def noting_silence(
             await changed.wait()
             changed.clear()
             if waiting:
+                # An item says as much as a moment.
+                latest.clear()
                 yield waiting.pop()
                 since = loop.time()
                 taken.set()
             elif reader.done():
                 reader.result()
                 return
-            else:
-                yield None
+            elif latest:
+                yield latest.pop()
     finally:
         timer.cancel()
+        admitting.cancel()
         reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
+        await asyncio.gather(admitting, reader, return_exceptions=True)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.rest.openai import objects
+from ovchat_server.rest.openai.codex import catalog_model
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
     from ovchat.v1 import rest_service_pb2
-    from ovchat_server.domain.json_value import JsonObject, JsonValue
+    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.versions import Versions
 
@@ -25,12 +26,15 @@ class ServerInfo:
 
     def models(self, request: rest_service_pb2.RestServiceListModelsRequest) -> JsonObject:
         """Return the models, or those of a type and a provider."""
-        models: list[JsonValue] = [
-            objects.model(status)
+        statuses = [
+            status
             for status in self.registry.statuses()
             if status.matches(request.type, request.provider)
         ]
-        return {"object": "list", "data": models}
+        models: JsonObject = {"object": "list", "data": [*map(objects.model, statuses)]}
+        if request.client_version:
+            models["models"] = [*map(catalog_model, statuses)]
+        return models
 
     def model(self, request: rest_service_pb2.RestServiceGetModelRequest) -> JsonObject:
         """Return one model.

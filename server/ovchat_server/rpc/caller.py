@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ovchat_server.rpc.authentication import bearer_key, digest
-from ovchat_server.serving.caller import client
+from ovchat_server.serving.caller import api_key, client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,8 +22,8 @@ def set_client(*, by_key: bool) -> Middleware:
     """Return middleware that sets the client of each call.
 
     Args:
-        by_key: Identify clients by their API key, which was checked before. Otherwise by their
-            address: as Envoy on this machine reports it, or the peer's own.
+        by_key: Identify clients by their API key, which was checked before; it is set, too.
+            Otherwise by their address: as Envoy on this machine reports it, or the peer's own.
     """
 
     @contextlib.asynccontextmanager
@@ -33,6 +33,7 @@ def set_client(*, by_key: bool) -> Middleware:
     ) -> AsyncIterator[None]:
         if by_key:
             name = digest(bearer_key(context)).hex()
+            api_key.set(name)
         else:
             metadata = dict(context.invocation_metadata() or ())
             name = peer_address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")

@@ -9,19 +9,6 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from ovchat.v1 import (
-    chat_service_pb2,
-    completion_service_pb2,
-    model_service_pb2,
-    rest_service_pb2,
-    server_service_pb2,
-    tokenizer_service_pb2,
-)
-from ovchat.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
-from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_to_server
-from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
-from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
-from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.domain.models import Capability, ModelState
 from ovchat_server.rpc.access import log_access, set_request_id, silence_lost_clients
 from ovchat_server.rpc.authentication import authentication
@@ -30,38 +17,17 @@ from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.idle import IdleInterceptor
 from ovchat_server.rpc.middleware import MiddlewareInterceptor
 from ovchat_server.rpc.reflection import add_reflection
-from ovchat_server.rpc.servicers import (
-    ChatServicer,
-    CompletionServicer,
-    ModelServicer,
-    ServerServicer,
-    TokenizerServicer,
-)
 from ovchat_server.rpc.stream_limit import StreamLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
     from ovchat_server.rpc.health import HealthServicer
+    from ovchat_server.rpc.typed_service import TypedService
     from ovchat_server.serving.models import ModelRegistry
-    from ovchat_server.serving.services import Services
-
-# Read from the descriptors, which reflection finds only if they are imported.
-CHAT_SERVICE = chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
-COMPLETION_SERVICE = completion_service_pb2.DESCRIPTOR.services_by_name[
-    "CompletionService"
-].full_name
-MODEL_SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
-REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
-SERVER_SERVICE = server_service_pb2.DESCRIPTOR.services_by_name["ServerService"].full_name
-TOKENIZER_SERVICE = tokenizer_service_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
-# Healthy while all models are ready.
-ENGINE_SERVICES = (CHAT_SERVICE, COMPLETION_SERVICE, REST_SERVICE)
-# Healthy whether or not an engine runs.
-ENGINELESS_SERVICES = (MODEL_SERVICE, SERVER_SERVICE, TOKENIZER_SERVICE)
 
 # Seconds after which a connection takes no new calls: clients open another one by themselves. It is
 # closed when none of its calls can still be of use, which is the only way to make gRPC drop a
@@ -78,16 +44,20 @@ ENVELOPE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class RestRpcs:
-    """What the REST door adds to the server.
+class Served:
+    """What a server serves.
 
     Attributes:
-        handlers: Its RPCs.
-        encode_error: Encodes errors of any RPC for REST callers.
+        typed: The services of the contract.
+        rest_service: The full name of the service behind Envoy's REST paths.
+        rest_handlers: Its RPCs.
+        encode_rest_error: Encodes errors of any RPC for REST callers.
     """
 
-    handlers: grpc.GenericRpcHandler
-    encode_error: RestErrorEncoder
+    typed: Sequence[TypedService]
+    rest_service: str
+    rest_handlers: grpc.GenericRpcHandler
+    encode_rest_error: RestErrorEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +83,7 @@ class ServerOptions:
 
 
 def create_server(
-    services: Services,
-    rest: RestRpcs,
+    served: Served,
     health_servicer: health.aio.HealthServicer,
     calls: Calls,
     options: ServerOptions,
@@ -122,8 +91,7 @@ def create_server(
     """Create the server; it is not started and listens nowhere yet.
 
     Args:
-        services: What it serves.
-        rest: The RPCs behind Envoy's REST paths.
+        served: What it serves.
         health_servicer: Answers grpc.health.v1.
         calls: Knows the calls under way.
         options: How to serve.
@@ -137,7 +105,7 @@ def create_server(
                 set_request_id,
                 log_access,
                 StreamLimit(options.max_concurrent_streams).count,
-                error_translation(rest.encode_error),
+                error_translation(served.encode_rest_error),
                 calls.admit,
                 authentication(options.api_keys),
                 set_client(by_key=bool(options.api_keys)),
@@ -159,14 +127,12 @@ def create_server(
             *_connection_age(options.request_timeout),
         ],
     )
-    add_ChatServiceServicer_to_server(ChatServicer(services, options.limits), server)
-    add_CompletionServiceServicer_to_server(CompletionServicer(services, options.limits), server)
-    add_ModelServiceServicer_to_server(ModelServicer(services.models), server)
-    add_TokenizerServiceServicer_to_server(TokenizerServicer(services, options.limits), server)
-    add_ServerServiceServicer_to_server(ServerServicer(services.versions), server)
-    server.add_generic_rpc_handlers((rest.handlers,))
+    for service in served.typed:
+        service.add(server)
+    server.add_generic_rpc_handlers((served.rest_handlers,))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    add_reflection((*ENGINE_SERVICES, *ENGINELESS_SERVICES, health.SERVICE_NAME), server)
+    names = [service.name for service in served.typed]
+    add_reflection((*names, served.rest_service, health.SERVICE_NAME), server)
     return server
 
 
@@ -181,20 +147,18 @@ def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...
     )
 
 
-async def publish_health(health_servicer: HealthServicer, models: ModelRegistry) -> None:
-    """Set the health of services: SERVING without an engine, or while every model answers.
-
-    Each model that chats has a health of its own, as "ovchat.v1.ChatService/<id>".
-    """
+async def publish_health(
+    health_servicer: HealthServicer, models: ModelRegistry, served: Served
+) -> None:
+    """Set the health of services: SERVING without an engine, or while every model answers."""
     serving = health_pb2.HealthCheckResponse.SERVING
     not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
-    statuses: dict[str, int] = dict.fromkeys(ENGINELESS_SERVICES, serving)
-    for model in models.statuses():
-        if Capability.CHAT in model.capabilities:
-            health_of_model = serving if model.state is ModelState.READY else not_serving
-            for service in (CHAT_SERVICE, COMPLETION_SERVICE):
-                statuses[f"{service}/{model.id}"] = health_of_model
     overall = not_serving if models.unready() else serving
-    for name in (*ENGINE_SERVICES, ""):
-        statuses[name] = overall
+    statuses: dict[str, int] = {"": overall, served.rest_service: overall}
+    for service in served.typed:
+        statuses[service.name] = overall if service.needs_engines else serving
+        for model in models.statuses() if service.of_models else ():
+            if Capability.CHAT in model.capabilities:
+                ready = model.state is ModelState.READY
+                statuses[f"{service.name}/{model.id}"] = serving if ready else not_serving
     await health_servicer.publish(statuses)

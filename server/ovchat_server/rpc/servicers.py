@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from ovchat.v1 import (
     chat_service_pb2_grpc,
@@ -17,54 +16,23 @@ from ovchat.v1 import (
     tokenizer_service_pb2,
     tokenizer_service_pb2_grpc,
 )
-from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import StreamOptions
-from ovchat_server.domain.text import TextRequest
 from ovchat_server.domain.tokenization_request import read_detokenize_request
-from ovchat_server.header_text import UNENFORCED, path_list
 from ovchat_server.rpc import response
-from ovchat_server.rpc.request import chat_request, contract_paths, text_request, tokenize_request
+from ovchat_server.rpc.generation import Generation
+from ovchat_server.rpc.request import chat_request, text_request, tokenize_request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from google.protobuf.message import Message
+    from collections.abc import AsyncIterator
 
     from ovchat.v1 import chat_pb2, completion_pb2
     from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.tokenization import DetokenizeRequest
     from ovchat_server.rpc.middleware import Context
-    from ovchat_server.serving.answer import Answer
-    from ovchat_server.serving.codec_threads import CodecThreads
     from ovchat_server.serving.models import ModelRegistry
     from ovchat_server.serving.services import Services
     from ovchat_server.serving.versions import Versions
-
-Request = TypeVar("Request", ChatRequest, TextRequest)
-
-
-@dataclass(frozen=True, slots=True)
-class _Generation(Generic[Request]):
-    """Reads a request for generated tokens and starts to answer it."""
-
-    read: Callable[..., Request]
-    answer: Callable[[Request], Awaitable[Answer]]
-    threads: CodecThreads
-    limits: Limits
-
-    async def start(
-        self, message: Message, context: Context, *, stream: bool
-    ) -> tuple[Answer, StreamOptions]:
-        read = partial(self.read, message, stream=stream, limits=self.limits)
-        request = await self.threads.read(read, message.ByteSize())
-        with contract_paths(message):
-            answer = await self.answer(request)
-        if answer.unenforced:
-            # Not initial: that would keep Envoy from giving an error its HTTP status.
-            hint = (UNENFORCED, path_list(answer.unenforced))
-            context.set_trailing_metadata((*context.trailing_metadata(), hint))
-        return answer, request.stream or StreamOptions()
 
 
 class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
@@ -72,21 +40,21 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._chats = _Generation(chat_request, services.chat.answer, services.threads, limits)
+        self._chats = Generation(chat_request, services.chat.answer, services.threads, limits)
 
     async def CreateChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """Send the whole answer at once."""
-        answer, _ = await self._chats.start(request, context, stream=False)
+        _, answer = await self._chats.start(request, context, stream=False)
         return await self._chats.threads.write(response.chat_completion, await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """Send the answer as it is generated."""
-        answer, options = await self._chats.start(request, context, stream=True)
-        async with contextlib.aclosing(answer.stream(options)) as chunks:
+        read, answer = await self._chats.start(request, context, stream=True)
+        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 yield await self._chats.threads.write(response.chat_chunk, chunk)
 
@@ -96,21 +64,21 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._texts = _Generation(text_request, services.texts.answer, services.threads, limits)
+        self._texts = Generation(text_request, services.texts.answer, services.threads, limits)
 
     async def CreateCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """Send the whole answer at once."""
-        answer, _ = await self._texts.start(request, context, stream=False)
+        _, answer = await self._texts.start(request, context, stream=False)
         return await self._texts.threads.write(response.completion, await answer.whole())
 
     async def StreamCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """Send the answer as it is generated."""
-        answer, options = await self._texts.start(request, context, stream=True)
-        async with contextlib.aclosing(answer.stream(options)) as chunks:
+        read, answer = await self._texts.start(request, context, stream=True)
+        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 yield await self._texts.threads.write(response.completion_chunk, chunk)
 

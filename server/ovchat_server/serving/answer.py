@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.agent_format import TagWriter, with_tags
@@ -17,7 +19,7 @@ from ovchat_server.serving.record import current_record
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
-    from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.completion import ChunkChoice, CompletionInfo
     from ovchat_server.domain.field_path import SchemaPath
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.engine.contract.generation import GeneratedTokens
@@ -57,22 +59,27 @@ class Answer:
         # How many choices the engine generates for each prompt; cached tokens by prompt.
         self._choices = engine_params(plan.params).n
         self._cached: dict[int, int] = {}
-        self._stream: GenerationStream | None = None
+        # Whether the engine was asked, so that the other one is that of its stream.
+        self._asked = asyncio.Event()
+        self._admission = asyncio.Event()
 
-    async def whole(self) -> Completion:
+    async def whole(self, *, blocks: bool = False) -> Completion:
         """Return the whole answer: the joined chunks of a stream.
+
+        Args:
+            blocks: Whether its choices have their blocks.
 
         Raises:
             ApiError: The answer failed; see the subclasses.
         """
-        collectors = [ChoiceCollector() for _ in self._assemblers]
+        collectors = [ChoiceCollector(blocks=blocks) for _ in self._assemblers]
         async with contextlib.aclosing(self._chunks()) as chunks:
             async for chunk in chunks:
                 collectors[chunk.index].add(chunk)
         choices = [collector.choice() for collector in collectors]
         if self._call_tags:
             choices = [with_tags(choice, self._call_tags) for choice in choices]
-        return Completion(self.plan.info, tuple(choices), self.usage())
+        return Completion(self.plan.info, tuple(choices), self.usage(), int(time.time()))
 
     async def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]:
         """Yield the answer as it is generated. Closing the generator frees the engine.
@@ -88,7 +95,7 @@ class Answer:
                     chunk = writers[chunk.index].rewrite(chunk)  # noqa: PLW2901
                 yield Chunk(info, (chunk,), self.usage() if options.continuous_usage else None)
         if options.include_usage:
-            yield Chunk(info, (), self.usage())
+            yield Chunk(info, (), self.usage(), int(time.time()))
 
     @property
     def unenforced(self) -> Sequence[SchemaPath]:
@@ -96,9 +103,14 @@ class Answer:
         return self.plan.unenforced
 
     @property
-    def admitted(self) -> bool:
-        """Whether the engine works on it, so that it no longer waits in the queue."""
-        return self._stream is not None and self._stream.admitted
+    def info(self) -> CompletionInfo:
+        """What is the same on every chunk."""
+        return self.plan.info
+
+    async def admission(self) -> None:
+        """Wait until the engine works on it, so that it no longer waits in the queue."""
+        await self._asked.wait()
+        await self._admission.wait()
 
     def usage(self) -> Usage:
         """Count the tokens so far."""
@@ -133,7 +145,8 @@ class Answer:
             self._deadline.ends(stream),
             self._recorded(),
         ):
-            self._stream = stream
+            self._admission = stream.admission
+            self._asked.set()
             async for generated in stream:
                 self._note_cached(generated)
                 released: Sequence[GeneratedTokens] = (generated,)

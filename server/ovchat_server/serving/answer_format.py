@@ -157,7 +157,7 @@ class AnswerFormats:
             try:
                 tools.append(held_tool(tool, wanted.calls, self._grammars))
             except SchemaError as error:
-                faults.append(_fault(tool.field, error))
+                faults.append(_fault(tool.field, error, tool.part))
         if faults:
             raise InvalidRequestError.of(faults)
         return tools, answer
@@ -275,5 +275,7 @@ def _answer_opening(model: TextModel) -> str:
     return dialect.answer if isinstance(dialect, CombinedDialect) else ""
 
 
-def _fault(field: FieldPath, error: SchemaError) -> Violation:
-    return Violation.of(field, f"{error}.", "unsupported_schema")
+def _fault(field: FieldPath, error: SchemaError, part: str = "") -> Violation:
+    """Return what is wrong with a schema, or with the `part` of it that stands at `field`."""
+    complaint = str(error).replace(f" at {part},", ",") if part else str(error)
+    return Violation.of(field, f"{complaint}.", "unsupported_schema")

@@ -37,11 +37,13 @@ ControlMarkup: TypeAlias = tuple[tuple[str, ...], frozenset[int]]
 class ChatStages:
     """Chats: a conversation is the prompt; answers may hold reasoning and calls."""
 
-    id_prefix = "chatcmpl"
     repeats_prompts = False
 
-    def __init__(self, formats: AnswerFormats, images: ImagePreparation) -> None:
+    def __init__(
+        self, formats: AnswerFormats, images: ImagePreparation, id_prefix: str = "chatcmpl-"
+    ) -> None:
         """Answer in `formats`, encode `images`, and know nothing of any model yet."""
+        self.id_prefix = id_prefix
         self._formats = formats
         self._images = images
         # By tokenizer: it is the same for all requests to a model.

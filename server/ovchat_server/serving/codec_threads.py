@@ -40,11 +40,14 @@ class CodecThreads:
 
     async def write(self, write: Callable[[Answer], Encoded], answer: Answer) -> Encoded:
         """Return an answer, or a chunk of it, as `write` encodes it."""
-        in_place = _logprobs(answer) <= MAX_TOKENS_IN_PLACE
-        return await self.writers.run(partial(write, answer), in_place=in_place)
+        return await self.write_all(partial(write, answer), scored_tokens(answer))
+
+    async def write_all(self, write: Callable[[], Encoded], tokens: int) -> Encoded:
+        """Return what `write` encodes: as many tokens with log probabilities."""
+        return await self.writers.run(write, in_place=tokens <= MAX_TOKENS_IN_PLACE)
 
 
-def _logprobs(answer: Completion | Chunk) -> int:
+def scored_tokens(answer: Completion | Chunk) -> int:
     """Count the tokens whose log probabilities an answer holds."""
     tokens = 0
     for choice in answer.choices:

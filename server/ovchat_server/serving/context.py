@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.serving.models import TextModel
 
+# The part of the context that an answer has, or less, where messages are left out for it.
+ROOM_FOR_ANSWER = 4
+
 
 class ContextWindow:
     """The tokens that a model has room for in one request, prompt and answer together.
@@ -43,6 +46,22 @@ class ContextWindow:
         if len(tokens) <= keep:
             return tokens
         return tokens[-keep:] if truncation.side is TruncationSide.LEFT else tokens[:keep]
+
+    @property
+    def longest_prompt(self) -> int:
+        """The most tokens of a prompt that leave room for an answer of one."""
+        return self._length - 1
+
+    @property
+    def roomy_prompt(self) -> int:
+        """The most tokens of a prompt that leave room for the answer that is asked for.
+
+        For no more than a quarter of the context: agents ask for the same large number with every
+        request.
+        """
+        room = self._length // ROOM_FOR_ANSWER
+        answer = min(self._ending.max_tokens or self._default_max_tokens or room, room)
+        return self._length - max(answer, self._ending.min_tokens)
 
     def check_prompt(self, field: FieldPath, tokens: int) -> None:
         """Refuse a prompt that leaves no room for an answer.

@@ -159,7 +159,7 @@ class Completions(Generic[RequestT]):
         return GenerationPlan(
             model=model,
             caller=current_caller(params.priority),
-            info=completion_info(model, stages.id_prefix),
+            info=completion_info(model, stages.id_prefix, sampling),
             params=request.generation,
             prompts=prompts,
             requests=requests,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.field_path import SchemaPath
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.engine.contract.engine import Caller
-    from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
@@ -68,13 +68,15 @@ def generates(params: GenerationParams) -> bool:
     return params.ending.max_tokens != 0
 
 
-def completion_info(model: TextModel, id_prefix: str) -> CompletionInfo:
+def completion_info(model: TextModel, id_prefix: str, sampling: Sampling) -> CompletionInfo:
     """Return the fields that every chunk of a new answer repeats; `id_prefix` is OpenAI's."""
     return CompletionInfo(
-        id=f"{id_prefix}-{uuid.uuid4().hex}",
+        id=f"{id_prefix}{uuid.uuid4().hex}",
         created=int(time.time()),
         model=model.id,
         system_fingerprint=model.fingerprint,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
     )
 
 

@@ -11,6 +11,7 @@ from ovchat_server.domain.errors import ContextLengthExceededError, InvalidReque
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.engine.contract.prompt import Prompt, PromptImage
 from ovchat_server.serving.context import ContextWindow
+from ovchat_server.serving.shortened import shortened, with_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,12 +51,52 @@ class RenderedPrompt:
 def render_chat(
     model: TextModel, request: ChatRequest, images: Sequence[EncodedImage] = ()
 ) -> RenderedPrompt:
-    """Render the messages of a chat.
+    """Render the messages of a chat, or those that there is room for if it asks for that.
 
     Args:
         model: Whose template and tokenizer to use.
         request: The chat.
         images: Those of its messages, in their order.
+
+    Raises:
+        ApiError: See render_messages.
+    """
+    if not request.drops_oldest:
+        return render_messages(model, request, images)
+    window = ContextWindow(model, request.generation)
+
+    def rendered(
+        chat: ChatRequest, seen: Sequence[EncodedImage], most: int
+    ) -> RenderedPrompt | None:
+        try:
+            prompt = render_messages(model, chat, seen)
+        except ContextLengthExceededError:
+            return None
+        return prompt if len(prompt.tokens) <= most else None
+
+    if whole := rendered(request, images, window.longest_prompt):
+        return whole
+    best = None
+    shorter = shortened(request.messages)
+    fewest, most = 0, len(shorter)
+    # The longest that fits: the later one is among them, the shorter it is.
+    while fewest < most:
+        middle = (fewest + most) // 2
+        chat, seen = with_messages(request, images, shorter[middle])
+        if prompt := rendered(chat, seen, window.roomy_prompt):
+            best, most = prompt, middle
+        else:
+            fewest = middle + 1
+    if best is None and shorter:
+        # It may fit without so much room, and is refused otherwise.
+        return render_messages(model, *with_messages(request, images, shorter[-1]))
+    return best or render_messages(model, request, images)
+
+
+def render_messages(
+    model: TextModel, request: ChatRequest, images: Sequence[EncodedImage]
+) -> RenderedPrompt:
+    """Render the messages of a chat, all of them.
 
     Raises:
         ContextLengthExceededError: The prompt surely does not fit, and is not to be truncated.

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.codec_threads import CodecThreads
     from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.responses import Responses
     from ovchat_server.serving.text import TextCompletions
     from ovchat_server.serving.tokenization import Tokenization
     from ovchat_server.serving.versions import Versions
@@ -20,6 +21,7 @@ class Services:
 
     chat: ChatCompletions
     texts: TextCompletions
+    responses: Responses
     tokenization: Tokenization
     models: ModelRegistry
     versions: Versions

@@ -28,7 +28,7 @@ TextCompletions: TypeAlias = "Completions[TextRequest]"
 class TextStages:
     """Text completions: several prompts, each with its choices, which may begin with it."""
 
-    id_prefix = "cmpl"
+    id_prefix = "cmpl-"
     repeats_prompts = True
 
     def __init__(self, formats: AnswerFormats) -> None:

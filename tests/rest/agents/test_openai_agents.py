@@ -1,4 +1,4 @@
-"""Agents of OpenAI's Agents SDK, with its model for chat completions."""
+"""Agents of OpenAI's Agents SDK, with its models for responses and for chat completions."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ def untold() -> Iterator[None]:
     agents.set_tracing_disabled(disabled=False)
 
 
-@pytest.fixture
-def model(fresh_sdk: openai.AsyncOpenAI) -> agents.OpenAIChatCompletionsModel:
-    return agents.OpenAIChatCompletionsModel(model="demo", openai_client=fresh_sdk)
+@pytest.fixture(params=[agents.OpenAIResponsesModel, agents.OpenAIChatCompletionsModel])
+def model(request: pytest.FixtureRequest, fresh_sdk: openai.AsyncOpenAI) -> agents.Model:
+    made: agents.Model = request.param(model="demo", openai_client=fresh_sdk)
+    return made
 
 
 def called(items: list[agents.RunItem]) -> list[tuple[str, str]]:
@@ -63,7 +64,7 @@ def called(items: list[agents.RunItem]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("way", CALLS)
 async def test_an_agent_comes_to_its_answer_whole_and_streamed(
-    model: agents.OpenAIChatCompletionsModel, way: str
+    model: agents.Model, way: str
 ) -> None:
     fields, calls = CALLS[way]
     settings = agents.ModelSettings(temperature=0, **fields)
@@ -83,7 +84,7 @@ async def test_an_agent_comes_to_its_answer_whole_and_streamed(
     assert "".join(pieces) == sentences(*calls)
 
 
-async def test_its_answer_may_be_a_model(model: agents.OpenAIChatCompletionsModel) -> None:
+async def test_its_answer_may_be_a_model(model: agents.Model) -> None:
     settings = agents.ModelSettings(temperature=0)
     agent = agents.Agent("clerk", model=model, output_type=Person, model_settings=settings)
 

@@ -1,4 +1,4 @@
-"""Agents of Pydantic AI, with its model for chat completions."""
+"""Agents of Pydantic AI, with its models for responses and for chat completions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, Tool, ToolOutput
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.rest.agents.person import ANNA, AS_JSON, WHO, Person
@@ -23,6 +23,7 @@ from tests.rest.agents.weather import (
 if TYPE_CHECKING:
     import openai
     from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.models import Model
 
 
 FORMS: dict[str, Any] = {
@@ -39,14 +40,15 @@ def get_weather(city: str) -> dict[str, Any]:
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def model(fresh_sdk: openai.AsyncOpenAI) -> OpenAIChatModel:
+@pytest.fixture(params=[OpenAIResponsesModel, OpenAIChatModel])
+def model(request: pytest.FixtureRequest, fresh_sdk: openai.AsyncOpenAI) -> Model:
     provider = OpenAIProvider(openai_client=fresh_sdk)
-    return OpenAIChatModel("demo", provider=provider, settings={"temperature": 0})
+    made: Model = request.param("demo", provider=provider, settings={"temperature": 0})
+    return made
 
 
 @pytest.fixture
-def agent(model: OpenAIChatModel) -> Agent[None, str]:
+def agent(model: Model) -> Agent[None, str]:
     return Agent(model, tools=[Tool(get_weather, description=DESCRIPTIONS["get_weather"])])
 
 
@@ -76,7 +78,7 @@ async def test_so_does_one_that_streams(agent: Agent[None, str]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_its_answer_may_be_a_model(model: OpenAIChatModel, form: str) -> None:
+async def test_its_answer_may_be_a_model(model: Model, form: str) -> None:
     output, question = FORMS[form]
     agent = Agent(model, output_type=output)
 

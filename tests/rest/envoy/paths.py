@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from ovchat_server.launch.envoy_config import EnvoyFiles
+from protos.routes import bindings
+
 CHAT = "/v3/chat/completions"
 # Of the scripted server, OpenAI's and the typed ones; in this order, tests take some of them.
 DOORS = [CHAT, "/v1/chat/completions", "/ovchat/v1/chat:create", "/ovchat/v1/chat:stream"]
-POST_PATHS = [
-    *DOORS,
-    "/v3/completions",
-    "/v1/completions",
-    "/ovchat/v1/completion:create",
-    "/ovchat/v1/completion:stream",
-    *(f"{prefix}/{verb}" for prefix in ("/v3", "/v1", "") for verb in ("tokenize", "detokenize")),
-    "/ovchat/v1/tokenizer:tokenize",
-    "/ovchat/v1/tokenizer:detokenize",
-]
 # Other methods on these are unknown paths.
 GET_ONLY_PATHS = ["/", "/v2/models/demo", "/v2/models/demo/ready"]
 SCRIPTED_GET_PATHS = [
@@ -28,11 +25,16 @@ SCRIPTED_GET_PATHS = [
     "/v2/health/live",
     "/v2/health/ready",
 ]
+CONTRACT = FileDescriptorSet.FromString(EnvoyFiles.locate().descriptor.read_bytes())
+
+
+def of_contract(method: str) -> list[str]:
+    bound = [path for _, name, path in bindings(CONTRACT) if name == method]
+    return [re.sub(r"\{.*\}", "demo", path) for path in bound]
+
+
+POST_PATHS = of_contract("post")
+GET_DELETE_PATHS = of_contract("delete")
 GET_PATHS = [
-    *SCRIPTED_GET_PATHS,
-    "/version",
-    "/ovchat/v1/version",
-    *(f"{prefix}/tokenizer_info" for prefix in ("/v3", "/v1", "")),
-    "/v2",
-    "/v1/config",
+    path for path in of_contract("get") if path not in (*GET_ONLY_PATHS, *GET_DELETE_PATHS)
 ]

@@ -6,15 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from google.api import annotations_pb2
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from ovchat_server.launch.envoy_config import EnvoyFiles
+from protos.routes import written
 from tests.rest.envoy.edge import assert_error, body_of, request_for
 from tests.rest.envoy.paths import (
     CHAT,
+    CONTRACT,
     DOORS,
-    GET_ONLY_PATHS,
+    GET_DELETE_PATHS,
     GET_PATHS,
     POST_PATHS,
     SCRIPTED_GET_PATHS,
@@ -75,14 +75,9 @@ async def test_not_found_names_the_path(gate: Edge) -> None:
     assert "/v3/chat/completions" in error["message"]
 
 
-def test_every_binding_of_the_contract_is_among_the_paths() -> None:
-    contract = FileDescriptorSet.FromString(EnvoyFiles.locate().descriptor.read_bytes())
-    methods = (method for f in contract.file for service in f.service for method in service.method)
-    rules = [method.options.Extensions[annotations_pb2.http] for method in methods]
-    rules += [extra for rule in rules for extra in rule.additional_bindings]
-    assert {rule.post for rule in rules if rule.post} == set(POST_PATHS)
-    paths = {rule.get.replace("{id=**}", "demo") for rule in rules if rule.get}
-    assert paths == {*GET_PATHS, *GET_ONLY_PATHS}
+def test_every_path_of_the_contract_has_its_route() -> None:
+    config = EnvoyFiles.locate().config.read_text()
+    assert written(config, CONTRACT) == config, "run `make gen`"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +87,9 @@ def test_every_binding_of_the_contract_is_among_the_paths() -> None:
         ("/v1/nope", "POST /v1/chat/completions, models at GET /v1/models."),
         ("/v3/nope", "POST /v3/chat/completions, models at GET /v3/models."),
         ("/v1/embeddings", "not served here. Chat completions are at POST /v1/chat/completions."),
-        ("/v1/responses", "not served here. Chat completions are at POST /v1/chat/completions."),
+        ("/v1/responses/resp_1/cancel", "not served here. Responses are at POST /v1/responses."),
+        ("/v1/responses/compact", "not done here. Responses are at POST /v1/responses."),
+        ("/responses", "is served as /v3/responses and /v1/responses."),
         ("/v1/messages", "not served here. Chat completions are at POST /v1/chat/completions."),
         ("/api/chat", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
         ("/api/chat/", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
@@ -135,9 +132,9 @@ async def test_a_slash_at_the_end_of_a_path_changes_nothing(gate: Edge, path: st
         assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize("path", [*POST_PATHS, *GET_PATHS])
+@pytest.mark.parametrize("path", [*POST_PATHS, *GET_PATHS, *GET_DELETE_PATHS])
 async def test_every_path_is_known_with_a_slash_at_its_end(gate: Edge, path: str) -> None:
-    assert (await gate.http.delete(path + "/")).status_code == 405
+    assert (await gate.http.put(path + "/")).status_code == 405
     assert (await gate.http.options(path + "/")).status_code == 204
 
 
@@ -172,6 +169,14 @@ async def test_a_wrong_method_on_a_get_path_is_not_allowed(
     error = assert_error(answer, 405, "method_not_allowed")
     assert error["message"].endswith("Allowed are: GET, HEAD, OPTIONS.")
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+
+
+@pytest.mark.parametrize("path", GET_DELETE_PATHS)
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+async def test_what_can_be_got_and_deleted_allows_both(gate: Edge, path: str, method: str) -> None:
+    answer = await gate.http.request(method, path)
+    assert_error(answer, 405, "method_not_allowed")
+    assert answer.headers["allow"] == "GET, HEAD, DELETE, OPTIONS"
 
 
 @pytest.mark.parametrize("path", SCRIPTED_GET_PATHS)

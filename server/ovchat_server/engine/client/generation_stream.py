@@ -69,12 +69,12 @@ class EngineGenerationStream:
         self._open = {index for indices in sequences.values() for index in indices}
         self._pieces: dict[int, _Piece] = {}
         self._failure: ApiError | None = None
-        self.admitted = False
+        self.admission = asyncio.Event()
         self._arrived = asyncio.Event()
 
     def admit(self) -> None:
         """Note that one of the requests has a place in the engine."""
-        self.admitted = True
+        self.admission.set()
 
     def put(self, output: SequenceOutput) -> None:
         """Take in what a step brought of a sequence."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from ovchat_server.engine.contract.engine import ANONYMOUS
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Sequence
     from types import TracebackType
     from typing import Self
@@ -24,8 +25,8 @@ class GenerationStream(Protocol):
     """A stream of tokens of running sequences. Leaving the context frees them within one step."""
 
     @property
-    def admitted(self) -> bool:
-        """Return whether one of the sequences has been admitted."""
+    def admission(self) -> asyncio.Event:
+        """Return the event that one of the sequences has been admitted."""
         ...
 
     def __enter__(self) -> Self:

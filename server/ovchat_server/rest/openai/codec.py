@@ -17,13 +17,13 @@ from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.rest.codec import RestError
 from ovchat_server.rest.openai import objects
 from ovchat_server.rest.openai.function_call import with_function_call
-from ovchat_server.rest.response_body import event
+from ovchat_server.rest.response_body import PING, event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.domain.chat import ChatRequest
-    from ovchat_server.domain.completion import Chunk, Completion
+    from ovchat_server.domain.completion import Chunk, Completion, CompletionInfo
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.domain.limits import Limits
@@ -48,6 +48,14 @@ class CompletionEncoder:
     whole: Callable[[Completion], JsonObject]
     chunk_object: Callable[[Chunk, StreamOptions], JsonObject]
     options: StreamOptions
+
+    def begin(self, info: CompletionInfo) -> bytes:  # noqa: ARG002  the first chunk opens it
+        """Return no event."""
+        return b""
+
+    def keep_alive(self) -> bytes:
+        """Return a comment: readers skip it."""
+        return PING
 
     def chunk(self, chunk: Chunk) -> bytes:
         """Return one event."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ovchat_server.responses.logprobs import token_logprobs
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -163,22 +165,12 @@ def _chunk_choice(choice: ChunkChoice, opening: str | None) -> JsonObject:
 
 
 def _logprobs(logprobs: Sequence[TokenLogprob] | None) -> JsonObject | None:
-    if logprobs is None:
-        return None
-    content: list[JsonValue] = [
-        {**_logprob(item), "top_logprobs": [_logprob(top) for top in item.alternatives]}
-        for item in logprobs
-    ]
-    return {"content": content, "refusal": None}
+    return None if logprobs is None else {"content": token_logprobs(logprobs), "refusal": None}
 
 
 def _reasoning(text: str) -> JsonObject:
     """Return reasoning by both of its names: vLLM has renamed it, and clients read either."""
     return {"reasoning_content": text, "reasoning": text}
-
-
-def _logprob(item: TokenLogprob | Alternative) -> JsonObject:
-    return {"token": item.text, "logprob": item.logprob, "bytes": list(item.bytes)}
 
 
 def _text_choice(

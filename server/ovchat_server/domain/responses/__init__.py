@@ -1,0 +1,1 @@
+"""The Responses API: its requests, read by declared types into chats."""

@@ -1,0 +1,104 @@
+"""The parameters of the Responses API: OpenAI's, and what OVMS and vLLM take besides."""
+
+from __future__ import annotations
+
+from ovchat_server.domain.parameters import Parameters
+
+# Those that chats have, too, by the same names but for `max_output_tokens`.
+GENERATION = frozenset(
+    {
+        "max_output_tokens",
+        "min_tokens",
+        "ignore_eos",
+        "stop",
+        "stop_token_ids",
+        "include_stop_str_in_output",
+        "skip_special_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+        "logit_bias",
+        "allowed_token_ids",
+        "bad_words",
+        "seed",
+        "structured_outputs",
+        "priority",
+    }
+)
+
+RESPONSES = Parameters(
+    served=GENERATION
+    | {
+        "model",
+        "input",
+        "instructions",
+        "previous_response_id",
+        "store",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "text",
+        "reasoning",
+        "chat_template_kwargs",
+        "include",
+        "top_logprobs",
+        "truncation",
+        "metadata",
+        "stream",
+        "stream_options",
+    },
+    accepted=frozenset(
+        {
+            "user",
+            "safety_identifier",
+            "prompt_cache_key",
+            "prompt_cache_options",
+            "prompt_cache_retention",
+            "service_tier",
+            "access_programs",
+            "client_metadata",
+            "request_id",
+            "session_id",
+            # Of speculation: there is none, and with it the answer would be the same.
+            "num_assistant_tokens",
+            "assistant_confidence_threshold",
+            "max_ngram_size",
+            # Acts with beam search, which is refused.
+            "length_penalty",
+            # Acts on hosted tools, which are never called.
+            "max_tool_calls",
+            # Acts beside `background`.
+            "background_options",
+            # How images are compressed on their way to OpenAI's models.
+            "image",
+        }
+    ),
+    refused={
+        "background": (False,),
+        "conversation": (),
+        "prompt": (),
+        "moderation": (),
+        "context_management": ([],),
+        # OVMS's
+        "response_format": (),
+        "n": (1,),
+        "best_of": (1,),
+        "logprobs": (False,),
+        # vLLM's
+        "watermarking": (False,),
+        "cache_salt": (),
+        "chat_template": ("",),
+        "mm_processor_kwargs": ({},),
+        "media_io_kwargs": ({},),
+        "vllm_xargs": ({},),
+        "kv_transfer_params": ({},),
+        "ec_transfer_params": ({},),
+        "previous_input_messages": ([],),
+        "enable_response_messages": (False,),
+        "include_reasoning": (True,),
+    },
+)

@@ -1,0 +1,74 @@
+"""What the typed services that generate tokens have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from ovchat_server.header_text import UNENFORCED, path_list
+from ovchat_server.rpc.contract_paths import contract_paths, with_token_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from google.protobuf.message import Message
+
+    from ovchat_server.domain.field_path import SchemaPath, Spelling
+    from ovchat_server.domain.limits import Limits
+    from ovchat_server.rpc.middleware import Context
+    from ovchat_server.serving.codec_threads import CodecThreads
+
+
+class _Answer(Protocol):
+    @property
+    def unenforced(self) -> Sequence[SchemaPath]: ...
+
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer", bound=_Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation(Generic[Request, Answer]):
+    """Reads a request for generated tokens and starts to answer it.
+
+    Attributes:
+        convert: Makes the request of a message.
+        answer: Answers a request.
+        threads: Read large messages.
+        limits: What requests may hold.
+        spelling: See contract_paths.
+    """
+
+    convert: Callable[..., Request]
+    answer: Callable[[Request], Awaitable[Answer]]
+    threads: CodecThreads
+    limits: Limits
+    spelling: Spelling = with_token_ids
+
+    async def read(self, message: Message, *, stream: bool) -> Request:
+        """Return the request in a message.
+
+        Raises:
+            InvalidRequestError: With every fault found, and the contract's paths.
+        """
+        convert = partial(self.convert, message, stream=stream, limits=self.limits)
+        return await self.threads.read(convert, message.ByteSize())
+
+    async def start(
+        self, message: Message, context: Context, *, stream: bool
+    ) -> tuple[Request, Answer]:
+        """Return the request in a message and its answer.
+
+        Raises:
+            ApiError: It cannot be answered; see the subclasses.
+        """
+        request = await self.read(message, stream=stream)
+        with contract_paths(message, self.spelling):
+            answer = await self.answer(request)
+        if answer.unenforced:
+            # Not initial: that would keep Envoy from giving an error its HTTP status.
+            hint = (UNENFORCED, path_list(answer.unenforced))
+            context.set_trailing_metadata((*context.trailing_metadata(), hint))
+        return request, answer
