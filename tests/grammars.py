@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.grammar.formats import constraint_format, ebnf_format
-from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.values import json_grammar
 
 if TYPE_CHECKING:

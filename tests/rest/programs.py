@@ -52,6 +52,22 @@ def printed_by_node(
     return _printed(NODE, NODE_PROGRAMS / program, address, asked=asked, **environment)
 
 
+def errors_of_node(unsupported: str) -> list[dict[str, Any]]:
+    """What OpenAI's SDK makes of an unknown model, of a wrong temperature and of `unsupported`."""
+    wrong = {"name": "BadRequestError", "status": 400, "known": True}
+    return [
+        {
+            "name": "NotFoundError",
+            "status": 404,
+            "code": "model_not_found",
+            "param": "model",
+            "known": True,
+        },
+        {**wrong, "code": "invalid_value", "param": "temperature"},
+        {**wrong, "code": "unsupported_parameter", "param": unsupported},
+    ]
+
+
 def _printed(*command: str | Path, asked: str | None = None, **environment: str) -> Any:
     result = subprocess.run(
         command,

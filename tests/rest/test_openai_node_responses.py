@@ -9,7 +9,7 @@ import pytest
 
 from tests.rest.agents.person import ANNA, WHO
 from tests.rest.agents.weather import BOTH_CITIES, IN_PARIS, IN_ROME, WEATHER, sentences
-from tests.rest.programs import printed_by_node
+from tests.rest.programs import errors_of_node, printed_by_node
 from tests.successor import successor_text
 
 if TYPE_CHECKING:
@@ -52,15 +52,4 @@ def test_calls_are_made_until_there_is_an_answer(seen: Any, way: str) -> None:
 
 
 def test_errors_are_its_own(seen: Any) -> None:
-    wrong = {"name": "BadRequestError", "status": 400, "known": True}
-    assert seen["errors"] == [
-        {
-            "name": "NotFoundError",
-            "status": 404,
-            "code": "model_not_found",
-            "param": "model",
-            "known": True,
-        },
-        {**wrong, "code": "invalid_value", "param": "temperature"},
-        {**wrong, "code": "unsupported_parameter", "param": "background"},
-    ]
+    assert seen["errors"] == errors_of_node("background")

@@ -14,7 +14,7 @@ from ovchat_server.domain.errors import InvalidRequestError, UnavailableError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.grammar.cache import ENTRY_BYTES, GrammarCache
-from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.values import json_grammar
 from ovchat_server.serving.answer_format import AnswerFormats
 from tests.unit.serving_tools import WORKERS, ScriptedEngine, served

@@ -10,8 +10,7 @@ import pytest
 
 from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.grammar.relaxation import Relaxation
-from ovchat_server.grammar.schema.limits import TooLargeError
-from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema.errors import SchemaError, TooLargeError
 from ovchat_server.grammar.values import json_grammar
 from tests.grammars import as_regex, unenforced
 from tests.unit.dialects.test_argument_forms import FAMILIES

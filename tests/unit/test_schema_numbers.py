@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.schema.nodes import matches
 from ovchat_server.grammar.schema.numbers import number_node
 from ovchat_server.grammar.schema.reading import SchemaReader
-from ovchat_server.grammar.schema.shapes import Number, SchemaError
+from ovchat_server.grammar.schema.shapes import Number
 
 UNIT = Decimal("0.000001")
 bounds = st.decimals(-2000, 2000, places=4, allow_nan=False) | st.sampled_from(

@@ -15,7 +15,7 @@ from ovchat_server.chat.content_probe import PROBE
 from ovchat_server.chat.dialects import hermes
 from ovchat_server.chat.template import call_fields, tool_fields
 from ovchat_server.chat.template_sandbox import tojson
-from ovchat_server.domain.chat import SYSTEM_ROLES, Message, PromptEnding, Role
+from ovchat_server.domain.chat import SYSTEM_ROLES, Message, PromptEnding, Role, first_turn
 from ovchat_server.domain.content import text_of
 from ovchat_server.domain.errors import InvalidRequestError
 
@@ -121,8 +121,7 @@ def _in_system(messages: Sequence[Message], description: str) -> list[Message]:
 def _in_first_turn(messages: Sequence[Message], description: str) -> list[Message]:
     """Return messages whose first turn is a user's that begins with the description."""
     # A system message stays, for the template to refuse.
-    turns = (at for at, message in enumerate(messages) if message.role not in SYSTEM_ROLES)
-    first = next(turns, len(messages))
+    first = first_turn(messages)
     before, after = messages[:first], messages[first:]
     if after and after[0].role is Role.USER:
         turn = _written(after[0], (description,), after[0].content, between=BLANK_LINE)

@@ -12,6 +12,8 @@ from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import GenerationParams
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ovchat_server.domain.content import Content
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
@@ -136,6 +138,12 @@ class Tool:
     strict: bool | None = None
     field: FieldPath = dataclasses.field(default=FieldPath(), compare=False)
     part: str = dataclasses.field(default="", compare=False)
+
+
+def first_turn(messages: Sequence[Message]) -> int:
+    """Return where a conversation begins, after its system messages."""
+    turns = (at for at, message in enumerate(messages) if message.role not in SYSTEM_ROLES)
+    return next(turns, len(messages))
 
 
 class PromptEnding(StrEnum):

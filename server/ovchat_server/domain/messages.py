@@ -176,14 +176,19 @@ def _read_image_file(part: Reader) -> Image | None:
     image = part.object("image", IMAGE_FILE_KEYS)
     if image is None:
         return None
-    data = image.binary("data")
+    data, low_detail = read_image_file(image), _low_detail(image)
+    return Image(data=data, low_detail=low_detail, field=part.path("image")) if data else None
+
+
+def read_image_file(image: Reader) -> bytes:
+    """Read an image that is sent by value; note what is wrong in the reader."""
+    data = image.binary("data") or b""
     if not data:
         image.refuse("data", "is required", "missing_required_parameter")
     if image.require("mime_type"):
         # Only checked: the content tells what it is.
         image.choice("mime_type", IMAGE_TYPES)
-    low_detail = _low_detail(image)
-    return Image(data=data, low_detail=low_detail, field=part.path("image")) if data else None
+    return data
 
 
 def _low_detail(image: Reader) -> bool:

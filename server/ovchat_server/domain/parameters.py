@@ -73,18 +73,15 @@ class Parameters:
         return tuple(map(str, unknown))
 
 
-_GENERATION_SERVED = frozenset(
+# Of a single answer, whichever API it is asked for by.
+ANSWER_PARAMETERS = frozenset(
     {
-        "model",
-        "max_tokens",
         "min_tokens",
         "ignore_eos",
         "stop",
         "stop_token_ids",
         "include_stop_str_in_output",
         "skip_special_tokens",
-        "truncate_prompt_tokens",
-        "truncation_side",
         "temperature",
         "top_p",
         "top_k",
@@ -96,18 +93,27 @@ _GENERATION_SERVED = frozenset(
         "allowed_token_ids",
         "bad_words",
         "seed",
+        "structured_outputs",
+        "priority",
+    }
+)
+
+_GENERATION_SERVED = ANSWER_PARAMETERS | frozenset(
+    {
+        "model",
+        "max_tokens",
+        "truncate_prompt_tokens",
+        "truncation_side",
         "n",
         "best_of",
         "use_beam_search",
         "length_penalty",
-        "priority",
         "logprobs",
         "prompt_logprobs",
         "echo",
         "stream",
         "stream_options",
         "response_format",
-        "structured_outputs",
         "guided_json",
         "guided_regex",
         "guided_choice",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from ovchat_server.grammar.ebnf import Alphabet, literal
 from ovchat_server.grammar.notation import JSON, KEYWORD, UnwritableError, excluding, verbatim
 from ovchat_server.grammar.objects import Keys
-from ovchat_server.grammar.schema.shapes import Object, SchemaError, String, Values
+from ovchat_server.grammar.schema.errors import SchemaError
+from ovchat_server.grammar.schema.shapes import Object, String, Values
 from ovchat_server.grammar.schema_rules import placed
 from ovchat_server.grammar.text_values import TextNotation, TextWriter
 from ovchat_server.grammar.values import ValueWriter

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from ovchat_server.grammar.relaxation import Relaxation
-from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema.errors import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ class GrammarCache:
             found = _made(make)
             self._keep(key, found)
         if isinstance(found, SchemaError):
-            raise SchemaError(str(found))
+            raise SchemaError(*found.args)
         return found
 
     def _keep(self, key: _Key, found: Relaxed | SchemaError) -> None:
@@ -114,7 +114,7 @@ def _made(make: Callable[[], Relaxed]) -> Relaxed | SchemaError:
         return make()
     except SchemaError as error:
         # Without its traceback, which would keep all that led to it.
-        return SchemaError(str(error))
+        return SchemaError(*error.args)
 
 
 def _bytes(found: Relaxed | SchemaError) -> int:

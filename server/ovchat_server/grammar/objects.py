@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING
 from ovchat_server.grammar.ebnf import joined
 from ovchat_server.grammar.json_text import json_text
 from ovchat_server.grammar.rules import Member, Rule, again
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.schema.nodes import matches
 from ovchat_server.grammar.schema.patterns import may_match
-from ovchat_server.grammar.schema.shapes import (
-    Object,
-    SchemaError,
-    String,
-    Values,
-    conforms,
-    intersect_schemas,
-)
+from ovchat_server.grammar.schema.shapes import Object, String, Values, conforms, intersect_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.grammar.places import Places
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.schema.references import References
-from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.grammar.ebnf import END, LITERAL, repetition
-from ovchat_server.grammar.schema.limits import TooLargeError
+from ovchat_server.grammar.schema.errors import TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

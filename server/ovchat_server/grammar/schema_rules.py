@@ -6,11 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.errors import shortened
 from ovchat_server.grammar.rules import Rule, Rules, blocking, disambiguate, ending, grammar
-from ovchat_server.grammar.schema.limits import TooLargeError
+from ovchat_server.grammar.schema.errors import SchemaError, TooLargeError
 from ovchat_server.grammar.schema.nodes import PatternError
-from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -193,6 +191,5 @@ def placed(place: str) -> Iterator[None]:
             complaint = f"uses a pattern that {error}"
         elif isinstance(error, RecursionError):
             complaint = "nests references too deeply"
-        where = shortened(place or "the top")
         kind = TooLargeError if isinstance(error, TooLargeError) else SchemaError
-        raise kind(f"{complaint} at {where}, which cannot be enforced") from error
+        raise kind(complaint, place) from error

@@ -14,13 +14,13 @@ from ovchat_server.grammar.notation import JSON, UnwritableError
 from ovchat_server.grammar.numerals import number_text
 from ovchat_server.grammar.objects import Keys, ObjectWriter
 from ovchat_server.grammar.rules import Again, Member, Rule, again, ends
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.schema.reading import SchemaReader
 from ovchat_server.grammar.schema.shapes import (
     EVERY,
     Array,
     Number,
     Object,
-    SchemaError,
     Shape,
     String,
     Values,

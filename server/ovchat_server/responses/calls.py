@@ -48,7 +48,6 @@ class FunctionCall(_Call):
     """A call of a function."""
 
     type = "function_call"
-    prefix = "fc"
     text_events = "response.function_call_arguments"
     text_key = "arguments"
 
@@ -60,7 +59,6 @@ class CustomToolCall(_Call):
     """A call of a tool whose input is a text."""
 
     type = "custom_tool_call"
-    prefix = "ctc"
     text_events = "response.custom_tool_call_input"
     text_key = "input"
 

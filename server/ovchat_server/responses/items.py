@@ -30,12 +30,10 @@ class OutputItem(ABC):
 
     Attributes:
         type: Its type.
-        prefix: What its id begins with.
         text_events: What the types of the events about its text begin with.
     """
 
     type: ClassVar[str]
-    prefix: ClassVar[str]
     text_events: ClassVar[str]
 
     def __init__(self, response_id: str, index: int) -> None:
@@ -45,7 +43,7 @@ class OutputItem(ABC):
             response_id: The id of the response. That of the item follows from it.
             index: Its place in the output.
         """
-        self._id = item_id(self.prefix, response_id, index)
+        self._id = item_id(self.type, response_id, index)
         self._index = index
         self._texts: list[str] = []
 

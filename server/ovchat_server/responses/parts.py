@@ -54,7 +54,6 @@ class OutputMessage(_OfPart):
     """A message."""
 
     type = "message"
-    prefix = "msg"
     text_events = "response.output_text"
 
     def __init__(self, response_id: str, index: int) -> None:
@@ -82,7 +81,6 @@ class Reasoning(_OfPart):
     """Reasoning as it is."""
 
     type = "reasoning"
-    prefix = "rs"
     text_events = "response.reasoning_text"
 
     def _fields(self, status: Status) -> JsonObject:
@@ -96,7 +94,6 @@ class SummarizedReasoning(_OfPart):
     """Reasoning where its summary belongs: clients that ask for one show nothing else."""
 
     type = "reasoning"
-    prefix = "rs"
     text_events = "response.reasoning_summary_text"
     part_events = "response.reasoning_summary_part"
     part_index = "summary_index"

@@ -129,7 +129,7 @@ class GenerationApi(Generic[Generating]):
                         named = True
                     yield part
 
-        return _posted(serve)
+        return _streaming(serve, httpbody_pb2.HttpBody)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class CallApi(Generic[Request, Result]):
             for piece in json_pieces(self.encode(result)):
                 yield piece
 
-        return _posted(serve)
+        return _streaming(serve, httpbody_pb2.HttpBody)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +204,7 @@ class LargeGetApi:
             for piece in await bodies.threads.writers.run(lambda: json_pieces(make())):
                 yield piece
 
-        return grpc.unary_stream_rpc_method_handler(
-            serve,
-            request_deserializer=self.message.FromString,
-            response_serializer=httpbody_pb2.HttpBody.SerializeToString,
-        )
+        return _streaming(serve, self.message)
 
 
 async def _whole(answer: _Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
@@ -250,14 +246,14 @@ async def _events(
     yield event_stream(await threads.write_all(encoder.end, tokens))
 
 
-def _posted(
-    serve: Callable[[httpbody_pb2.HttpBody, Context], AsyncIterator[httpbody_pb2.HttpBody]],
+def _streaming(
+    serve: Callable[[Any, Context], AsyncIterator[httpbody_pb2.HttpBody]], message: type[Message]
 ) -> Handler:
     # A stream even if the answer is whole: one RPC serves both, and Envoy refuses messages of
     # 8 MiB and more.
     return grpc.unary_stream_rpc_method_handler(
         serve,
-        request_deserializer=httpbody_pb2.HttpBody.FromString,
+        request_deserializer=message.FromString,
         response_serializer=httpbody_pb2.HttpBody.SerializeToString,
     )
 

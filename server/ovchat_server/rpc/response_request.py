@@ -6,10 +6,10 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from ovchat.v1 import format_pb2, message_pb2, response_item_pb2, response_pb2, response_tool_pb2
-from ovchat_server.domain.content import IMAGE_TYPES
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.limits import DEFAULT_LIMITS, too_many_parts
+from ovchat_server.domain.messages import read_image_file
 from ovchat_server.domain.reader import Reader
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.rpc.contract_paths import contract_paths
@@ -87,13 +87,9 @@ def _output_text(part: response_item_pb2.ResponseOutputText, _: FieldPath) -> Js
 
 def _image(image: message_pb2.Image, path: FieldPath) -> JsonObject:
     reader = Reader(message_fields(image, path, {}), [], path)
-    reader.require("data")
-    if reader.require("mime_type"):
-        # Only checked: the content tells what it is.
-        reader.choice("mime_type", IMAGE_TYPES)
-    reader.checked(image)
+    data = reader.checked(read_image_file(reader))
     # A request that is kept is listed in JSON, which has no bytes.
-    url = f"data:{image.mime_type};base64,{base64.b64encode(image.data).decode()}"
+    url = f"data:{image.mime_type};base64,{base64.b64encode(data).decode()}"
     detail: JsonObject = {"detail": image.detail} if image.HasField("detail") else {}
     return {"type": "input_image", "image_url": url, **detail}
 

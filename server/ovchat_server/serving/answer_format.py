@@ -21,7 +21,7 @@ from ovchat_server.grammar.formats import (
     either,
     grammar_text,
 )
-from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.serving.held_tools import held_tool
 from ovchat_server.serving.reasoning import before_form, continues, reasoned_or_not
 from ovchat_server.serving.resumptions import resumptions
@@ -277,5 +277,6 @@ def _answer_opening(model: TextModel) -> str:
 
 def _fault(field: FieldPath, error: SchemaError, part: str = "") -> Violation:
     """Return what is wrong with a schema, or with the `part` of it that stands at `field`."""
-    complaint = str(error).replace(f" at {part},", ",") if part else str(error)
+    known = part and error.place == part
+    complaint = f"{error.complaint}, which cannot be enforced" if known else str(error)
     return Violation.of(field, f"{complaint}.", "unsupported_schema")

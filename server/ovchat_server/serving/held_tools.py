@@ -10,7 +10,7 @@ from ovchat_server.domain.field_path import FieldPath, SchemaPath
 from ovchat_server.domain.grammar_limits import beyond_limits
 from ovchat_server.grammar.cache import Relaxed
 from ovchat_server.grammar.formats import ebnf_format
-from ovchat_server.grammar.schema.shapes import SchemaError
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.values import json_grammar
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.chat import SYSTEM_ROLES, Role
+from ovchat_server.domain.chat import Role, first_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ def shortened(messages: Sequence[Message]) -> list[list[int]]:
     call that was left out.
     """
     roles = [message.role for message in messages]
-    leading = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
+    leading = first_turn(messages)
     turns = [i for i, role in enumerate(roles) if role is Role.USER]
     last = turns[-1] if turns else leading - 1
     answers = [i for i, role in enumerate(roles) if role is Role.ASSISTANT and i > last + 1]

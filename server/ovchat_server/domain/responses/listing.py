@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
+from ovchat_server.domain.responses.item_ids import new_item_id
 from ovchat_server.domain.responses.items import with_type
 
 if TYPE_CHECKING:
@@ -12,15 +12,6 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.json_value import JsonObject, JsonValue
 
-# What OpenAI's ids of items begin with.
-PREFIXES = {
-    "message": "msg",
-    "reasoning": "rs",
-    "function_call": "fc",
-    "function_call_output": "fco",
-    "custom_tool_call": "ctc",
-    "custom_tool_call_output": "ctco",
-}
 # What parts of items have that SDKs tell them by, where it was left out.
 PART_DEFAULTS: Mapping[str, JsonObject] = {
     "input_image": {"detail": "auto"},
@@ -81,7 +72,7 @@ def listed_items(value: JsonValue) -> tuple[JsonObject, ...]:
             identifier = item.get("id")
             # By its id, a page begins after an item.
             if not isinstance(identifier, str) or not identifier or identifier in listed:
-                identifier = f"{PREFIXES.get(str(item['type']), 'item')}_{uuid4().hex}"
+                identifier = new_item_id(str(item["type"]))
             listed[identifier] = {**_listed(item), "id": identifier}
     return tuple(listed.values())
 

@@ -2,33 +2,9 @@
 
 from __future__ import annotations
 
-from ovchat_server.domain.parameters import Parameters
+from ovchat_server.domain.parameters import ANSWER_PARAMETERS, Parameters
 
-# Those that chats have, too, by the same names but for `max_output_tokens`.
-GENERATION = frozenset(
-    {
-        "max_output_tokens",
-        "min_tokens",
-        "ignore_eos",
-        "stop",
-        "stop_token_ids",
-        "include_stop_str_in_output",
-        "skip_special_tokens",
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "repetition_penalty",
-        "presence_penalty",
-        "frequency_penalty",
-        "logit_bias",
-        "allowed_token_ids",
-        "bad_words",
-        "seed",
-        "structured_outputs",
-        "priority",
-    }
-)
+GENERATION = ANSWER_PARAMETERS | {"max_output_tokens"}
 
 RESPONSES = Parameters(
     served=GENERATION

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.chat import SYSTEM_ROLES, Message, Role
+from ovchat_server.domain.chat import Message, Role, first_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,9 +85,7 @@ class ResponsesRequest:
 
 def _with_one_system_message(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Join the system messages at the beginning: many templates take one, and at the beginning."""
-    leading = 0
-    while leading < len(messages) and messages[leading].role in SYSTEM_ROLES:
-        leading += 1
+    leading = first_turn(messages)
     if leading < 2:  # noqa: PLR2004
         return tuple(messages)
     content = tuple(part for message in messages[:leading] for part in message.content)

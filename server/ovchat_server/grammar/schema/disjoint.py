@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from ovchat_server.grammar.schema.shapes import Object, SchemaError, Values, conforms, intersect
+from ovchat_server.grammar.schema.errors import SchemaError
+from ovchat_server.grammar.schema.shapes import Object, Values, conforms, intersect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

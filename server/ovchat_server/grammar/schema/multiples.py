@@ -6,9 +6,9 @@ from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.schema.nodes import Node, Repeat, Sequence, choice, text
 from ovchat_server.grammar.schema.number_ranges import decimals, integers, signed
-from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,12 +10,13 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.schema.multiples import multiples
 from ovchat_server.grammar.schema.number_ranges import decimals, integers
-from ovchat_server.grammar.schema.shapes import Number, SchemaError
 
 if TYPE_CHECKING:
     from ovchat_server.grammar.schema.nodes import Node
+    from ovchat_server.grammar.schema.shapes import Number
 
 # Digits before the point, and behind it: no answer needs more.
 DIGITS = 15

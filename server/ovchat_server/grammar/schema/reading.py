@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import shortened
 from ovchat_server.grammar.schema.disjoint import disjoint
+from ovchat_server.grammar.schema.errors import SchemaError, TooLargeError
 from ovchat_server.grammar.schema.formats import PATTERNS
-from ovchat_server.grammar.schema.limits import TooLargeError
 from ovchat_server.grammar.schema.references import References
 from ovchat_server.grammar.schema.shapes import (
     EVERY,
@@ -19,7 +19,6 @@ from ovchat_server.grammar.schema.shapes import (
     Array,
     Number,
     Object,
-    SchemaError,
     Shape,
     String,
     Values,

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.schema.pointers import child, steps
-from ovchat_server.grammar.schema.shapes import SchemaError
 
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonObject, JsonValue

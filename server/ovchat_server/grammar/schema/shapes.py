@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.schema.formats import of_format
 from ovchat_server.grammar.schema.nodes import matches
 from ovchat_server.grammar.schema.patterns import found_in, may_match
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ovchat_server.domain.json_value import JsonValue
-
-
-class SchemaError(ValueError):
-    """A schema that cannot be enforced; the message completes "<field> ..."."""
 
 
 @dataclass(frozen=True, slots=True)
