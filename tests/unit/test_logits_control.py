@@ -16,8 +16,8 @@ from ovchat_server.engine.genai.logits_control import (
     LogitsControl,
     RunningBeamSearch,
     RunningSequence,
-    SequenceLogits,
 )
+from ovchat_server.engine.genai.sequence_logits import SequenceLogits
 from ovchat_server.engine.scheduling.steps import Output
 from tests.reference_rules import log_softmax
 

@@ -24,6 +24,7 @@ class Running:
     beams: int = 1
     idle: bool = False
     echoes: bool = False
+    rows: int = 1
 
     @property
     def length(self) -> int:
@@ -47,7 +48,7 @@ class Running:
         return list(whole)[self.start : self.end]
 
     @property
-    def rows(self) -> int:
+    def makes(self) -> int:
         if self.echoes and not self.answer:
             return len(self.read)
         if self.idle or (not self.answer and self.end not in (None, self.length)):
@@ -89,11 +90,11 @@ def owners_of(
         np.array(read if tokens is None else tokens, np.int64),
         np.array(places if positions is None else positions, np.int64),
         running,
-        sum(item.rows for item in running) if rows is None else rows,
+        sum(item.makes for item in running) if rows is None else rows,
     )
     for item in running:
         # So each row is behind the token that it says.
-        expected = [position for _, position in item.read][-item.rows :] if item.rows else []
+        expected = [position for _, position in item.read][-item.makes :] if item.makes else []
         assert [row.position for row in owners if row.owner is item] == expected
     return "".join(row.owner.name for row in owners)
 
@@ -164,7 +165,7 @@ def test_any_batch_in_the_order_of_coming_is_told_apart(
         running.append(item)
     # Who goes on came before who begins.
     running.sort(key=lambda item: not item.answer)
-    expected = "".join(item.name * item.rows for item in running)
+    expected = "".join(item.name * item.makes for item in running)
 
     assert owners_of(running) == expected
 

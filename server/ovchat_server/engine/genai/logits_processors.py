@@ -7,6 +7,7 @@ penalties reward tokens with negative logits (logit_transformers.hpp, 2026.4.1).
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,6 +81,18 @@ class LogitsProcessor:
             self._reasoning.append(token)
         if self._longest:
             self._tail = [*self._tail, token][-self._longest :]
+
+    def followed_by(self, token: int) -> LogitsProcessor:
+        """Return another one, behind a further token."""
+        other = copy.copy(self)
+        vars(other).update(
+            _reasoning=self._reasoning.copy() if self._reasoning else None,
+            _penalties=self._penalties.copy(),
+            _seen=self._seen.copy(),
+            _generated=self._generated.copy(),
+        )
+        other.append(token)
+        return other
 
     def write_offsets(self, logits: Floats, offsets: Floats) -> None:
         """Write the offsets for the next token, given its row of logits."""

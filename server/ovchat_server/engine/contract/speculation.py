@@ -1,0 +1,35 @@
+"""How many tokens a sequence has in a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """How many tokens are proposed for each step of a sequence, and how they are found.
+
+    Attributes:
+        num_assistant_tokens: The number of tokens that are proposed; 0 for none.
+        max_ngram_size: How many of the last tokens are looked up at most in those before them;
+            what followed there is proposed. 0 where nothing is proposed.
+    """
+
+    num_assistant_tokens: int = 0
+    max_ngram_size: int = 0
+
+    @property
+    def rows(self) -> int:
+        """How many tokens a step reads of a running sequence: its last one and those proposed.
+
+        As many may come of it: of those proposed as many as are right, and one more.
+        """
+        return 1 + self.num_assistant_tokens
+
+    @property
+    def look_ahead(self) -> int:
+        """For how many more tokens there must be room before a step: the one after it, too."""
+        return self.rows + 1
+
+
+NO_SPECULATION = Speculation()
