@@ -201,6 +201,8 @@ class GeneratedTokens:
             with the sequence's first token.
         cached: How many of the prompt's tokens the prefix cache had; comes with the first tokens.
             None if it is unknown or came before.
+        accepted: How many of the tokens were proposed before they came (Speculation).
+        rejected: How many others were proposed.
     """
 
     index: int
@@ -210,6 +212,8 @@ class GeneratedTokens:
     alternatives: tuple[tuple[tuple[int, float], ...], ...] = ()
     prompt: tuple[PromptScore, ...] = ()
     cached: int | None = None
+    accepted: int = 0
+    rejected: int = 0
 
 
 # Assumed until the engine has been loaded once.
