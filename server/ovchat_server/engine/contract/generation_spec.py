@@ -11,6 +11,8 @@ from ovchat_server.engine.contract.speculation import MAX_ASSISTANT_TOKENS, MAX_
 
 DEFAULT_KV_BLOCKS = 512
 MIN_KV_BLOCKS = 4
+# A step has room for all that may be proposed to a sequence, and for a block of a prompt.
+MIN_SPECULATING_STEP = 1 + MAX_ASSISTANT_TOKENS + 32
 
 
 class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
@@ -60,6 +62,10 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
         """
         if self.kv_blocks is not None and self.kv_cache_gb is not None:
             raise ValueError("kv_blocks and kv_cache_gb both set the KV cache's size: set one")
+        if self.speculation and self.max_num_batched_tokens < MIN_SPECULATING_STEP:
+            raise ValueError(
+                f"with speculation, max_num_batched_tokens must be at least {MIN_SPECULATING_STEP}"
+            )
 
 
 class GenerationSpec(EngineSpec, frozen=True, kw_only=True):

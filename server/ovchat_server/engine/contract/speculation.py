@@ -32,8 +32,14 @@ class Speculation:
 
     @property
     def look_ahead(self) -> int:
-        """For how many more tokens there must be room before a step: the one after it, too."""
-        return self.rows + 1
+        """For how many more tokens there must be room before a step: for the next one, too.
+
+        A sequence that is cancelled keeps its blocks for a step. Without room in that step genai
+        leaves out another one, and proposes its tokens twice (2026.4.1).
+        """
+        return 2 * self.rows
 
 
 NO_SPECULATION = Speculation()
+# genai takes no request without any into a pipeline that looks up.
+LEAST_SPECULATION = Speculation(1, 1)

@@ -7,36 +7,38 @@ from typing import TYPE_CHECKING
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
+from ovchat_server.engine.contract.speculation import LEAST_SPECULATION
 from ovchat_server.engine.genai.grammar_compiler import structured
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
     from ovchat_server.engine.contract.generation_spec import GenerationOptions
+    from ovchat_server.engine.contract.speculation import Speculation
 
 
 def generation_config(
     request: GenerationRequest,
-    end_tokens: set[int],
-    tokenizer_end: int,
+    stops: set[int],
     *,
     reports: bool,
     penalizes: bool,
+    speculates: bool,
 ) -> genai.GenerationConfig:
     """Return how to generate what a request asks for.
 
     Args:
         request: The request.
-        end_tokens: Those that end an answer.
-        tokenizer_end: The tokenizer's own end token.
+        stops: The tokens that end it.
         reports: Whether log probabilities are genai's to report, and not SequenceLogits'.
         penalizes: Whether the repetition penalty is genai's to apply, and not LogitsProcessor's.
+        speculates: Whether the pipeline does: then it takes no request without.
     """
     config = genai.GenerationConfig()
     config.max_new_tokens = request.max_tokens
     config.min_new_tokens = request.min_tokens
     config.ignore_eos = request.ignore_eos
     # Ours replace the model's own list, which genai would take otherwise.
-    if stops := end_tokens.union(request.stop_tokens):
+    if stops:
         config.stop_token_ids = stops
     if request.logprobs and reports:
         # The model's own, before grammar and penalties. More cost time and change nothing.
@@ -46,22 +48,23 @@ def generation_config(
         config.num_return_sequences = beam_search.returned
         config.length_penalty = beam_search.length_penalty
         return config
+    if speculates:
+        _set_speculation(config, request.speculation)
     if request.grammar:
         config.structured_output_config = structured(request.grammar)
-    if request.self_terminating:
-        # The grammar allows all others inside strings, where they must not end the answer.
-        config.stop_token_ids = {tokenizer_end}
     _set_sampling(config, request.sampling)
     if penalizes:
         config.repetition_penalty = request.sampling.repetition_penalty
     return config
 
 
-def greedy_config(max_tokens: int) -> genai.GenerationConfig:
+def greedy_config(max_tokens: int, *, speculates: bool = False) -> genai.GenerationConfig:
     """Return how to generate the likeliest tokens, whatever they are."""
     config = genai.GenerationConfig()
     config.max_new_tokens = max_tokens
     config.ignore_eos = True
+    if speculates:
+        _set_speculation(config, LEAST_SPECULATION)
     return config
 
 
@@ -76,6 +79,11 @@ def scheduler_config(options: GenerationOptions) -> genai.SchedulerConfig:
     config.max_num_batched_tokens = options.max_num_batched_tokens
     config.enable_prefix_caching = True
     return config
+
+
+def _set_speculation(config: genai.GenerationConfig, speculation: Speculation) -> None:
+    config.num_assistant_tokens = speculation.num_assistant_tokens
+    config.max_ngram_size = speculation.max_ngram_size
 
 
 def _set_sampling(config: genai.GenerationConfig, sampling: Sampling) -> None:

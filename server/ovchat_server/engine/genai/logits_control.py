@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,9 @@ class RunningSequence:
         self.length = len(prompt)
         self.last: int | None = None
         self.beams = 1
+        # What the step proposes.
+        self.proposed: list[int] = []
+        self._problem = ""
         # Where the first step began to read: the prefix cache had what is before.
         self.cached: int | None = None
 
@@ -57,6 +62,10 @@ class RunningSequence:
         if self.cached is None:
             self.cached = position
 
+    def fail(self, problem: str) -> None:
+        """Note why its tokens may be wrong; the next `report` says so."""
+        self._problem = problem
+
     def grow(self, tokens: Sequence[int]) -> None:
         """Append tokens that the pipeline generated."""
         if tokens:
@@ -67,9 +76,17 @@ class RunningSequence:
         """Return a step's output as SequenceLogits.report does; check the prompt's scores."""
         # Its prompt was read when the first token came.
         scores, self.scores = self.scores, None
-        if scores and (problem := scores.problem(len(self.prompt))):
+        proposed, self.proposed = self.proposed, []
+        problem = self._problem or (scores.problem(len(self.prompt)) if scores else "")
+        if problem:
             return Output([], [], MISATTRIBUTED, reason=problem)
-        return self.logits.report(output) if self.logits else output
+        if self.logits:
+            output = self.logits.report(output)
+        if proposed:
+            same = (token == other for token, other in zip(output.tokens, proposed, strict=False))
+            accepted = sum(itertools.takewhile(bool, same))
+            output = replace(output, accepted=accepted, rejected=len(proposed) - accepted)
+        return output
 
 
 class RunningBeamSearch(RunningSequence):
@@ -116,9 +133,11 @@ class LogitsControl:
     ) -> None:
         """See logits_hook.LogitsCallback."""
         self.seen = True
-        asking: list[SequenceLogits | PromptScores] = [
+        asking: list[SequenceLogits | PromptScores | RunningSequence] = [
             *(item.logits for item in self._running if item.logits),
             *(item.scores for item in self._running if item.scores),
+            # Where genai did not read all that is proposed, it errs.
+            *(item for item in self._running if item.rows > 1),
         ]
         # Only its rows show how far a beam search is: it may have to wait for its first step. And
         # only the step that begins to read a prompt shows what of it was cached.
@@ -139,6 +158,10 @@ class LogitsControl:
         owning = {row.owner for row in owners}
         for beam_search in {item for item in owning if isinstance(item, RunningBeamSearch)}:
             beam_search.run()
+        for row in owners:
+            # A negative number is padding, where less was found than may be proposed.
+            if row.proposed and row.token >= 0:
+                row.owner.proposed.append(row.token)
         chosen = [
             (number, row) for number, row in enumerate(owners) if row.owner.logits and row.chooses
         ]

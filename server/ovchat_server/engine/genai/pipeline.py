@@ -142,6 +142,7 @@ class GenaiPipeline:
         self._tokenizer = genai.Tokenizer(spec.path)
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
+        self._speculates = spec.options.speculation is not None
         self._input: PromptInput = TokenInput()
         self._pipeline, self.capabilities = self._load(spec)
         # Not the requests' ids: slices of prompts have none.
@@ -175,12 +176,13 @@ class GenaiPipeline:
                 self.text,
                 as_tokens=self._input.as_tokens,
             )
-        sequence = RunningSequence(self._input.told(prompt), logits, scores)
+        rows = generation.speculation.rows
+        sequence = RunningSequence(self._input.told(prompt), logits, scores, rows)
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
 
     def read(self, prompt: Prompt, scores: PromptScores | None) -> GenaiHandle:
         """Add a prompt to be read into the prefix cache; its handle yields one token."""
-        config = greedy_config(max_tokens=1)
+        config = greedy_config(max_tokens=1, speculates=self._speculates)
         config.echo = scores is not None
         sequence = RunningSequence(self._input.told(prompt), scores=scores)
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
@@ -218,6 +220,7 @@ class GenaiPipeline:
                 scheduler_config(options),
                 options.device,
                 **options.properties,
+                **({"prompt_lookup": True} if self._speculates else {}),
                 **({"extensions": operations} if operations else {}),
             )
         # genai crashes where it is to echo a prompt of rows.
@@ -232,16 +235,22 @@ class GenaiPipeline:
     def _config(self, request: GenerationRequest) -> genai.GenerationConfig:
         return generation_config(
             request,
-            self._end_tokens,
-            self._tokenizer_end,
+            self._stops(request),
             reports=not self._needs_logits(request),
             penalizes=not needs_processor(request, as_tokens=self._input.as_tokens),
+            speculates=self._speculates,
         )
+
+    def _stops(self, request: GenerationRequest) -> set[int]:
+        if request.self_terminating:
+            # The grammar allows all others inside strings, where they must not end the answer.
+            return {self._tokenizer_end}
+        return self._end_tokens.union(request.stop_tokens)
 
     def _measure_blocks(self) -> int:
         """Return the number of KV blocks, from the share that a sequence of one block takes."""
         handle = GenaiHandle(
-            self._add(Prompt((0,)), greedy_config(max_tokens=2)),
+            self._add(Prompt((0,)), greedy_config(max_tokens=2, speculates=self._speculates)),
             RunningSequence((0,)),
             self._logits,
         )

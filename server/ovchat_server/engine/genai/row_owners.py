@@ -134,10 +134,10 @@ def _generating(tokens: Integers, positions: Integers, sequence: RowOwner) -> in
 
     They are its last one and those proposed, or in a beam search the last one of each beam.
     """
-    count = min(sequence.rows, len(tokens))
-    if count > 1:
-        own = np.arange(sequence.length - 1, sequence.length - 1 + count)
-        return count if tokens[0] == sequence.last and (positions[:count] == own).all() else 0
+    if sequence.rows > 1:
+        own = np.arange(sequence.length - 1, sequence.length - 1 + sequence.rows)
+        same = np.array_equal(positions[: len(own)], own)
+        return len(own) if same and tokens[0] == sequence.last else 0
     count = 0
     while (
         count < min(sequence.beams, len(tokens))

@@ -165,6 +165,8 @@ class ScheduledSequence:
                 scores,
                 output.reason,
                 cached,
+                output.accepted,
+                output.rejected,
             )
             for index, output in enumerate(outputs)
         ]
