@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import random
-from typing import TYPE_CHECKING
 
-import pytest
-
-from ovchat_server.engine.contract.generation import GenerationRequest
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.structured_output import Constraint, ConstraintKind
+from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.speculation import Speculation
+from ovchat_server.grammar.formats import grammar_text
 from tests.effort import scaled
-from tests.engine.conftest import Sequence, Watched, collect_all, engine, loaded, request, spec
-from tests.engine.test_control_in_batches import END, VOCABULARY, alone, given_up, mixed, same
-from tests.random_model import save_random_model
+from tests.engine.conftest import Watched, engine, request
+from tests.engine.subject import TOKENIZER
+from tests.engine.test_control_in_batches import alone, same
+from tests.grammars import format_of
 from tests.successor import FIRST, LAST, successor_text
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 # A step holds what is proposed to few sequences at once, and the pool no more than a few.
 EDGE = {"kv_blocks": 24, "max_num_batched_tokens": 96}
@@ -69,3 +68,58 @@ async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:
         await watched.idle()
     assert load.preemptions > 0
     assert min(accepted, rejected) > 0
+
+
+QUESTIONS = (
+    "Repeat: sun moon sun moon river sun",
+    "Extract name and age as JSON: Anna is 31.",
+    "Count to 40",
+    "Tell me a story.",
+    "What is 17 + 25?",
+)
+WORDS = Constraint(ConstraintKind("regex"), "[a-z]{3,20} [a-z ]{20,60}", FieldPath())
+GRAMMAR = grammar_text(format_of(WORDS))
+
+
+def asked_of_demo() -> list[GenerationRequest]:
+    """Whatever may be asked for with a sampled answer."""
+    samplings = [
+        Sampling(),
+        Sampling(temperature=0.8, seed=3),
+        Sampling(temperature=1.5, top_p=0.9, top_k=20, seed=5),
+        Sampling(temperature=1.0, min_p=0.05, repetition_penalty=1.1, seed=7),
+        Sampling(temperature=0.7, presence_penalty=0.5, frequency_penalty=0.4, seed=9),
+        Sampling(temperature=0.9, bias=((300, 2.0),), banned=((301,), (302, 303)), seed=11),
+    ]
+    asked = []
+    for number, (question, sampling) in enumerate(itertools.product(QUESTIONS, samplings)):
+        text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+        asked.append(
+            GenerationRequest(
+                Prompt(tuple(TOKENIZER.encode(text))),
+                60,
+                sampling,
+                logprobs=number % 3 > 0,
+                top_logprobs=4 * (number % 3 == 1),
+                prompt_logprobs=1 if number % 7 == 1 else None,
+                min_tokens=20 * (number % 5 == 4),
+                ignore_eos=number % 4 == 3,
+                grammar="" if number % 5 == 4 or number % 4 == 3 or number % 6 < 5 else GRAMMAR,
+            )
+        )
+    return asked
+
+
+async def test_each_token_is_the_one_that_comes_without() -> None:
+    """The same numbers are drawn for it, whatever was proposed, and the same is told of it."""
+    chance = random.Random(3)
+    demo = {"path": "models/demo", "name": "demo", "end_tokens": (2,), "kv_blocks": 512}
+    asked = asked_of_demo()
+    async with engine(**demo) as plain:
+        expected = [await alone(plain, item) for item in asked]
+    async with engine(**demo, speculation="lookup") as speculating:
+        got = await speculating.together(
+            *(alone(speculating, proposing(chance, item)) for item in asked)
+        )
+    for one, wanted in zip(got, expected, strict=True):
+        same(one, wanted)

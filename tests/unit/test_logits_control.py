@@ -17,7 +17,7 @@ from ovchat_server.engine.genai.logits_control import (
     RunningBeamSearch,
     RunningSequence,
 )
-from ovchat_server.engine.genai.sequence_logits import SequenceLogits
+from ovchat_server.engine.genai.sequence_logits import SequenceLogits, Vocabulary
 from ovchat_server.engine.scheduling.steps import Output
 from tests.reference_rules import log_softmax
 
@@ -28,7 +28,9 @@ LOGITS = np.random.default_rng(5).normal(0, 1, (4, SIZE)).astype(np.float32)
 
 
 def logits_of(answered: int = 0, **fields: Any) -> SequenceLogits:
-    return SequenceLogits(GenerationRequest(Prompt(PROMPT), 20, **fields), answered, SIZE, str)
+    return SequenceLogits(
+        GenerationRequest(Prompt(PROMPT), 20, **fields), answered, Vocabulary(SIZE, str)
+    )
 
 
 @dataclass

@@ -35,7 +35,7 @@ def generation_config(
     """
     config = genai.GenerationConfig()
     config.max_new_tokens = request.max_tokens
-    config.min_new_tokens = request.min_tokens
+    config.min_new_tokens = 0 if speculates else request.min_tokens
     config.ignore_eos = request.ignore_eos
     # Ours replace the model's own list, which genai would take otherwise.
     if stops:

@@ -25,6 +25,7 @@ from ovchat_server.engine.genai.logits_hook import logits_hook
 from ovchat_server.engine.genai.prompt_input import PromptInput, RowInput, TokenInput
 from ovchat_server.engine.genai.sequence_logits import (
     SequenceLogits,
+    Vocabulary,
     needs_logits,
     needs_processor,
 )
@@ -172,8 +173,8 @@ class GenaiPipeline:
             logits = SequenceLogits(
                 generation,
                 answered,
-                self.vocabulary_size,
-                self.text,
+                Vocabulary(self.vocabulary_size, self.text),
+                stops={self._tokenizer_end, *self._stops(generation)},
                 as_tokens=self._input.as_tokens,
             )
         rows = generation.speculation.rows

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.logits_processors import LogitsProcessor
+from ovchat_server.engine.genai.logits_processors import Length, LogitsProcessor
 from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
 from ovchat_server.engine.scheduling.steps import Alternatives, Output
 from ovchat_server.engine.scheduling.top_tokens import likeliest, log_total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.genai.logits_hook import Floats, Integers
@@ -26,15 +26,37 @@ def needs_processor(request: GenerationRequest, *, as_tokens: bool = True) -> bo
     """Return whether a request needs a LogitsProcessor.
 
     genai's own repetition penalty would take a salted token (prompt_input) for an index of logits.
-    Of a prompt that it does not get `as_tokens` it knows none.
+    Of a prompt that it does not get `as_tokens` it knows none. And it forgets how long an answer
+    must be once a proposed token is rejected (2026.4.1, sampler.cpp, update_generated_len).
     """
     sampling, unknown = request.sampling, request.prompt_logprobs is not None or not as_tokens
-    return sampling.changes_logits or (unknown and sampling.repetition_penalty != 1)
+    return (
+        sampling.changes_logits
+        or (unknown and sampling.repetition_penalty != 1)
+        or keeps_open(request)
+    )
+
+
+def keeps_open(request: GenerationRequest) -> bool:
+    """Return whether a LogitsProcessor is to keep an answer from ending too early."""
+    return request.min_tokens > 0 and request.speculation.rows > 1
 
 
 def needs_logits(request: GenerationRequest, *, as_tokens: bool = True) -> bool:
     """Return whether a request needs its logits: to change them, or to report them."""
     return needs_processor(request, as_tokens=as_tokens) or request.top_logprobs > 0
+
+
+class Vocabulary(NamedTuple):
+    """A model's tokens.
+
+    Attributes:
+        size: How many there are: the number of logits in a row.
+        text: Returns the text of tokens.
+    """
+
+    size: int
+    text: Callable[[Sequence[int]], str]
 
 
 class _Row(NamedTuple):
@@ -62,9 +84,9 @@ class SequenceLogits:
         self,
         request: GenerationRequest,
         answered: int,
-        size: int,
-        text: Callable[[Sequence[int]], str],
+        vocabulary: Vocabulary,
         *,
+        stops: Collection[int] = (),
         as_tokens: bool = True,
     ) -> None:
         """Begin at the end of the prompt.
@@ -72,8 +94,8 @@ class SequenceLogits:
         Args:
             request: Its prompt holds the tokens of the answer that are known.
             answered: Number of tokens at the end of the prompt that belong to the answer.
-            size: Number of logits in a row.
-            text: Returns the text of tokens.
+            vocabulary: That of the model.
+            stops: The tokens that end the answer.
             as_tokens: See needs_processor.
 
         Raises:
@@ -82,11 +104,13 @@ class SequenceLogits:
         prompt = request.prompt.tokens
         start = len(prompt) - answered
         sampling = request.sampling
-        limit = ReasoningLimit(sampling.reasoning, text) if sampling.reasoning else None
+        limit = ReasoningLimit(sampling.reasoning, vocabulary.text) if sampling.reasoning else None
+        least = answered + request.min_tokens if keeps_open(request) else 0
+        length = Length(limit, stops, least)
         self._top = request.top_logprobs
         self._reports = request.logprobs or request.top_logprobs > 0
         self._processor = (
-            LogitsProcessor(sampling, prompt[:start], prompt[start:], size, limit)
+            LogitsProcessor(sampling, prompt[:start], prompt[start:], vocabulary.size, length)
             if needs_processor(request, as_tokens=as_tokens)
             else None
         )
