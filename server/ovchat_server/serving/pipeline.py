@@ -19,7 +19,11 @@ from ovchat_server.serving.answer import Answer
 from ovchat_server.serving.bad_words import banned_sequences
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
-from ovchat_server.serving.generation import generation_requests, resolve_sampling
+from ovchat_server.serving.generation import (
+    generation_requests,
+    resolve_sampling,
+    resolve_speculation,
+)
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.plan import GenerationPlan, completion_info, engine_params, generates
@@ -151,8 +155,18 @@ class Completions(Generic[RequestT]):
             resolve_sampling(params.sampling, model.files.defaults, banned),
             reasoning=reasoning_budget(model, answer_format.reasoning, max(max_tokens)),
         )
+        speculation = resolve_speculation(
+            params.speculation, model.files.defaults, model.speculation
+        )
         requests = (
-            generation_requests(params, prompts, max_tokens, sampling, answer_format.grammar)
+            generation_requests(
+                params,
+                prompts,
+                max_tokens,
+                sampling,
+                answer_format.grammar,
+                speculation=speculation,
+            )
             if generates(params)
             else []
         )
