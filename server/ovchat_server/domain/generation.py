@@ -78,6 +78,12 @@ class BeamSearch:
     length_penalty: float = 1.0
     field: FieldPath = FieldPath.of("best_of")
 
+    @property
+    def asked_by(self) -> FieldPath:
+        """The name of the field that asks for a search: a width by `n` alone does not."""
+        best_of = FieldPath.of("best_of")
+        return best_of if self.field == best_of else FieldPath.of("use_beam_search")
+
 
 @dataclass(frozen=True, slots=True)
 class SpeculationParams:

@@ -81,6 +81,19 @@ def resolve_speculation(
     )
 
 
+def without_effect(request: SpeculationParams, options: Speculation) -> tuple[str, ...]:
+    """Return the names of the parameters that a request has and that do nothing on a model.
+
+    Args:
+        request: The parameters of the request.
+        options: What the model's options say; NO_SPECULATION if it does not speculate.
+    """
+    # The other one is for a draft model, of which there is none.
+    acting = () if options == NO_SPECULATION else ("num_assistant_tokens", "max_ngram_size")
+    given = (name for name, value in dataclasses.asdict(request).items() if value is not None)
+    return tuple(name for name in given if name not in acting)
+
+
 def generation_requests(  # noqa: PLR0913  all that the engine is told
     params: GenerationParams,
     prompts: Sequence[RenderedPrompt],

@@ -23,6 +23,7 @@ from ovchat_server.serving.generation import (
     generation_requests,
     resolve_sampling,
     resolve_speculation,
+    without_effect,
 )
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.models import TextModel
@@ -179,5 +180,6 @@ class Completions(Generic[RequestT]):
             requests=requests,
             assembly=tuple(stages.assembly(model, request, prompts, answer_format)),
             first_chunks=tuple(stages.first_chunks(request, prompts)),
+            ignored=without_effect(params.speculation, model.speculation),
             unenforced=answer_format.unenforced,
         )
