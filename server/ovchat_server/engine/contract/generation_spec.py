@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ovchat_server.domain.generation import MAX_ASSISTANT_TOKENS, MAX_NGRAM_SIZE
 from ovchat_server.engine.contract.spec import Count, Duration, EngineOptions, EngineSpec
-from ovchat_server.engine.contract.speculation import MAX_ASSISTANT_TOKENS, MAX_NGRAM_SIZE
 
 DEFAULT_KV_BLOCKS = 512
 MIN_KV_BLOCKS = 4

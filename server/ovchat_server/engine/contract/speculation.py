@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What a request may ask for at most. A step reads all tokens that are proposed, right or wrong.
-MAX_ASSISTANT_TOKENS = 32
-MAX_NGRAM_SIZE = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
