@@ -106,7 +106,8 @@ class PromptReader:
         texts = sequence.texts()
         names = self._known.names(texts[0])
         for text in texts:
-            self._partial.note(text, names)
+            within = len(text) <= len(texts[0])
+            self._partial.note(text, names if within else self._known.names(text))
         if sequence.request.generation.beams == 1:
             self._known.note(names)
 
@@ -173,11 +174,18 @@ class PromptReader:
     def _undisputed(
         self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[_Prompt, int]]:
-        """Leave out prompts that would continue in the same partial block as one before them."""
+        """Leave out prompts that would continue in the same partial block as one before them.
+
+        Those, too, that would continue in one into which a running sequence writes several tokens.
+        """
         self._inside = [prompt for prompt in self._inside if self._findable(prompt)]
         taken = set().union(*(prompt.inside for prompt in self._inside))
+        block = self._known.block_size
+        speculating = [item for item in running if item.speculates]
         for prompt, end in plan:
             text = prompt.sequence.cache_ids[:end]
+            if any(item.writes_into_block_of(text, block) for item in speculating):
+                continue
             self._note_beginnings(text, prompt.names, running)
             blocks = self._partial.of(text, prompt.names)
             if taken.isdisjoint(blocks):

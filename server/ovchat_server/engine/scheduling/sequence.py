@@ -132,9 +132,36 @@ class ScheduledSequence:
         """
         if self.request.generation.beams > 1:
             return [self.prompt_ids, self.prompt_ids[:-1]]
-        generated = self.tokens[: len(self.tokens) - len(self.repeated)]
-        whole = (*self.prompt_ids, *generated)
-        return [whole, whole[:-1]] if generated else [whole]
+        whole = self._whole()
+        texts = [whole, whole[:-1]] if len(whole) > len(self.prompt_ids) else [whole]
+        read = self.read(whole) if self.speculates else ()
+        # No prompt begins with padding.
+        return [*texts, read] if read and read[-1] >= 0 else texts
+
+    @property
+    def speculates(self) -> bool:
+        """Whether tokens are proposed."""
+        return self.request.generation.speculation.rows > 1
+
+    def read(self, whole: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Return what the last step read, up to the last proposed token, as cache ids."""
+        whole = whole or self._whole()
+        came, proposed = self.handle.proposed if self.handle else (0, ())
+        return (*whole[: len(whole) - came], *proposed)
+
+    def writes_into_block_of(self, text: Sequence[int], block_size: int) -> bool:
+        """Return whether the next step writes into a block in which a text may continue.
+
+        It does not copy the block then if it writes beyond, too (genai 2026.4.1, append_slots).
+        """
+        whole = self._whole()
+        read = self.read(whole)
+        first = (len(whole) - 1) // block_size * block_size
+        end = min(first + block_size, len(read))
+        return end > first and tuple(text[:end]) == read[:end]
+
+    def _whole(self) -> tuple[int, ...]:
+        return (*self.prompt_ids, *self.tokens[: len(self.tokens) - len(self.repeated)])
 
     def note_cached(self, handle: Handle) -> None:
         """Note what was cached of the prompt that a handle has read, when it is read first."""
