@@ -138,7 +138,7 @@ def test_the_model_says_the_same(looked_up: list[Answer]) -> None:
     plain = answers(str(FOLDER), looks_up=False)
     assert [item.tokens for item in looked_up] == [item.tokens for item in plain]
     for request, found, expected in zip(REQUESTS, looked_up, plain, strict=True):
-        # With prompt lookup genai takes the logprobs of echoed prompts from wrong rows.
+        # Those of echoed prompts genai gets wrong with prompt lookup, of the model's own folder, too.
         ours, theirs = (answer.logprobs[-request.tokens :] for answer in (found, expected))
         np.testing.assert_allclose(ours, theirs, atol=1e-3)
 

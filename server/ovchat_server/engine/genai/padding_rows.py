@@ -37,7 +37,7 @@ def leave_out_padding(graph: Graph, tokens: Output, positions: Output) -> bool:
     """Have padding go through nothing of a model but attention; return whether that can be.
 
     With prompt lookup genai pads sequences for which it found no candidates with the token -1, and
-    reads no logits of the padding (openvino.genai, model_runner.hpp).
+    chooses no token by the logits of padding.
 
         tokens -> layers -> attention -> layers -> product    becomes
         tokens -> kept -> layers -> all -> attention -> kept -> layers -> all -> product
