@@ -138,7 +138,7 @@ def test_the_model_says_the_same(looked_up: list[Answer]) -> None:
     plain = answers(str(FOLDER), looks_up=False)
     assert [item.tokens for item in looked_up] == [item.tokens for item in plain]
     for request, found, expected in zip(REQUESTS, looked_up, plain, strict=True):
-        # Those of echoed prompts genai gets wrong with prompt lookup, of the model's own folder, too.
+        # With prompt lookup genai's logprobs of echoed prompts are wrong, without a hook as well.
         ours, theirs = (answer.logprobs[-request.tokens :] for answer in (found, expected))
         np.testing.assert_allclose(ours, theirs, atol=1e-3)
 
