@@ -13,6 +13,7 @@ import openvino_genai as genai
 
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.prompt import Prompt
+from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.configs import generation_config, greedy_config, scheduler_config
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
 from ovchat_server.engine.genai.hooked_model import hooked_model
@@ -213,7 +214,13 @@ class GenaiPipeline:
         """Return the model in a pipeline, and what it can do."""
         options = spec.options
         cache = str(options.properties.get("CACHE_DIR", ""))
-        with hooked_model(spec.path, options.device, cache) as hooked:
+        hooking = hooked_model(
+            spec.path, options.device, cache, leaves_out_padding=self._speculates
+        )
+        with hooking as hooked:
+            if self._speculates and hooked is None:
+                advice = f"leave out speculation: on {options.device} its logits cannot be seen"
+                raise ModelLoadError(advice)
             rows = hooked.rows if hooked else None
             if rows:
                 self._input = RowInput(spec.path, rows, options.properties)
