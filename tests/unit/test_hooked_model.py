@@ -142,20 +142,6 @@ def test_what_is_kept_of_a_model_that_has_changed_is_not_taken(tmp_path: Path) -
     assert len(found) == 4
 
 
-def test_what_is_kept_with_padding_is_not_taken_without(tmp_path: Path) -> None:
-    found = set()
-    for leaves_out_padding in (False, True):
-        with hooked_model(
-            str(ROOT / "models/successor"),
-            "CPU",
-            str(tmp_path),
-            leaves_out_padding=leaves_out_padding,
-        ) as hooked:
-            found.add(hooked.path if hooked else "")
-    assert {str(item) for item in tmp_path.iterdir()} == found
-    assert len(found) == 2
-
-
 def test_nothing_is_kept_of_what_cannot_be_tapped(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     cache = tmp_path / "cache"

@@ -169,7 +169,7 @@ def insert_prompt_rows(graph: Graph, rows: RowFormat) -> Output:
     # The CPU plugin computes integers in 32 bits, but leaves alone what operations of others give.
     [wide] = graph.insert("Convert", "opset1", [where], [("I64", shape)], destination_type="i64")
     graph.replace(embeddings, found)
-    graph.replace(positions, wide, where)
+    graph.replace(positions, wide, but=where)
     return told
 
 

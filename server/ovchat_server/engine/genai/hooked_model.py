@@ -12,24 +12,22 @@ import hashlib
 import tempfile
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.logits_hook import insert_logits_hook
 from ovchat_server.engine.genai.model_graph import Graph
-from ovchat_server.engine.genai.padding_rows import leave_out_padding
 from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL, VisionFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ovchat_server.engine.genai.embedding_rows import RowFormat
 
 GRAPH = "openvino_model.xml"
 # Of the change to graphs: folders that were kept by another version are not used.
-VERSION = "4"
+VERSION = "3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +43,7 @@ class HookedModel:
 
 
 @contextlib.contextmanager
-def hooked_model(
-    path: str, device: str, cache: str = "", *, leaves_out_padding: bool = False
-) -> Iterator[HookedModel | None]:
+def hooked_model(path: str, device: str, cache: str = "") -> Iterator[HookedModel | None]:
     """Yield a folder to load instead of `path`; None where the model cannot be hooked.
 
     Only the CPU plugin runs operations in Python, and genai recognizes only graphs that end in a
@@ -59,8 +55,6 @@ def hooked_model(
         cache: OpenVINO's CACHE_DIR, where it keeps compiled models by the names of their folders.
             The folder is kept there, too, or each start would add a compiled model. "": there is
             none.
-        leaves_out_padding: Whether padding does not go through the model, where the graph can be
-            changed so; see `leave_out_padding`. Vision models have none.
 
     Raises:
         ModelLoadError: It is a vision model that cannot be served.
@@ -74,29 +68,24 @@ def hooked_model(
         yield None
         return
     vision = VisionFolder(folder) if sees else None
-    hooked = partial(_write_hooked, folder=folder, leaves_out_padding=leaves_out_padding)
-    write = vision.write if vision else hooked
     with contextlib.ExitStack() as stack:
         if cache:
-            place = (
-                Path(cache).resolve()
-                / f"ovchat-{_name(folder, leaves_out_padding=leaves_out_padding)}"
-            )
-            there = place.is_dir() or _keep(place, folder, write)
+            place = Path(cache).resolve() / f"ovchat-{_name(folder)}"
+            there = place.is_dir() or _keep(place, folder, vision)
         else:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ovchat-")))
-            there = _fill(place, folder, write)
+            there = _fill(place, folder, vision)
         if vision and not there:
             # genai would take none of the tokens that it gets instead.
             raise ModelLoadError("its language model does not end in a product of matrices")
         yield HookedModel(str(place), vision.rows if vision else None) if there else None
 
 
-def _fill(place: Path, folder: Path, write: Callable[[Path], bool]) -> bool:
+def _fill(place: Path, folder: Path, vision: VisionFolder | None) -> bool:
     """Fill an empty folder with what is to be loaded; return whether the model can be hooked."""
     try:
-        written = write(place)
-    except (OSError, ET.ParseError, LookupError, ValueError):
+        written = vision.write(place) if vision else _write_hooked(place, folder)
+    except (OSError, ET.ParseError, ValueError):
         # genai's own error says what is wrong with it.
         return False
     if written:
@@ -106,25 +95,21 @@ def _fill(place: Path, folder: Path, write: Callable[[Path], bool]) -> bool:
     return written
 
 
-def _write_hooked(place: Path, folder: Path, *, leaves_out_padding: bool) -> bool:
+def _write_hooked(place: Path, folder: Path) -> bool:
     graph = Graph(folder / GRAPH)
     parameters = graph.parameters
     if not parameters.keys() >= {"input_ids", "position_ids"}:
         return False
-    tokens, positions = parameters["input_ids"], parameters["position_ids"]
-    if leaves_out_padding:
-        # Before the hook, which reads all rows.
-        leave_out_padding(graph, tokens, positions)
-    if not insert_logits_hook(graph, tokens, positions):
+    if not insert_logits_hook(graph, parameters["input_ids"], parameters["position_ids"]):
         return False
     graph.write(place / GRAPH)
     return True
 
 
-def _keep(kept: Path, folder: Path, write: Callable[[Path], bool]) -> bool:
+def _keep(kept: Path, folder: Path, vision: VisionFolder | None) -> bool:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{kept.name}-", dir=kept.parent) as place:
-        if not _fill(Path(place), folder, write):
+        if not _fill(Path(place), folder, vision):
             return False
         # Another engine may be doing the same, and what it keeps is as good.
         with contextlib.suppress(OSError):
@@ -132,9 +117,8 @@ def _keep(kept: Path, folder: Path, write: Callable[[Path], bool]) -> bool:
     return kept.is_dir()
 
 
-def _name(folder: Path, *, leaves_out_padding: bool) -> str:
-    """Return a name that changes with anything in the folder, and with how it is changed."""
+def _name(folder: Path) -> str:
+    """Return a name that changes with anything in the folder, and with VERSION."""
     files = sorted(file for file in folder.iterdir() if file.exists())
     facts = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    identity = (VERSION, leaves_out_padding, str(folder), facts)
-    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((VERSION, str(folder), facts)).encode()).hexdigest()[:16]

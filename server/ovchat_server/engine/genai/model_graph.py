@@ -4,7 +4,6 @@ from __future__ import annotations
 
 # The model's files are the operator's own, as its code would be.
 import xml.etree.ElementTree as ET
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,11 +45,6 @@ class Graph:
         root = self._tree.getroot()
         self._layers = _child(root, "layers")
         self._edges = _child(root, "edges")
-        # To look them up: a graph may have tens of thousands.
-        self._by_id = {layer.get("id", ""): layer for layer in self._layers}
-        self._inputs: defaultdict[str, list[ET.Element]] = defaultdict(list)
-        for edge in self._edges:
-            self._inputs[edge.get("to-layer", "")].append(edge)
         self._results = [layer for layer in self._layers if layer.get("type") == "Result"]
         self.parameters = {
             layer.get("name", ""): Output(layer, _port(_child(layer, "output")))
@@ -63,7 +57,11 @@ class Graph:
         """What the result shows; None where there is not exactly one result."""
         if len(self._results) != 1:
             return None
-        return self._source(self._result_edge())
+        edge = self._result_edge()
+        [layer] = [layer for layer in self._layers if layer.get("id") == edge.get("from-layer")]
+        ports = _child(layer, "output")
+        [port] = [port for port in ports if port.get("id") == edge.get("from-port")]
+        return Output(layer, port)
 
     def show(self, output: Output) -> None:
         """Have the only result show another output, under its name."""
@@ -71,7 +69,8 @@ class Graph:
         if shown and (names := shown.port.attrib.pop("names", None)):
             output.port.set("names", names)
         edge, [result] = self._result_edge(), self._results
-        _begin(edge, output)
+        edge.set("from-layer", output.layer.attrib["id"])
+        edge.set("from-port", output.port.attrib["id"])
         _resize(_port(_child(result, "input")), output.shape)
 
     def insert(
@@ -91,13 +90,9 @@ class Graph:
             outputs: The type of elements and the shape of each output.
             attributes: Those of the layer.
         """
-        identifier = 1 + max(map(int, self._by_id))
+        identifier = 1 + max(int(layer.attrib["id"]) for layer in self._layers)
         layer = ET.Element(
-            "layer",
-            id=str(identifier),
-            name=f"ovchat/{kind}/{identifier}",
-            type=kind,
-            version=version,
+            "layer", id=str(identifier), name=f"ovchat/{kind}", type=kind, version=version
         )
         if attributes:
             ET.SubElement(layer, "data", attributes)
@@ -111,51 +106,21 @@ class Graph:
         # Layers stand behind those that they read.
         place = max([*self._layers].index(source.layer) for source in inputs) + 1
         self._layers.insert(place, layer)
-        self._by_id[layer.attrib["id"]] = layer
         return [Output(layer, port) for port in given]
 
-    def replace(self, old: Output, new: Output, *but: Output) -> None:
-        """Have all layers that read an output read another one.
+    def replace(self, old: Output, new: Output, but: Output | None = None) -> None:
+        """Have all layers that read an output read another one, except the one that gives `but`.
 
         Args:
             old: An output of a layer that has no others.
-            new: What is read instead. Its own layer is left alone, it may read `old`.
-            but: The layers that give these are left alone, too.
+            new: What is read instead.
+            but: `new` itself if it is None.
         """
-        left_alone = {output.layer.get("id") for output in (new, *but)}
+        left_alone = (but or new).layer.get("id")
         for edge in self._edges:
-            if (
-                edge.get("from-layer") == old.layer.get("id")
-                and edge.get("to-layer") not in left_alone
-            ):
-                _begin(edge, new)
-
-    def layers(self, kind: str) -> list[ET.Element]:
-        """Return all layers of a type."""
-        return [layer for layer in self._layers if layer.get("type") == kind]
-
-    def output(self, layer: ET.Element) -> Output:
-        """Return the output of a layer that has no others."""
-        return Output(layer, _port(_child(layer, "output")))
-
-    def readers(self, output: Output) -> list[ET.Element]:
-        """Return the layers that read the output of a layer that has no others."""
-        source = output.layer.get("id")
-        edges = (edge for edge in self._edges if edge.get("from-layer") == source)
-        return [self._by_id[edge.attrib["to-layer"]] for edge in edges]
-
-    def inputs(self, layer: ET.Element) -> list[Output]:
-        """Return what a layer reads."""
-        return [self._source(edge) for edge in self._input_edges(layer)]
-
-    def attribute(self, layer: ET.Element, name: str) -> str | None:
-        """Return an attribute of a layer; None where it has none of the name."""
-        data = layer.find("data")
-        return None if data is None else data.get(name)
-
-    def feed(self, layer: ET.Element, number: int, source: Output) -> None:
-        """Have one input of a layer read another output."""
-        _begin(self._input_edges(layer)[number], source)
+            if edge.get("from-layer") == old.layer.get("id") and edge.get("to-layer") != left_alone:
+                edge.set("from-layer", new.layer.attrib["id"])
+                edge.set("from-port", new.port.attrib["id"])
 
     def resize(self, parameter: Output, shape: list[str]) -> None:
         """Change the shape of a parameter."""
@@ -169,17 +134,8 @@ class Graph:
 
     def _result_edge(self) -> ET.Element:
         [result] = self._results
-        [edge] = self._input_edges(result)
+        [edge] = [edge for edge in self._edges if edge.get("to-layer") == result.get("id")]
         return edge
-
-    def _input_edges(self, layer: ET.Element) -> list[ET.Element]:
-        return sorted(self._inputs[layer.attrib["id"]], key=_input_number)
-
-    def _source(self, edge: ET.Element) -> Output:
-        layer = self._by_id[edge.attrib["from-layer"]]
-        ports = _child(layer, "output")
-        [port] = [port for port in ports if port.get("id") == edge.get("from-port")]
-        return Output(layer, port)
 
     def _connect(self, source: Output, target: ET.Element, number: int) -> None:
         ends = {
@@ -188,16 +144,7 @@ class Graph:
             "to-layer": target.attrib["id"],
             "to-port": str(number),
         }
-        self._inputs[ends["to-layer"]].append(ET.SubElement(self._edges, "edge", ends))
-
-
-def _begin(edge: ET.Element, source: Output) -> None:
-    edge.set("from-layer", source.layer.attrib["id"])
-    edge.set("from-port", source.port.attrib["id"])
-
-
-def _input_number(edge: ET.Element) -> int:
-    return int(edge.attrib["to-port"])
+        ET.SubElement(self._edges, "edge", ends)
 
 
 def _new_port(number: int, precision: str, shape: list[str]) -> ET.Element:
