@@ -214,10 +214,7 @@ class GenaiPipeline:
         """Return the model in a pipeline, and what it can do."""
         options = spec.options
         cache = str(options.properties.get("CACHE_DIR", ""))
-        hooking = hooked_model(
-            spec.path, options.device, cache, leaves_out_padding=self._speculates
-        )
-        with hooking as hooked:
+        with hooked_model(spec.path, options.device, cache) as hooked:
             if self._speculates and hooked is None:
                 advice = f"leave out speculation: on {options.device} its logits cannot be seen"
                 raise ModelLoadError(advice)
