@@ -135,3 +135,13 @@ def test_a_vision_model_does_not_speculate() -> None:
     settings = ModelSettings(name="sees", path=ROOT / "models/demo-vision", speculation="lookup")
     with pytest.raises(ModelSettingsError, match="'sees': speculation is not supported by vision"):
         TextGeneration().build(settings, HOST)
+
+
+@pytest.mark.parametrize(
+    ("running", "fixed", "expected"),
+    [(1, False, 5), (2, False, 3), (4, False, 1), (16, False, 1), (16, True, 5)],
+)
+def test_less_is_proposed_where_many_run_unless_the_request_says(
+    running: int, *, fixed: bool, expected: int
+) -> None:
+    assert Speculation(5, 3, fixed).beside(running) == Speculation(expected, 3, fixed)

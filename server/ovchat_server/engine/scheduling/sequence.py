@@ -233,6 +233,12 @@ class ScheduledSequence:
                 )
             )
 
+    def propose_beside(self, running: int) -> None:
+        """Decide how much is proposed to it, while so many sequences run, itself among them."""
+        speculation = self.request.generation.speculation.beside(running)
+        if speculation != self.added.generation.speculation:
+            self._add_with(dataclasses.replace(self.added.generation, speculation=speculation))
+
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
         """Return how many of the new tokens are repeated ones, or -1 if they differ from those.
 
