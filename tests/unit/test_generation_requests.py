@@ -130,8 +130,7 @@ def test_what_is_proposed_is_the_requests_then_the_folders_then_the_options(
     request = SpeculationParams(*asked)
     defaults = GenerationDefaults(num_assistant_tokens=folder[0], max_ngram_size=folder[1])
     resolved = resolve_speculation(request, defaults, Speculation(5, 3))
-    # Where a request says nothing, fewer are proposed where many run.
-    assert resolved == Speculation(*expected, fixed=asked[0] is not None)
+    assert resolved == Speculation(*expected)
     assert resolve_speculation(request, defaults, NO_SPECULATION) == NO_SPECULATION
 
 

@@ -138,10 +138,8 @@ def test_a_vision_model_does_not_speculate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("running", "fixed", "expected"),
-    [(1, False, 5), (2, False, 3), (4, False, 1), (16, False, 1), (16, True, 5)],
+    ("asked", "running", "expected"),
+    [(20, 1, 20), (20, 2, 3), (2, 2, 2), (20, 4, 1), (20, 16, 1), (0, 4, 0)],
 )
-def test_less_is_proposed_where_many_run_unless_the_request_says(
-    running: int, *, fixed: bool, expected: int
-) -> None:
-    assert Speculation(5, 3, fixed).beside(running) == Speculation(expected, 3, fixed)
+def test_less_is_proposed_where_more_run(asked: int, running: int, expected: int) -> None:
+    assert Speculation(asked, 3).beside(running) == Speculation(expected, 3)

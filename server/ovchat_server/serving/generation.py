@@ -78,7 +78,6 @@ def resolve_speculation(
         # The engine proposes at least one. Those of the model's folder may be any numbers.
         num_assistant_tokens=min(max(tokens, 1), MAX_ASSISTANT_TOKENS),
         max_ngram_size=min(max(size, 1), MAX_NGRAM_SIZE),
-        fixed=request.num_assistant_tokens is not None,
     )
 
 

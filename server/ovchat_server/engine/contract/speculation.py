@@ -16,16 +16,14 @@ class Speculation:
         num_assistant_tokens: The number of tokens that are proposed; 0 for none.
         max_ngram_size: How many of the last tokens are looked up at most in those before them;
             what followed there is proposed. 0 where nothing is proposed.
-        fixed: Whether as many are proposed however many sequences run together.
     """
 
     num_assistant_tokens: int = 0
     max_ngram_size: int = 0
-    fixed: bool = True
 
     def beside(self, running: int) -> Speculation:
         """Return what to propose to a sequence while so many run, itself among them."""
-        if self.fixed:
+        if running == 1 or not self.num_assistant_tokens:
             return self
         most = max(CHEAP_ROWS // running - 1, 1)
         return replace(self, num_assistant_tokens=min(self.num_assistant_tokens, most))
