@@ -11,7 +11,7 @@ from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.prompt import Prompt
-from ovchat_server.engine.contract.speculation import Speculation
+from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.grammar.formats import grammar_text
 from tests.effort import scaled
 from tests.engine.conftest import Watched, engine, request
@@ -23,6 +23,7 @@ from tests.successor import FIRST, LAST, successor_text
 # A step holds what is proposed to few sequences at once, and the pool no more than a few.
 EDGE = {"kv_blocks": 24, "max_num_batched_tokens": 96}
 AT_ONCE, GIVEN_UP = 60, 0.2
+LOOKUP = Speculation(5, 3)
 
 
 def quoting(chance: random.Random, length: int) -> str:
@@ -123,3 +124,42 @@ async def test_each_token_is_the_one_that_comes_without() -> None:
         )
     for one, wanted in zip(got, expected, strict=True):
         same(one, wanted)
+
+
+def proposals(text: list[int]) -> list[int]:
+    """What is looked up for a text, as genai does (generate_candidates)."""
+    for size in range(min(LOOKUP.max_ngram_size, len(text) // 2), 0, -1):
+        for start in range(len(text) - size):
+            if text[start : start + size] == text[-size:]:
+                behind = start + size
+                return text[behind : behind + LOOKUP.num_assistant_tokens]
+    return []
+
+
+async def test_nobody_finds_what_was_read_for_tokens_that_were_wrong() -> None:
+    """A prompt that goes on with them is answered as without; so is the next turn."""
+    chance = random.Random(1)
+    demo = {"path": "models/demo", "name": "demo", "end_tokens": (2,), "kv_blocks": 128}
+
+    def asked(prompt: list[int], speculation: Speculation, length: int = 4) -> GenerationRequest:
+        return GenerationRequest(
+            Prompt(tuple(prompt)), length, ignore_eos=True, logprobs=True, speculation=speculation
+        )
+
+    async with engine(**demo) as plain, engine(**demo, speculation="lookup") as speculating:
+        for _ in range(scaled(30) + 10):
+            words = [chance.randrange(300, 1500) for _ in range(6)]
+            prompt = [chance.choice(words) for _ in range(chance.randrange(40, 60))]
+            [first] = await alone(speculating, asked(prompt, LOOKUP, 40))
+            whole = prompt + first.tokens
+            # Up to the end of the block into which the first wrong proposal was written.
+            right = next(
+                length
+                for length in range(len(prompt) + 1, len(whole) + 1)
+                if proposals(whole[:length]) != whole[length : length + LOOKUP.num_assistant_tokens]
+            )
+            wrong = [*whole[:right], *proposals(whole[:right])]
+            for beginning in (wrong[: len(wrong) // 32 * 32], whole):
+                going_on = [*beginning, *chance.choices(words, k=5)]
+                got = await alone(speculating, asked(going_on, LOOKUP))
+                same(got, await alone(plain, asked(going_on, NO_SPECULATION)))

@@ -124,10 +124,6 @@ class Handle:
         return max(len(beam.tokens) for beam in self.beams) - len(self.request.generation.prompt)
 
     @property
-    def proposed(self) -> tuple[int, list[int]]:
-        return 0, []
-
-    @property
     def cached(self) -> int | None:
         return None
 

@@ -32,9 +32,9 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
         grammar_timeout: Seconds that compiling the grammar of an answer may take.
         speculation: How tokens are proposed for each step, so that several may come of it: "lookup"
             proposes what followed the last tokens where they stood before (prompt lookup). Not
-            with vision models. Answers stay the same.
+            with vision models. Answers stay the same; docs/models.md says what it is good for.
         num_assistant_tokens: How many tokens are proposed for each step, unless a request or the
-            model's `generation_config.json` says.
+            model's `generation_config.json` says; fewer to a sequence that starts beside others.
         max_ngram_size: How many of the last tokens are looked up at most, unless a request or the
             model's `generation_config.json` says.
         properties: OpenVINO's own properties, as a table.

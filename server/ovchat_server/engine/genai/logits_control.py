@@ -46,10 +46,8 @@ class RunningSequence:
         self.length = len(prompt)
         self.last: int | None = None
         self.beams = 1
-        # What the step reads of proposed tokens. Negative numbers are padding behind them.
-        self.reads: list[int] = []
-        # The last step, when its tokens were reported: see Handle.
-        self.proposed: tuple[int, Sequence[int]] = 0, ()
+        # The tokens that are proposed to the step.
+        self.proposed: list[int] = []
         self._problem = ""
         # Where the first step began to read: the prefix cache had what is before.
         self.cached: int | None = None
@@ -74,16 +72,11 @@ class RunningSequence:
             self.length += len(tokens)
             self.last = tokens[-1]
 
-    def _taken(self, output: Output) -> Sequence[int]:
-        read, self.reads = self.reads, []
-        self.proposed = len(output.tokens), read
-        return read
-
     def report(self, output: Output) -> Output:
         """Return a step's output as SequenceLogits.report does; check the prompt's scores."""
         # Its prompt was read when the first token came.
         scores, self.scores = self.scores, None
-        proposed = [*itertools.takewhile(lambda token: token >= 0, self._taken(output))]
+        proposed, self.proposed = self.proposed, []
         problem = self._problem or (scores.problem(len(self.prompt)) if scores else "")
         if problem:
             return Output([], [], MISATTRIBUTED, reason=problem)
@@ -166,8 +159,9 @@ class LogitsControl:
         for beam_search in {item for item in owning if isinstance(item, RunningBeamSearch)}:
             beam_search.run()
         for row in owners:
-            if row.proposed:
-                row.owner.reads.append(row.token)
+            # A negative number is padding, where less was found than may be proposed.
+            if row.proposed and row.token >= 0:
+                row.owner.proposed.append(row.token)
         chosen = [
             (number, row) for number, row in enumerate(owners) if row.owner.logits and row.chooses
         ]

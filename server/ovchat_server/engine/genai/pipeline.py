@@ -78,11 +78,6 @@ class GenaiHandle:
         """The number of tokens that the prefix cache had of the prompt; None: not known."""
         return self._sequence.cached
 
-    @property
-    def proposed(self) -> tuple[int, Sequence[int]]:
-        """The number of tokens that the last step gave, and those that were proposed to it."""
-        return self._sequence.proposed
-
     def take(self) -> list[Output]:
         """Return the tokens since the last call."""
         tokens: list[int] = []

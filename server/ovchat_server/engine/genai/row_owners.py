@@ -136,8 +136,10 @@ def _generating(tokens: Integers, positions: Integers, sequence: RowOwner) -> in
     """
     if sequence.rows > 1:
         own = np.arange(sequence.length - 1, sequence.length - 1 + sequence.rows)
-        same = np.array_equal(positions[: len(own)], own)
-        return len(own) if same and tokens[0] == sequence.last else 0
+        if not np.array_equal(positions[: len(own)], own) or tokens[0] != sequence.last:
+            # genai proposes to it twice if it leaves it out.
+            raise MisattributedError(f"a step does not read all that follows {sequence.last}")
+        return len(own)
     count = 0
     while (
         count < min(sequence.beams, len(tokens))

@@ -25,11 +25,13 @@ ROUNDING = 2**-6
 def needs_processor(request: GenerationRequest, *, as_tokens: bool = True) -> bool:
     """Return whether a request needs a LogitsProcessor.
 
-    genai's own repetition penalty would take a salted token (prompt_input) for an index of logits.
-    Of a prompt that it does not get `as_tokens` it knows none. And it forgets how long an answer
+    genai's own repetition penalty would take a salted token (prompt_input) for an index of logits:
+    of a prompt that is scored, or with proposals. Of a prompt that it does not get `as_tokens` it
+    knows none. And it forgets how long an answer
     must be once a proposed token is rejected (2026.4.1, sampler.cpp, update_generated_len).
     """
-    sampling, unknown = request.sampling, request.prompt_logprobs is not None or not as_tokens
+    sampling, salted = request.sampling, request.prompt_logprobs is not None
+    unknown = salted or request.speculation.rows > 1 or not as_tokens
     return (
         sampling.changes_logits
         or (unknown and sampling.repetition_penalty != 1)

@@ -95,9 +95,11 @@ class Admission:
 
     def _has_rows(self, newcomer: ScheduledSequence, running: Sequence[ScheduledSequence]) -> bool:
         """Return whether a step can read all that is proposed to sequences that run together."""
-        if newcomer.request.generation.speculation == NO_SPECULATION:
+        speculation = newcomer.request.generation.speculation
+        if speculation == NO_SPECULATION:
             return True
-        return sum(item.request.generation.rows for item in (*running, newcomer)) <= self._rows
+        rows = sum(item.added.generation.rows for item in running)
+        return rows + speculation.beside(len(running) + 1).rows <= self._rows
 
     def _has_place_to_the_end(
         self, newcomer: ScheduledSequence, running: Sequence[ScheduledSequence]

@@ -106,8 +106,7 @@ class PromptReader:
         texts = sequence.texts()
         names = self._known.names(texts[0])
         for text in texts:
-            within = len(text) <= len(texts[0])
-            self._partial.note(text, names if within else self._known.names(text))
+            self._partial.note(text, names)
         if sequence.request.generation.beams == 1:
             self._known.note(names)
 
@@ -118,7 +117,7 @@ class PromptReader:
             The sequences whose prompts it finishes, which are to be added themselves.
         """
         self._tokens, self._ending = 0, []
-        rows = sum(item.request.generation.rows for item in running)
+        rows = sum(item.added.generation.rows for item in running)
         for prompt, end in self._undisputed([*self._scorable(self._plan(rows))], running):
             self._tokens += end - prompt.start
             prompt.end = end
@@ -174,18 +173,11 @@ class PromptReader:
     def _undisputed(
         self, plan: Sequence[tuple[_Prompt, int]], running: Sequence[ScheduledSequence]
     ) -> Iterator[tuple[_Prompt, int]]:
-        """Leave out prompts that would continue in the same partial block as one before them.
-
-        Those, too, that would continue in one into which a running sequence writes several tokens.
-        """
+        """Leave out prompts that would continue in the same partial block as one before them."""
         self._inside = [prompt for prompt in self._inside if self._findable(prompt)]
         taken = set().union(*(prompt.inside for prompt in self._inside))
-        block = self._known.block_size
-        speculating = [item for item in running if item.speculates]
         for prompt, end in plan:
             text = prompt.sequence.cache_ids[:end]
-            if any(item.writes_into_block_of(text, block) for item in speculating):
-                continue
             self._note_beginnings(text, prompt.names, running)
             blocks = self._partial.of(text, prompt.names)
             if taken.isdisjoint(blocks):

@@ -181,6 +181,7 @@ class Scheduler:
     def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
         sequence.go_on(grammar, self._cache_salts)
+        sequence.speculate(len(self._running) + 1, self._cache_salts)
         self._reader.take(sequence)
         self._running.append(sequence)
         if not sequence.has_run:

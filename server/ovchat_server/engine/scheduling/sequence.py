@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
+from ovchat_server.engine.contract.speculation import NO_SPECULATION
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 if TYPE_CHECKING:
@@ -132,36 +133,9 @@ class ScheduledSequence:
         """
         if self.request.generation.beams > 1:
             return [self.prompt_ids, self.prompt_ids[:-1]]
-        whole = self._whole()
-        texts = [whole, whole[:-1]] if len(whole) > len(self.prompt_ids) else [whole]
-        read = self.read(whole) if self.speculates else ()
-        # No prompt begins with padding.
-        return [*texts, read] if read and read[-1] >= 0 else texts
-
-    @property
-    def speculates(self) -> bool:
-        """Whether tokens are proposed."""
-        return self.request.generation.speculation.rows > 1
-
-    def read(self, whole: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """Return what the last step read, up to the last proposed token, as cache ids."""
-        whole = whole or self._whole()
-        came, proposed = self.handle.proposed if self.handle else (0, ())
-        return (*whole[: len(whole) - came], *proposed)
-
-    def writes_into_block_of(self, text: Sequence[int], block_size: int) -> bool:
-        """Return whether the next step writes into a block in which a text may continue.
-
-        It does not copy the block then if it writes beyond, too (genai 2026.4.1, append_slots).
-        """
-        whole = self._whole()
-        read = self.read(whole)
-        first = (len(whole) - 1) // block_size * block_size
-        end = min(first + block_size, len(read))
-        return end > first and tuple(text[:end]) == read[:end]
-
-    def _whole(self) -> tuple[int, ...]:
-        return (*self.prompt_ids, *self.tokens[: len(self.tokens) - len(self.repeated)])
+        generated = self.tokens[self.answered : len(self.tokens) - len(self.repeated)]
+        whole = (*self.cache_ids, *generated)
+        return [whole, whole[:-1]] if len(whole) > len(self.prompt_ids) else [whole]
 
     def note_cached(self, handle: Handle) -> None:
         """Note what was cached of the prompt that a handle has read, when it is read first."""
@@ -232,6 +206,22 @@ class ScheduledSequence:
                     grammar=grammar,
                 )
             )
+
+    def speculate(self, running: int, salts: Iterator[int]) -> None:
+        """Decide how much is proposed to it, while so many sequences run, itself among them.
+
+        genai names a KV block once it is full, by the tokens that it then holds. Where wrong ones
+        were proposed up to there the block keeps that name, and those behind it theirs, though
+        others take their place (2026.4.1, sequence_group.cpp, get_hash). So nobody must find them.
+        """
+        generation = self.added.generation
+        if generation.speculation == NO_SPECULATION:
+            return
+        prompt = generation.prompt
+        if not prompt.cache_salt:
+            prompt = dataclasses.replace(prompt, answer_salt=next(salts))
+        speculation = self.request.generation.speculation.beside(running)
+        self._add_with(dataclasses.replace(generation, prompt=prompt, speculation=speculation))
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
         """Return how many of the new tokens are repeated ones, or -1 if they differ from those.

@@ -54,11 +54,6 @@ class Handle(Protocol):
         """The number of tokens that the prefix cache had of the prompt; None: not known."""
         ...
 
-    @property
-    def proposed(self) -> tuple[int, Sequence[int]]:
-        """How many tokens the last step gave, and those that it read before as proposals."""
-        ...
-
     def take(self) -> list[Output]:
         """Return the outputs since the last call; those of a beam search all at its end."""
         ...
