@@ -138,7 +138,7 @@ def _add_conversations(
 def _generation_config(ask: Ask, choice: int) -> genai.GenerationConfig:
     config = genai.GenerationConfig()
     config.max_new_tokens = ask.max_tokens
-    config.ignore_eos = ask.schema is None
+    config.ignore_eos = ask.whole
     if ask.schema is not None:
         form = genai.StructuredOutputConfig()
         form.json_schema = json.dumps(ask.schema)
