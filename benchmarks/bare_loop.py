@@ -22,11 +22,11 @@ import openvino_genai as genai
 from benchmarks.plan import Ask, Lane, Plan, Trace
 from benchmarks.request_forms import SEED, TEMPERATURE, TOP_K
 from ovchat_server.engine.contract.generation_spec import GenerationSpec
-from ovchat_server.engine.genai.image_decoding import decode_image
-from ovchat_server.engine.genai.image_encoder import IMAGE, TEMPLATE
 
 # The server's own, so that it cannot differ.
-from ovchat_server.engine.genai.pipeline import _scheduler_config
+from ovchat_server.engine.genai.configs import scheduler_config
+from ovchat_server.engine.genai.image_decoding import decode_image
+from ovchat_server.engine.genai.image_encoder import IMAGE, TEMPLATE
 from ovchat_server.serving.model_path import is_vision_model
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _add_conversations(
 def _generation_config(ask: Ask, choice: int) -> genai.GenerationConfig:
     config = genai.GenerationConfig()
     config.max_new_tokens = ask.max_tokens
-    config.ignore_eos = ask.schema is None
+    config.ignore_eos = ask.whole
     if ask.schema is not None:
         form = genai.StructuredOutputConfig()
         form.json_schema = json.dumps(ask.schema)
@@ -163,7 +163,7 @@ def main() -> None:
     pipeline = genai.ContinuousBatchingPipeline(
         spec.path,
         tokenizer,
-        _scheduler_config(spec.options),
+        scheduler_config(spec.options),
         spec.options.device,
         **spec.options.properties,
     )

@@ -65,6 +65,6 @@ def check(plan: Plan, traces: Sequence[Trace], slack: float = 0) -> None:
         wanted = ask.max_tokens * ask.choices
         read, written = trace.prompt_tokens, trace.completion_tokens
         off = abs(read - len(ask.tokens)) > slack * len(ask.tokens)
-        if off or (written != wanted and ask.schema is None):
+        if off or (written != wanted and ask.whole):
             expected = f"{len(ask.tokens)} and {wanted}"
             raise RuntimeError(f"{read} tokens in and {written} out instead of {expected}")

@@ -17,15 +17,15 @@ from benchmarks.measured import measured
 from benchmarks.prompts import Prompts, Tokenizer
 from benchmarks.references.running import running
 from benchmarks.references.servers import REFERENCES
-from benchmarks.report import BASE, Result
+from benchmarks.report import BASE, LOOKUP, Result
 from benchmarks.scenarios import START, START_GUESS, Scenarios, measure_start
 from benchmarks.schedule import Progress, Schedule, Step, duration, guess
 from benchmarks.service import MODEL, serving
 from benchmarks.workloads import (
     COMPARED,
     CROWDS,
+    OF_TEXTS,
     WORKLOADS,
-    Scale,
     plain_warm_up,
     vision_warm_up,
     warm_up,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.load_client import Contender
+    from benchmarks.scales import Scale
 
 # How far off a prompt's tokens may be as servers of others count them: their templates and
 # tokenizers are not ours.
@@ -74,6 +75,7 @@ class ModelSuite:
         deadline: float | None = None,
         noise: bool = False,
         beside: Mapping[str, Path] | None = None,
+        lookup: bool = False,
         properties: Mapping[str, str | float] | None = None,
     ) -> None:
         """Measure into `result`.
@@ -87,10 +89,12 @@ class ModelSuite:
             deadline: When to be done, by the monotonic clock; None: after all rounds.
             noise: Measure also how far the bare loop is from itself.
             beside: Servers of others that are measured in turn with ours, and what each loads.
+            lookup: Measure also a service of ours that has prompt lookup.
             properties: OpenVINO's, for ours and for the bare loop.
         """
         self._beside = beside or {}
         self._deadline = deadline
+        self._lookup = lookup
         self._noise = noise
         self._path = path
         self._progress = progress
@@ -131,11 +135,15 @@ class ModelSuite:
             prompts = await tokenizer.prompts(self._path)
             rest = RestClient(MODEL, service.rest_port)
             stack.push_async_callback(rest.close)
+            speculating: list[Contender] = []
+            if self._lookup:
+                self._say("starting ovchat up with lookup")
+                speculating.append(await self._speculating(stack))
             self._say("starting the bare loop")
             settings = ModelSettings(name=MODEL, path=self._path, properties=dict(self._properties))
             bare = await BareLoop.start(generation_spec(settings, read_model_files(self._path)))
             stack.push_async_callback(bare.close)
-            contenders: list[Contender] = [bare, GrpcClient(MODEL, channel), rest]
+            contenders: list[Contender] = [bare, GrpcClient(MODEL, channel), rest, *speculating]
             first = vision_warm_up if prompts.image else warm_up
             for contender in contenders:
                 self._say(f"warming up: {contender.name}")
@@ -152,7 +160,10 @@ class ModelSuite:
             # A collection of what stays anyway would be charged to who is measured then.
             gc.freeze()
             asked = {
-                name: [
+                # Their prompts stay the same: after gRPC's, REST's would be in the cache.
+                name: [bare, rest, *speculating]
+                if name in OF_TEXTS
+                else [
                     *contenders,
                     *(references if name in COMPARED else []),
                     *([bare.spread()] if name in CROWDS else []),
@@ -180,6 +191,15 @@ class ModelSuite:
             finally:
                 self._result.left_out |= schedule.left_out()
                 self._print_ratios()
+
+    async def _speculating(self, stack: AsyncExitStack) -> RestClient:
+        """Start a service of ours that has prompt lookup, until the stack is left."""
+        service = await stack.enter_async_context(
+            serving(self._path, self._properties, {"speculation": "lookup"})
+        )
+        client = RestClient(MODEL, service.rest_port, LOOKUP)
+        stack.push_async_callback(client.close)
+        return client
 
     async def _round(
         self,

@@ -15,11 +15,12 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         messages: Role and text of each.
         image: The file of an image behind the text of the first of them.
         tokens: The same as the server tokenises it, for the bare loop.
-        max_tokens: Most tokens of each answer; all of them but where `schema` ends it.
+        max_tokens: Most tokens of each answer; all of them where it is `whole`.
         choices: How many answers; more than one are sampled.
         top_logprobs: Likeliest tokens that are told with each; the bare loop tells none.
         schema: JSON Schema that the answer follows.
         tools: Functions in OpenAI's form.
+        may_end: Whether the model may end the answer.
     """
 
     label: str = ""
@@ -31,6 +32,12 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     top_logprobs: int = 0
     schema: dict[str, Any] | None = None
     tools: tuple[dict[str, Any], ...] = ()
+    may_end: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether each answer is to have all its tokens: neither a schema nor the model ends it."""
+        return self.schema is None and not self.may_end
 
 
 class Lane(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 
 from benchmarks.figures import ratios, spreads
-from benchmarks.report import AGAIN, BASE, CONTENDERS, OTHERS
+from benchmarks.report import BASE, CONTENDERS, PICTURED
 
 mpl.use("Agg")
 
@@ -27,7 +27,7 @@ DECODE = "decode-"
 
 def write_plots(result: Result, directory: Path, name: str) -> None:
     """Write `name`-throughput.png and `name`-latency.png."""
-    if not result.rounds:
+    if not result.has_pictures:
         return
     figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5), layout="constrained")
     _by_streams(left, result, "tokens/s")
@@ -70,14 +70,13 @@ def _by_streams(axis: Axes, result: Result, what: str) -> None:
 
 def _bars(axis: Axes, result: Result, what: str, title: str) -> None:
     """The ratio to the bare loop for each workload."""
-    others = [name for name in CONTENDERS if name not in (BASE, AGAIN, *OTHERS)]
     by_base = {
-        name: [ratios(rounds, contender, BASE) for contender in others]
+        name: [ratios(rounds, contender, BASE) for contender in PICTURED]
         for name, rounds in result.rounds.items()
     }
     # A short answer may come at once, and has no time between tokens.
     names = [name for name, all_found in by_base.items() if all(what in one for one in all_found)]
-    for number, contender in enumerate(others):
+    for number, contender in enumerate(PICTURED):
         found = [by_base[name][number][what] for name in names]
         places = [place + (number - 0.5) * WIDTH for place in range(len(names))]
         middle = [one.median for one in found]

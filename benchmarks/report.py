@@ -19,10 +19,14 @@ AGAIN = "bare loop again"
 # The same process, to which requests that come at once come one after the other.
 SPREAD = "bare loop, spread"
 REST = "REST"
+# Ours over REST with `speculation = "lookup"`.
+LOOKUP = "lookup"
 OTHERS = tuple(REFERENCES)
 # What ours over REST is compared with, besides the bare loop.
 BESIDE = (SPREAD, *OTHERS)
-CONTENDERS = (BASE, AGAIN, SPREAD, "gRPC", REST, *OTHERS)
+CONTENDERS = (BASE, AGAIN, SPREAD, "gRPC", REST, LOOKUP, *OTHERS)
+# Whose ratios to the bare loop are drawn.
+PICTURED = ("gRPC", REST)
 # What the client and all processes of the machine took meanwhile: no figures to compare.
 PROCESSORS = ("client processors", "busy processors", "stolen processors")
 # What a table shows of all requests, and of those of a label; TOO_LATE only where there were any.
@@ -52,6 +56,11 @@ class Result(msgspec.Struct, kw_only=True):
     service: dict[str, list[Figures]] = {}
     left_out: dict[str, int] = {}
 
+    @property
+    def has_pictures(self) -> bool:
+        """Whether there is what pictures show: both doors of ours beside the bare loop."""
+        return any(set(PICTURED) <= set(rounds[0]) for rounds in self.rounds.values())
+
     def listed_left_out(self) -> str:
         """Return what was left out, in words."""
         return ", ".join(f"{count} of {name}" for name, count in self.left_out.items())
@@ -65,6 +74,7 @@ class Result(msgspec.Struct, kw_only=True):
                     "ratios": ratios(rounds, contender, BASE),
                     "added TTFT ms": differences(rounds, contender, BASE, "TTFT ms"),
                     "REST by it": ratios(rounds, REST, contender) if contender in BESIDE else {},
+                    "by REST": ratios(rounds, LOOKUP, REST) if contender == LOOKUP else {},
                 }
                 for contender in CONTENDERS
                 if any(contender in one for one in rounds)
@@ -106,7 +116,7 @@ def _lines(result: Result, name: str) -> Iterator[str]:
         yield from ("", "**`--quick`: answers of a few tokens. It shows that all works, no more.**")
     if result.left_out:
         yield from ("", f"Rounds left out for lack of time: {result.listed_left_out()}.")
-    if result.rounds:
+    if result.has_pictures:
         yield ""
         yield f"![throughput]({name}-throughput.png) ![latency]({name}-latency.png)"
     for workload, rounds in result.rounds.items():
@@ -131,17 +141,18 @@ def _table(title: str, rounds: list[dict[str, Figures]]) -> Iterator[str]:
         yield f"| {figure} | {' | '.join(cells)} |"
     added = (_spread(differences(rounds, name, BASE, "TTFT ms")) for name in others)
     yield "| TTFT ms more | |" + "".join(f" {cell} | |" for cell in added)
-    yield from _beside_others(rounds, [name for name in present if name in BESIDE])
+    pairs = [(LOOKUP, REST)] if LOOKUP in present else []
+    yield from _pairs(rounds, pairs + [(REST, name) for name in present if name in BESIDE])
 
 
-def _beside_others(rounds: list[dict[str, Figures]], names: list[str]) -> Iterator[str]:
-    """Ours over REST by each server of others in the same round."""
-    if not names:
+def _pairs(rounds: list[dict[str, Figures]], pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """One contender by another in the same round."""
+    if not pairs:
         return
     yield ""
-    yield "| |" + "".join(f" {REST} / {name} |" for name in names)
-    yield "|---|" + "---|" * len(names)
-    by_other = [ratios(rounds, REST, name) for name in names]
+    yield "| |" + "".join(f" {one} / {other} |" for one, other in pairs)
+    yield "|---|" + "---|" * len(pairs)
+    by_other = [ratios(rounds, one, other) for one, other in pairs]
     for figure in _shown(rounds):
         if figure not in PROCESSORS and any(figure in found for found in by_other):
             cells = (_spread(found.get(figure)) for found in by_other)

@@ -28,7 +28,7 @@ def rest_body(model: str, ask: Ask) -> dict[str, Any]:
         "stream_options": {"include_usage": True},
         "temperature": 0,
         "chat_template_kwargs": TEMPLATE_ARGUMENTS,
-        "ignore_eos": ask.schema is None,
+        "ignore_eos": ask.whole,
     }
     if ask.choices > 1:
         body |= {"n": ask.choices, "temperature": TEMPERATURE, "top_k": TOP_K, "seed": SEED}
@@ -62,7 +62,7 @@ def grpc_request(model: str, ask: Ask) -> chat_pb2.CreateChatCompletionRequest:
         stream_options=chat_pb2.StreamOptions(include_usage=True),
         temperature=0,
         chat_template_kwargs=json.dumps(TEMPLATE_ARGUMENTS),
-        ignore_eos=ask.schema is None,
+        ignore_eos=ask.whole,
         tools=tools_of(ask),
     )
     if ask.choices > 1:

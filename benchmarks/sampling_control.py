@@ -26,7 +26,8 @@ from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.contract.prompt import Prompt
-from ovchat_server.engine.genai.pipeline import GenaiPipeline, _greedy, _scheduler_config
+from ovchat_server.engine.genai.configs import greedy_config, scheduler_config
+from ovchat_server.engine.genai.pipeline import GenaiPipeline
 from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
@@ -53,7 +54,7 @@ class Contest:
         self._plain = genai.ContinuousBatchingPipeline(
             spec.path,
             genai.Tokenizer(spec.path),
-            _scheduler_config(spec.options),
+            scheduler_config(spec.options),
             spec.options.device,
             **spec.options.properties,
         )
@@ -71,7 +72,7 @@ class Contest:
         """Tokens a second of the model as it is."""
         handles = [
             self._plain.add_request(
-                next(self._ids), ov.Tensor(np.array([prompt], np.int64)), _greedy(ANSWER)
+                next(self._ids), ov.Tensor(np.array([prompt], np.int64)), greedy_config(ANSWER)
             )
             for prompt in prompts
         ]

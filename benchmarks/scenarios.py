@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from benchmarks.figures import Figures
     from benchmarks.load_client import RestClient
     from benchmarks.prompts import Prompts
+    from benchmarks.scales import Scale
     from benchmarks.service import Service
-    from benchmarks.workloads import Scale
 
 MEMORY_INTERVAL = 0.2
 IDLE = 1.0

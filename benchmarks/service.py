@@ -64,11 +64,13 @@ class Service:
         return found
 
 
-def _table(model: Path, properties: Mapping[str, str | float]) -> str:
+def _table(
+    model: Path, properties: Mapping[str, str | float], options: Mapping[str, str | float]
+) -> str:
     """The model's table in a config file."""
     # Strings and numbers are written in TOML as in JSON.
     pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in properties.items())
-    table = {"name": MODEL, "path": str(model)}
+    table = {"name": MODEL, "path": str(model), **options}
     lines = [f"{name} = {json.dumps(value)}" for name, value in table.items()]
     return "\n".join(["[[models]]", *lines, f"properties = {{ {pairs} }}", ""])
 
@@ -81,20 +83,23 @@ def _kilobytes(process: Path) -> dict[str, int]:
 
 @contextlib.asynccontextmanager
 async def serving(
-    model: Path, properties: Mapping[str, str | float] | None = None
+    model: Path,
+    properties: Mapping[str, str | float] | None = None,
+    options: Mapping[str, str | float] | None = None,
 ) -> AsyncIterator[Service]:
     """`ovchat up` with a model as people start it, from when it answers.
 
     Args:
         model: Its folder.
         properties: OpenVINO's.
+        options: Others of the model's table in a config file.
     """
     rest_port, grpc_port = free_port(), free_port()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name).resolve()
         log = directory / "log"
         config = directory / "ovchat.toml"
-        config.write_text(_table(model, properties or {}))
+        config.write_text(_table(model, properties or {}, options or {}))
         with log.open("w") as output:
             start = time.perf_counter()
             # Its processes inherit the folder that they run in, and are known by it.

@@ -3,16 +3,16 @@
     .venv/bin/python -m benchmarks.suite [--model smollm2|0.6b|demo|qwen2-vl] [--weights int8|file]
                                          [--only WORKLOAD] [--rounds 5] [--minutes 10]
                                          [--quick] [--noise] [--name NAME]
-                                         [--with llama.cpp] [--with OpenArc]
+                                         [--with llama.cpp] [--with OpenArc] [--with lookup]
 
 smollm2 is a real model, 0.6b one of Qwen3-0.6B's shape with random weights, demo a tiny one, and
 qwen2-vl a vision model with random weights, which is asked about images.
 
-Starts what it needs: `ovchat up` with the model, the engine's pipeline in a bare loop, and the
-servers of others that are asked for. Each workload is asked of all of them in turn; figures are
-compared within such a round. All workloads have their first round before any has its second, so
-that with `--minutes` later rounds are left out first. What is measured and how much is left
-is written to stderr, figures to stdout.
+Starts what it needs: `ovchat up` with the model, the engine's pipeline in a bare loop, the servers
+of others that are asked for, and for `lookup` a second `ovchat up`, which has prompt lookup. Each
+workload is asked of all of them in turn; figures are compared within such a round. All workloads
+have their first round before any has its second, so that with `--minutes` later rounds are left out
+first. What is measured and how much is left is written to stderr, figures to stdout.
 Writes benchmarks/results/<model>.json, .md and .png. Whatever else the machine does meanwhile is
 measured, too: let it do nothing else.
 """
@@ -32,10 +32,11 @@ from benchmarks.model_suite import ModelSuite
 from benchmarks.models import smollm2
 from benchmarks.plots import write_plots
 from benchmarks.references.servers import REFERENCES
-from benchmarks.report import Result, write
+from benchmarks.report import LOOKUP, Result, write
+from benchmarks.scales import QUICK, SCALES
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.schedule import Progress
-from benchmarks.workloads import OF_IMAGES, QUICK, SCALES, WORKLOADS
+from benchmarks.workloads import OF_IMAGES, OF_TEXTS, WORKLOADS
 from ovchat_server.conversion.weight_form import WeightForm
 
 if TYPE_CHECKING:
@@ -57,11 +58,12 @@ async def measure(options: argparse.Namespace) -> None:
     """Measure every model that was asked for, and write what was found."""
     progress = Progress(sys.stderr)
     end = None if options.minutes is None else time.monotonic() + 60 * options.minutes
-    for name in options.beside:
+    servers = [name for name in options.beside if name != LOOKUP]
+    for name in servers:
         if not REFERENCES[name].version:
             raise SystemExit(f"{name} is not installed: {REFERENCES[name].recipe}")
     models = options.model or [*MODELS]
-    beside = {model: _beside(model, options.beside) for model in models}
+    beside = {model: _beside(model, servers) for model in models}
     paths = {model: _folder(model, options.weights) for model in models}
     progress.say("measuring what the client itself costs")
     cost = await client_cost()
@@ -69,6 +71,10 @@ async def measure(options: argparse.Namespace) -> None:
         loaded = {
             name: f"{REFERENCES[name].version}, {file.name}" for name, file in beside[model].items()
         }
+        # Vision models cannot have it.
+        lookup = LOOKUP in options.beside and model != VISION
+        if lookup:
+            loaded[LOOKUP] = 'ours over REST, with speculation = "lookup"'
         found_on = machine() | {"model": paths[model].name} | loaded
         in_form = model == CONVERTED and options.weights != WeightForm.INT8
         title = f"{model}-{options.weights}" if in_form else model
@@ -84,6 +90,7 @@ async def measure(options: argparse.Namespace) -> None:
                 deadline=_share_of(end, len(models) - number),
                 noise=options.noise,
                 beside=beside[model],
+                lookup=lookup,
                 properties=dict(options.property),
             )
             await suite.run(options.only or _asked(model))
@@ -101,7 +108,8 @@ def _asked(model: str) -> Sequence[str]:
     """Return all that a model is measured with."""
     if model == VISION:
         return OF_IMAGES
-    return [name for name in (*WORKLOADS, *SCENARIOS) if name not in OF_IMAGES]
+    others = OF_IMAGES if model == CONVERTED else (*OF_IMAGES, *OF_TEXTS)
+    return [name for name in (*WORKLOADS, *SCENARIOS) if name not in others]
 
 
 def _folder(model: str, form: WeightForm) -> Path:
@@ -148,9 +156,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="leave out what would take longer")
     parser.add_argument("--quick", action="store_true", help="little of each: does it work?")
     parser.add_argument("--noise", action="store_true", help="run the bare loop twice a round")
-    parser.add_argument("--with", dest="beside", action="append", choices=REFERENCES, default=[],
-                        help="measure this server of others, too, where it has the model; "
-                        "repeatable")  # fmt: skip
+    parser.add_argument("--with", dest="beside", action="append", choices=(*REFERENCES, LOOKUP),
+                        default=[],
+                        help="measure this server of others, too, where it has the model, "
+                        "or ours with prompt lookup; repeatable")  # fmt: skip
     parser.add_argument("--property", action="append", type=_property, default=[],
                         metavar="NAME=VALUE", help="OpenVINO's, such as "
                         "INFERENCE_PRECISION_HINT=f32; repeatable")  # fmt: skip

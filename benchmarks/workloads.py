@@ -11,11 +11,13 @@ import msgspec
 from benchmarks.images import draw_image
 from benchmarks.plan import Ask, Lane, Plan
 from benchmarks.prompts import OPENING
+from benchmarks.texts import QUOTES, TALK, quotes, talk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from benchmarks.prompts import Prompts
+    from benchmarks.scales import Scale
 
 PROMPT = 64
 LONG_PROMPT = 3000
@@ -23,6 +25,7 @@ PREFIX = 1000
 TURN_WORDS = 100
 TURNS = 5
 STREAMS = (1, 4, 16, 64)
+TALKERS = (1, 4, 16)
 BURSTS = (1, 4, 15)
 
 COLORS = ["red", "green", "blue", "yellow", "black", "white"]
@@ -52,37 +55,6 @@ TOOLS = (
     _tool("search_web", "Search the web.", "query"),
     _tool("read_file", "Read a file.", "path"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """How much is asked, by the model's speed.
-
-    Attributes:
-        answer: Tokens of most answers.
-        repeats: Requests of each caller, one after the other.
-        delay: Seconds before a request that is to find a long prompt being read.
-        stream_tokens: Tokens of a stream that other prompts are to find running.
-    """
-
-    answer: int
-    repeats: int
-    delay: float
-    stream_tokens: int
-
-
-SCALES = {
-    "smollm2": Scale(64, 4, 0.1, 400),
-    "0.6b": Scale(64, 2, 0.3, 160),
-    "demo": Scale(64, 8, 0.03, 1000),
-    "qwen2-vl": Scale(64, 2, 0.2, 1000),
-}
-QUICK = {
-    "smollm2": Scale(8, 1, 0.1, 120),
-    "0.6b": Scale(8, 1, 0.3, 48),
-    "demo": Scale(8, 1, 0.03, 300),
-    "qwen2-vl": Scale(8, 1, 0.2, 300),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +256,21 @@ WORKLOADS = {
             "image", "an image of 2000x1500 and 64 tokens: new, known, in a next turn", _image
         ),
         Workload("images", "a stream runs when images or texts of as many tokens arrive", _images),
+        Workload("quote-1", f"{len(QUOTES)} answers made of their prompt, one caller", quotes),
+        *(
+            Workload(
+                f"talk-{streams}",
+                f"{len(TALK)} answers of small talk, {streams} at once",
+                talk(streams),
+            )
+            for streams in TALKERS
+        ),
     )
 }
 # What vision models are asked, and only they.
 OF_IMAGES = ("image", "images")
+# What real models are asked, and only they: the same in each round.
+OF_TEXTS = ("quote-1", *(f"talk-{streams}" for streams in TALKERS))
 # Where the engine might begin with the first request alone.
 CROWDS = ("decode-4", "decode-16")
 # What servers of others are asked, too.

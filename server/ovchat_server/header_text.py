@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.field_path import SchemaPath
     from ovchat_server.domain.json_value import JsonValue
 
+IGNORED = "x-ignored-parameters"
 UNENFORCED = "x-unenforced-schemas"
 # A header has room for a hint, not for a list of everything.
 MAX_NAMES = 10

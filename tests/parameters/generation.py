@@ -146,6 +146,17 @@ CHOICES: list[Effect] = [
     ),
 ]
 
+# With and without a model that speculates the answer is the same.
+SPECULATION: list[Effect] = [
+    effect
+    for name, value in (
+        ("num_assistant_tokens", 9),
+        ("max_ngram_size", 2),
+        ("assistant_confidence_threshold", 0.5),
+    )
+    for effect in of_both(name, COUNT, {name: value}, lambda without, given: without == given)
+]
+
 STREAM: list[Effect] = [
     *of_both(
         "stream",
@@ -191,4 +202,4 @@ STREAM: list[Effect] = [
     ),
 ]
 
-EFFECTS = [*SAMPLING, *CHOICES, *STREAM]
+EFFECTS = [*SAMPLING, *CHOICES, *SPECULATION, *STREAM]

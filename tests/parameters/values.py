@@ -123,6 +123,9 @@ BOUNDS: list[Bound] = [
     *_both("best_of", (1, 20), (0, -1, 21)),
     *_both("priority", (-(2**31), 2**31 - 1), (-(2**31) - 1, 2**31)),
     *_both("length_penalty", (-7, 7), (-7.001, 7.001)),
+    *_both("num_assistant_tokens", (0, 32), (-1, 33)),
+    *_both("max_ngram_size", (1, 32), (0, 33)),
+    *_both("assistant_confidence_threshold", (0, 1), (-0.001, 1.001)),
     _one("chat", "top_logprobs", (0, 1, 20), (-1, 21)),
     _one("text", "logprobs", (0, 1, 20), (-1, 21)),
     *_both("prompt_logprobs", (0, 1, 20), (-1, 21)),
@@ -225,6 +228,7 @@ TOGETHER: list[Bound] = [
     *_beside("logit_bias", ({}, {"5": 0}), ({"5": 1},), best_of=2),
     *_beside("allowed_token_ids", (None,), ([97],), best_of=2),
     *_beside("bad_words", ([],), (["x"],), best_of=2),
+    *_beside("assistant_confidence_threshold", (None,), (0.5,), num_assistant_tokens=5),
     *_beside("stream_options", ({},), (), stream=True),
     *_beside("stream_options", (), ({},)),
     Bound("chat", "top_logprobs", (0,), (1,), SHORT["chat"]),
@@ -294,6 +298,7 @@ NUMBERS = (
     "presence_penalty",
     "frequency_penalty",
     "length_penalty",
+    "assistant_confidence_threshold",
 )
 
 # Of every parameter that is served.
@@ -331,6 +336,7 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     ),
     "top_logprobs": INTEGER,
     "prompt_logprobs": INTEGER,
+    **dict.fromkeys(("num_assistant_tokens", "max_ngram_size"), INTEGER),
     **dict.fromkeys(NUMBERS, NUMBER),
     **dict.fromkeys(("truncation_side", "reasoning_effort"), STRING),
     # Over gRPC an enum, which has numbers.
@@ -369,9 +375,6 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
     "prompt_cache_retention": ("24h", 5),
     "verbosity": ("low", 5),
     "prediction": ({"type": "content", "content": "Hello"}, 5),
-    "num_assistant_tokens": (5, "x"),
-    "assistant_confidence_threshold": (0.5, "x"),
-    "max_ngram_size": (3, "x"),
     "routed_experts_prompt_start": (0, "x"),
     "return_mm_kwargs": (True, 5),
     "audio": ({"format": "wav", "voice": "x"}, 5),

@@ -153,6 +153,9 @@ async def test_unknown_keys_are_ignored_and_named(http: httpx.AsyncClient) -> No
     assert "set-cookie" not in response.headers
     nested = await http.post(PATHS[0], json={**ASK, **inside})
     assert nested.headers["x-ignored-parameters"] == "response_format.schemas"
+    # Known, but the model does not speculate.
+    idle = await http.post(PATHS[0], json={**body, "max_ngram_size": 2})
+    assert idle.headers["x-ignored-parameters"] == f"{named}, max_ngram_size"
     # No client has room for all of them.
     many = await http.post(PATHS[0], json={**ASK, **long})
     assert 0 < len(many.headers["x-ignored-parameters"]) < 15_000

@@ -247,6 +247,10 @@ MODEL_KEYS = {
         ": max_num_batched_tokens must be a whole number of at least 1, got 0"
     ),
     "max_step_seconds = -1": ": max_step_seconds must be a number of at least 0, got -1",
+    "num_assistant_tokens = 33": (
+        ": num_assistant_tokens must be a whole number from 1 to 32, got 33"
+    ),
+    'speculation = "draft"': ': speculation must be one of lookup, got "draft"',
     "max_queue = 0": ": max_queue must be a whole number of at least 1, got 0",
     "max_queue_wait = nan": ": max_queue_wait must be a number above 0, got NaN",
     "step_timeout = 0": ": step_timeout must be a number above 0, got 0",

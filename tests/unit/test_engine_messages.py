@@ -31,6 +31,7 @@ from ovchat_server.engine.contract.messages import (
     Start,
 )
 from ovchat_server.engine.contract.prompt import CACHE_SALTS, Prompt, PromptImage
+from ovchat_server.engine.contract.speculation import Speculation
 
 Command: TypeAlias = Start[SequenceRequest] | Cancel
 Event: TypeAlias = Report[SequenceOutput] | Ready[GenerationLimits] | Failed | IsolatedRun
@@ -66,6 +67,7 @@ GENERATIONS = st.builds(
     ignore_eos=st.booleans(),
     stop_tokens=st.lists(TOKEN, max_size=4).map(tuple),
     logprobs=st.booleans(),
+    speculation=st.builds(Speculation, st.integers(0, 32), st.integers(0, 32)),
 )
 REQUESTS = st.builds(
     SequenceRequest,
@@ -86,6 +88,8 @@ OUTPUTS = st.builds(
     st.lists(TOKEN, max_size=4),
     st.lists(st.floats(-1e9, 0), max_size=4),
     st.sampled_from([None, "stop", "length", REFUSED]),
+    accepted=st.integers(0, 32),
+    rejected=st.integers(0, 32),
 )
 EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(

@@ -70,6 +70,15 @@ async def test_a_slow_reader_gets_one_larger_piece_of_each_sequence() -> None:
     assert await anext(engine.generation) == piece(2, 10, 11, 12, 13, finish=TokenFinish.LENGTH)
 
 
+async def test_a_larger_piece_has_all_that_was_proposed() -> None:
+    engine = three()
+    for accepted, rejected in ((1, 4), (5, 0), (0, 2)):
+        output = SequenceOutput(12, 0, [7], [], None, accepted=accepted, rejected=rejected)
+        engine.generation.put(output)
+    found = await anext(engine.generation)
+    assert (found.accepted, found.rejected) == (6, 6)
+
+
 async def test_the_sequence_that_waited_longest_is_next() -> None:
     engine = three()
     engine.say(13, 1)

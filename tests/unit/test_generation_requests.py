@@ -15,6 +15,7 @@ from ovchat_server.domain.generation import (
     Ending,
     GenerationParams,
     SamplingParams,
+    SpeculationParams,
     Truncation,
     TruncationSide,
 )
@@ -28,12 +29,14 @@ from ovchat_server.engine.contract.generation import (
     Sampling,
 )
 from ovchat_server.engine.contract.prompt import Prompt
+from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.serving.answer_format import NO_GRAMMAR
 from ovchat_server.serving.context import ContextWindow
 from ovchat_server.serving.generation import (
     DEFAULT_TOP_K,
     generation_requests,
     resolve_sampling,
+    resolve_speculation,
 )
 from ovchat_server.serving.limits import check_limits
 from ovchat_server.serving.model_files import GenerationDefaults
@@ -105,6 +108,30 @@ def test_top_k_is_turned_off_in_two_ways(value: int, expected: int) -> None:
 def test_a_temperature_next_to_nothing_is_greedy(value: float, expected: float) -> None:
     sampling = resolve_sampling(SamplingParams(temperature=value), GenerationDefaults())
     assert sampling.temperature == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "folder", "expected"),
+    [
+        ((None, None), (None, None), (5, 3)),
+        ((None, None), (7, 2), (7, 2)),
+        ((9, 4), (7, 2), (9, 4)),
+        ((9, None), (None, 2), (9, 2)),
+        # The engine proposes at least one.
+        ((0, None), (7, None), (1, 3)),
+        # What a folder says may be anything.
+        ((None, None), (0, -1), (1, 1)),
+        ((None, None), (1000, 1000), (32, 32)),
+    ],
+)
+def test_what_is_proposed_is_the_requests_then_the_folders_then_the_options(
+    asked: tuple[Any, Any], folder: tuple[Any, Any], expected: tuple[int, int]
+) -> None:
+    request = SpeculationParams(*asked)
+    defaults = GenerationDefaults(num_assistant_tokens=folder[0], max_ngram_size=folder[1])
+    resolved = resolve_speculation(request, defaults, Speculation(5, 3))
+    assert resolved == Speculation(*expected)
+    assert resolve_speculation(request, defaults, NO_SPECULATION) == NO_SPECULATION
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -15,12 +15,14 @@ from openai.types.responses import response_create_params
 
 from ovchat_server.domain.chat_request import read_chat_request
 from ovchat_server.domain.errors import InvalidRequestError
-from ovchat_server.domain.generation import SamplingParams
+from ovchat_server.domain.generation import SamplingParams, SpeculationParams
 from ovchat_server.domain.responses.body import LOGPROBS
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
-from ovchat_server.serving.generation import resolve_sampling
+from ovchat_server.engine.contract.generation_spec import GenerationOptions
+from ovchat_server.engine.contract.speculation import Speculation
+from ovchat_server.serving.generation import resolve_sampling, resolve_speculation
 from ovchat_server.serving.model_files import GenerationDefaults
 from tests.conftest import ROOT
 from tests.parameters import checks, values
@@ -252,6 +254,16 @@ def test_the_documented_range_is_the_codes(row: Row) -> None:
         assert row.name in complaints(row, value), value
 
 
+def resolved(name: str) -> Any:
+    """What a parameter is part of, where neither the request nor the model says anything."""
+    defaults = GenerationDefaults()
+    if hasattr(SamplingParams(), name):
+        return resolve_sampling(SamplingParams(seed=1), defaults)
+    options = GenerationOptions()
+    own = Speculation(options.num_assistant_tokens, options.max_ngram_size)
+    return resolve_speculation(SpeculationParams(), defaults, own)
+
+
 @pytest.mark.parametrize("row", SERVED, ids=str)
 def test_the_documented_default_is_the_codes(row: Row) -> None:
     said = row.said
@@ -266,8 +278,7 @@ def test_the_documented_default_is_the_codes(row: Row) -> None:
     elif said["default"].startswith("the model's, else "):
         ours = said["default"].removeprefix("the model's, else ")
         if row.name not in {"max_tokens", "max_output_tokens"}:
-            resolved = resolve_sampling(SamplingParams(seed=1), GenerationDefaults())
-            assert getattr(resolved, row.name) == float(ours)
+            assert getattr(resolved(row.name), row.name) == float(ours)
             assert hasattr(GenerationDefaults(), row.name)
     else:
         default = said["default"].partition(" ")[0]

@@ -10,7 +10,7 @@ import pytest
 from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.contract.prompt import Prompt
-from ovchat_server.engine.genai.logits_control import needs_processor
+from ovchat_server.engine.genai.sequence_logits import needs_processor
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.sequence_requests import sequence_request

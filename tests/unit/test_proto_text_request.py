@@ -82,6 +82,9 @@ PAIRS |= {
         ("logprobs", 20),
         ("prompt_logprobs", 0),
         ("prompt_logprobs", 20),
+        ("num_assistant_tokens", 0),
+        ("max_ngram_size", 32),
+        ("assistant_confidence_threshold", 0.5),
         ("user", "me"),
     ]
 }

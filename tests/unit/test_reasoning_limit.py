@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovchat_server.engine.contract.generation import ReasoningBudget, Sampling
-from ovchat_server.engine.genai.logits_processors import LogitsProcessor
+from ovchat_server.engine.genai.logits_processors import Length, LogitsProcessor
 from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_reasoning_that_the_prompt_opened_counts_from_the_first_token() -> None:
 def test_no_other_token_can_come_whatever_else_is_asked_for() -> None:
     limit = ReasoningLimit(ReasoningBudget(1, "", CLOSING), text)
     sampling = Sampling(bias=((CLOSE, -100.0),), banned=((CLOSE,),))
-    processor = LogitsProcessor(sampling, (5,), (6,), 100, limit)
+    processor = LogitsProcessor(sampling, (5,), (6,), 100, Length(limit))
     logits = np.zeros(100, np.float32)
     logits[5] = 50
     offsets = np.zeros(100, np.float32)

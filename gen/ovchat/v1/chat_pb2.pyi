@@ -318,12 +318,19 @@ class CreateChatCompletionRequest(_message.Message):
     num_assistant_tokens: _builtins.int
     """--- Speculative decoding (OVMS) ---
 
-    The number of tokens that the draft model proposes in each step. Has no effect: there is none.
+    The number of tokens to propose for each step of the model, from 0 to 32; 0 proposes as few as
+    possible. Does not change the answer. Defaults to the model's. Has no effect on a model that is
+    served without speculation. Cannot be combined with assistant_confidence_threshold.
     """
     assistant_confidence_threshold: _builtins.float
-    """The confidence threshold below which the draft model stops proposing. Has no effect."""
+    """The confidence threshold below which a draft model stops proposing, from 0 to 1. Has no effect:
+    there is no draft model.
+    """
     max_ngram_size: _builtins.int
-    """The maximum n-gram size of prompt lookup. Has no effect."""
+    """The maximum number of last tokens that prompt lookup searches for in the prompt and the answer
+    so far, from 1 to 32; what followed them is proposed. Does not change the answer. Defaults to
+    the model's. Has no effect on a model that is served without speculation.
+    """
     priority: _builtins.int
     """--- Scheduling ---
 

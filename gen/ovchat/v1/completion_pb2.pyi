@@ -85,6 +85,9 @@ class CreateCompletionRequest(_message.Message):
     RESPONSE_FORMAT_FIELD_NUMBER: _builtins.int
     STRUCTURED_OUTPUTS_FIELD_NUMBER: _builtins.int
     STREAM_OPTIONS_FIELD_NUMBER: _builtins.int
+    NUM_ASSISTANT_TOKENS_FIELD_NUMBER: _builtins.int
+    ASSISTANT_CONFIDENCE_THRESHOLD_FIELD_NUMBER: _builtins.int
+    MAX_NGRAM_SIZE_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
@@ -204,6 +207,22 @@ class CreateCompletionRequest(_message.Message):
     set, the log probabilities of the prompt's tokens are returned, too. Requires
     Model.sampling_control; cannot be combined with beam search or StreamCompletion.
     """
+    num_assistant_tokens: _builtins.int
+    """--- Speculative decoding (OVMS) ---
+
+    The number of tokens to propose for each step of the model, from 0 to 32; 0 proposes as few as
+    possible. Does not change the answer. Defaults to the model's. Has no effect on a model that is
+    served without speculation. Cannot be combined with assistant_confidence_threshold.
+    """
+    assistant_confidence_threshold: _builtins.float
+    """The confidence threshold below which a draft model stops proposing, from 0 to 1. Has no effect:
+    there is no draft model.
+    """
+    max_ngram_size: _builtins.int
+    """The maximum number of last tokens that prompt lookup searches for in the prompt and the answer
+    so far, from 1 to 32; what followed them is proposed. Does not change the answer. Defaults to
+    the model's. Has no effect on a model that is served without speculation.
+    """
     priority: _builtins.int
     """--- Scheduling ---
 
@@ -310,15 +329,20 @@ class CreateCompletionRequest(_message.Message):
         response_format: _format_pb2.ResponseFormat | None = ...,
         structured_outputs: _format_pb2.StructuredOutputs | None = ...,
         stream_options: _chat_pb2.StreamOptions | None = ...,
+        num_assistant_tokens: _builtins.int | None = ...,
+        assistant_confidence_threshold: _builtins.float | None = ...,
+        max_ngram_size: _builtins.int | None = ...,
         priority: _builtins.int | None = ...,
         user: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "_best_of", b"_best_of", "_echo", b"_echo", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_length_penalty", b"_length_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_priority", b"_priority", "_prompt_logprobs", b"_prompt_logprobs", "_repetition_penalty", b"_repetition_penalty", "_response_format", b"_response_format", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_stream_options", b"_stream_options", "_structured_outputs", b"_structured_outputs", "_suffix", b"_suffix", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_truncate_prompt_tokens", b"_truncate_prompt_tokens", "_truncation_side", b"_truncation_side", "_use_beam_search", b"_use_beam_search", "_user", b"_user", "add_special_tokens", b"add_special_tokens", "best_of", b"best_of", "echo", b"echo", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "length_penalty", b"length_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "n", b"n", "presence_penalty", b"presence_penalty", "priority", b"priority", "prompt_logprobs", b"prompt_logprobs", "repetition_penalty", b"repetition_penalty", "response_format", b"response_format", "return_token_ids", b"return_token_ids", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "stream_options", b"stream_options", "structured_outputs", b"structured_outputs", "suffix", b"suffix", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "truncate_prompt_tokens", b"truncate_prompt_tokens", "truncation_side", b"truncation_side", "use_beam_search", b"use_beam_search", "user", b"user"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "_assistant_confidence_threshold", b"_assistant_confidence_threshold", "_best_of", b"_best_of", "_echo", b"_echo", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_length_penalty", b"_length_penalty", "_logprobs", b"_logprobs", "_max_ngram_size", b"_max_ngram_size", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_n", b"_n", "_num_assistant_tokens", b"_num_assistant_tokens", "_presence_penalty", b"_presence_penalty", "_priority", b"_priority", "_prompt_logprobs", b"_prompt_logprobs", "_repetition_penalty", b"_repetition_penalty", "_response_format", b"_response_format", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_stream_options", b"_stream_options", "_structured_outputs", b"_structured_outputs", "_suffix", b"_suffix", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_truncate_prompt_tokens", b"_truncate_prompt_tokens", "_truncation_side", b"_truncation_side", "_use_beam_search", b"_use_beam_search", "_user", b"_user", "add_special_tokens", b"add_special_tokens", "assistant_confidence_threshold", b"assistant_confidence_threshold", "best_of", b"best_of", "echo", b"echo", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "length_penalty", b"length_penalty", "logprobs", b"logprobs", "max_ngram_size", b"max_ngram_size", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "n", b"n", "num_assistant_tokens", b"num_assistant_tokens", "presence_penalty", b"presence_penalty", "priority", b"priority", "prompt_logprobs", b"prompt_logprobs", "repetition_penalty", b"repetition_penalty", "response_format", b"response_format", "return_token_ids", b"return_token_ids", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "stream_options", b"stream_options", "structured_outputs", b"structured_outputs", "suffix", b"suffix", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "truncate_prompt_tokens", b"truncate_prompt_tokens", "truncation_side", b"truncation_side", "use_beam_search", b"use_beam_search", "user", b"user"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "_best_of", b"_best_of", "_echo", b"_echo", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_length_penalty", b"_length_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_priority", b"_priority", "_prompt_logprobs", b"_prompt_logprobs", "_repetition_penalty", b"_repetition_penalty", "_response_format", b"_response_format", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_stream_options", b"_stream_options", "_structured_outputs", b"_structured_outputs", "_suffix", b"_suffix", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_truncate_prompt_tokens", b"_truncate_prompt_tokens", "_truncation_side", b"_truncation_side", "_use_beam_search", b"_use_beam_search", "_user", b"_user", "add_special_tokens", b"add_special_tokens", "allowed_token_ids", b"allowed_token_ids", "bad_words", b"bad_words", "best_of", b"best_of", "echo", b"echo", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "length_penalty", b"length_penalty", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "presence_penalty", b"presence_penalty", "priority", b"priority", "prompt", b"prompt", "prompt_logprobs", b"prompt_logprobs", "repetition_penalty", b"repetition_penalty", "response_format", b"response_format", "return_token_ids", b"return_token_ids", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "stream_options", b"stream_options", "structured_outputs", b"structured_outputs", "suffix", b"suffix", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "truncate_prompt_tokens", b"truncate_prompt_tokens", "truncation_side", b"truncation_side", "use_beam_search", b"use_beam_search", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "_assistant_confidence_threshold", b"_assistant_confidence_threshold", "_best_of", b"_best_of", "_echo", b"_echo", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_length_penalty", b"_length_penalty", "_logprobs", b"_logprobs", "_max_ngram_size", b"_max_ngram_size", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_n", b"_n", "_num_assistant_tokens", b"_num_assistant_tokens", "_presence_penalty", b"_presence_penalty", "_priority", b"_priority", "_prompt_logprobs", b"_prompt_logprobs", "_repetition_penalty", b"_repetition_penalty", "_response_format", b"_response_format", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_stream_options", b"_stream_options", "_structured_outputs", b"_structured_outputs", "_suffix", b"_suffix", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_truncate_prompt_tokens", b"_truncate_prompt_tokens", "_truncation_side", b"_truncation_side", "_use_beam_search", b"_use_beam_search", "_user", b"_user", "add_special_tokens", b"add_special_tokens", "allowed_token_ids", b"allowed_token_ids", "assistant_confidence_threshold", b"assistant_confidence_threshold", "bad_words", b"bad_words", "best_of", b"best_of", "echo", b"echo", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "length_penalty", b"length_penalty", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_ngram_size", b"max_ngram_size", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "num_assistant_tokens", b"num_assistant_tokens", "presence_penalty", b"presence_penalty", "priority", b"priority", "prompt", b"prompt", "prompt_logprobs", b"prompt_logprobs", "repetition_penalty", b"repetition_penalty", "response_format", b"response_format", "return_token_ids", b"return_token_ids", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "stream_options", b"stream_options", "structured_outputs", b"structured_outputs", "suffix", b"suffix", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "truncate_prompt_tokens", b"truncate_prompt_tokens", "truncation_side", b"truncation_side", "use_beam_search", b"use_beam_search", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__add_special_tokens: _TypeAlias = _typing.Literal["add_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__add_special_tokens: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__assistant_confidence_threshold: _TypeAlias = _typing.Literal["assistant_confidence_threshold"]  # noqa: Y015
+    _WhichOneofArgType__assistant_confidence_threshold: _TypeAlias = _typing.Literal["_assistant_confidence_threshold", b"_assistant_confidence_threshold"]  # noqa: Y015
     _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015
     _WhichOneofReturnType__echo: _TypeAlias = _typing.Literal["echo"]  # noqa: Y015
@@ -333,6 +357,8 @@ class CreateCompletionRequest(_message.Message):
     _WhichOneofArgType__length_penalty: _TypeAlias = _typing.Literal["_length_penalty", b"_length_penalty"]  # noqa: Y015
     _WhichOneofReturnType__logprobs: _TypeAlias = _typing.Literal["logprobs"]  # noqa: Y015
     _WhichOneofArgType__logprobs: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs"]  # noqa: Y015
+    _WhichOneofReturnType__max_ngram_size: _TypeAlias = _typing.Literal["max_ngram_size"]  # noqa: Y015
+    _WhichOneofArgType__max_ngram_size: _TypeAlias = _typing.Literal["_max_ngram_size", b"_max_ngram_size"]  # noqa: Y015
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
     _WhichOneofReturnType__min_p: _TypeAlias = _typing.Literal["min_p"]  # noqa: Y015
@@ -341,6 +367,8 @@ class CreateCompletionRequest(_message.Message):
     _WhichOneofArgType__min_tokens: _TypeAlias = _typing.Literal["_min_tokens", b"_min_tokens"]  # noqa: Y015
     _WhichOneofReturnType__n: _TypeAlias = _typing.Literal["n"]  # noqa: Y015
     _WhichOneofArgType__n: _TypeAlias = _typing.Literal["_n", b"_n"]  # noqa: Y015
+    _WhichOneofReturnType__num_assistant_tokens: _TypeAlias = _typing.Literal["num_assistant_tokens"]  # noqa: Y015
+    _WhichOneofArgType__num_assistant_tokens: _TypeAlias = _typing.Literal["_num_assistant_tokens", b"_num_assistant_tokens"]  # noqa: Y015
     _WhichOneofReturnType__presence_penalty: _TypeAlias = _typing.Literal["presence_penalty"]  # noqa: Y015
     _WhichOneofArgType__presence_penalty: _TypeAlias = _typing.Literal["_presence_penalty", b"_presence_penalty"]  # noqa: Y015
     _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
@@ -380,6 +408,8 @@ class CreateCompletionRequest(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__add_special_tokens) -> _WhichOneofReturnType__add_special_tokens | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__assistant_confidence_threshold) -> _WhichOneofReturnType__assistant_confidence_threshold | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__best_of) -> _WhichOneofReturnType__best_of | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__echo) -> _WhichOneofReturnType__echo | None: ...
@@ -394,6 +424,8 @@ class CreateCompletionRequest(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprobs) -> _WhichOneofReturnType__logprobs | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_ngram_size) -> _WhichOneofReturnType__max_ngram_size | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_p) -> _WhichOneofReturnType__min_p | None: ...
@@ -401,6 +433,8 @@ class CreateCompletionRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_tokens) -> _WhichOneofReturnType__min_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__n) -> _WhichOneofReturnType__n | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__num_assistant_tokens) -> _WhichOneofReturnType__num_assistant_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__presence_penalty) -> _WhichOneofReturnType__presence_penalty | None: ...
     @_typing.overload

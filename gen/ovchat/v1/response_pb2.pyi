@@ -129,6 +129,9 @@ class CreateResponseRequest(_message.Message):
     REASONING_FIELD_NUMBER: _builtins.int
     STRUCTURED_OUTPUTS_FIELD_NUMBER: _builtins.int
     CHAT_TEMPLATE_KWARGS_FIELD_NUMBER: _builtins.int
+    NUM_ASSISTANT_TOKENS_FIELD_NUMBER: _builtins.int
+    ASSISTANT_CONFIDENCE_THRESHOLD_FIELD_NUMBER: _builtins.int
+    MAX_NGRAM_SIZE_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The id of the model, as returned by ModelService.ListModels. May be empty if the server serves
@@ -215,6 +218,22 @@ class CreateResponseRequest(_message.Message):
 
     The variables of the chat template, as the text of a JSON object, such as
     {"enable_thinking": false}. Variables that the server sets itself are refused.
+    """
+    num_assistant_tokens: _builtins.int
+    """--- Speculative decoding (OVMS) ---
+
+    The number of tokens to propose for each step of the model, from 0 to 32; 0 proposes as few as
+    possible. Does not change the answer. Defaults to the model's. Has no effect on a model that is
+    served without speculation. Cannot be combined with assistant_confidence_threshold.
+    """
+    assistant_confidence_threshold: _builtins.float
+    """The confidence threshold below which a draft model stops proposing, from 0 to 1. Has no effect:
+    there is no draft model.
+    """
+    max_ngram_size: _builtins.int
+    """The maximum number of last tokens that prompt lookup searches for in the prompt and the answer
+    so far, from 1 to 32; what followed them is proposed. Does not change the answer. Defaults to
+    the model's. Has no effect on a model that is served without speculation.
     """
     priority: _builtins.int
     """--- Scheduling ---
@@ -330,12 +349,17 @@ class CreateResponseRequest(_message.Message):
         reasoning: Global___ResponseReasoning | None = ...,
         structured_outputs: _format_pb2.StructuredOutputs | None = ...,
         chat_template_kwargs: _builtins.str | None = ...,
+        num_assistant_tokens: _builtins.int | None = ...,
+        assistant_confidence_threshold: _builtins.float | None = ...,
+        max_ngram_size: _builtins.int | None = ...,
         priority: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_chat_template_kwargs", b"_chat_template_kwargs", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_instructions", b"_instructions", "_max_output_tokens", b"_max_output_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_presence_penalty", b"_presence_penalty", "_previous_response_id", b"_previous_response_id", "_priority", b"_priority", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncation", b"_truncation", "chat_template_kwargs", b"chat_template_kwargs", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "instructions", b"instructions", "max_output_tokens", b"max_output_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "parallel_tool_calls", b"parallel_tool_calls", "presence_penalty", b"presence_penalty", "previous_response_id", b"previous_response_id", "priority", b"priority", "reasoning", b"reasoning", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "store", b"store", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "text", b"text", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncation", b"truncation"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_assistant_confidence_threshold", b"_assistant_confidence_threshold", "_chat_template_kwargs", b"_chat_template_kwargs", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_instructions", b"_instructions", "_max_ngram_size", b"_max_ngram_size", "_max_output_tokens", b"_max_output_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_num_assistant_tokens", b"_num_assistant_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_presence_penalty", b"_presence_penalty", "_previous_response_id", b"_previous_response_id", "_priority", b"_priority", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncation", b"_truncation", "assistant_confidence_threshold", b"assistant_confidence_threshold", "chat_template_kwargs", b"chat_template_kwargs", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "instructions", b"instructions", "max_ngram_size", b"max_ngram_size", "max_output_tokens", b"max_output_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "num_assistant_tokens", b"num_assistant_tokens", "parallel_tool_calls", b"parallel_tool_calls", "presence_penalty", b"presence_penalty", "previous_response_id", b"previous_response_id", "priority", b"priority", "reasoning", b"reasoning", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "store", b"store", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "text", b"text", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncation", b"truncation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chat_template_kwargs", b"_chat_template_kwargs", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_instructions", b"_instructions", "_max_output_tokens", b"_max_output_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_presence_penalty", b"_presence_penalty", "_previous_response_id", b"_previous_response_id", "_priority", b"_priority", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncation", b"_truncation", "allowed_token_ids", b"allowed_token_ids", "bad_words", b"bad_words", "chat_template_kwargs", b"chat_template_kwargs", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include", b"include", "include_stop_str_in_output", b"include_stop_str_in_output", "input", b"input", "instructions", b"instructions", "logit_bias", b"logit_bias", "max_output_tokens", b"max_output_tokens", "metadata", b"metadata", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "parallel_tool_calls", b"parallel_tool_calls", "presence_penalty", b"presence_penalty", "previous_response_id", b"previous_response_id", "priority", b"priority", "reasoning", b"reasoning", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "store", b"store", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "text", b"text", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_assistant_confidence_threshold", b"_assistant_confidence_threshold", "_chat_template_kwargs", b"_chat_template_kwargs", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_instructions", b"_instructions", "_max_ngram_size", b"_max_ngram_size", "_max_output_tokens", b"_max_output_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_num_assistant_tokens", b"_num_assistant_tokens", "_parallel_tool_calls", b"_parallel_tool_calls", "_presence_penalty", b"_presence_penalty", "_previous_response_id", b"_previous_response_id", "_priority", b"_priority", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_skip_special_tokens", b"_skip_special_tokens", "_store", b"_store", "_structured_outputs", b"_structured_outputs", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "_truncation", b"_truncation", "allowed_token_ids", b"allowed_token_ids", "assistant_confidence_threshold", b"assistant_confidence_threshold", "bad_words", b"bad_words", "chat_template_kwargs", b"chat_template_kwargs", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include", b"include", "include_stop_str_in_output", b"include_stop_str_in_output", "input", b"input", "instructions", b"instructions", "logit_bias", b"logit_bias", "max_ngram_size", b"max_ngram_size", "max_output_tokens", b"max_output_tokens", "metadata", b"metadata", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "num_assistant_tokens", b"num_assistant_tokens", "parallel_tool_calls", b"parallel_tool_calls", "presence_penalty", b"presence_penalty", "previous_response_id", b"previous_response_id", "priority", b"priority", "reasoning", b"reasoning", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "store", b"store", "structured_outputs", b"structured_outputs", "temperature", b"temperature", "text", b"text", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__assistant_confidence_threshold: _TypeAlias = _typing.Literal["assistant_confidence_threshold"]  # noqa: Y015
+    _WhichOneofArgType__assistant_confidence_threshold: _TypeAlias = _typing.Literal["_assistant_confidence_threshold", b"_assistant_confidence_threshold"]  # noqa: Y015
     _WhichOneofReturnType__chat_template_kwargs: _TypeAlias = _typing.Literal["chat_template_kwargs"]  # noqa: Y015
     _WhichOneofArgType__chat_template_kwargs: _TypeAlias = _typing.Literal["_chat_template_kwargs", b"_chat_template_kwargs"]  # noqa: Y015
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
@@ -346,12 +370,16 @@ class CreateResponseRequest(_message.Message):
     _WhichOneofArgType__include_stop_str_in_output: _TypeAlias = _typing.Literal["_include_stop_str_in_output", b"_include_stop_str_in_output"]  # noqa: Y015
     _WhichOneofReturnType__instructions: _TypeAlias = _typing.Literal["instructions"]  # noqa: Y015
     _WhichOneofArgType__instructions: _TypeAlias = _typing.Literal["_instructions", b"_instructions"]  # noqa: Y015
+    _WhichOneofReturnType__max_ngram_size: _TypeAlias = _typing.Literal["max_ngram_size"]  # noqa: Y015
+    _WhichOneofArgType__max_ngram_size: _TypeAlias = _typing.Literal["_max_ngram_size", b"_max_ngram_size"]  # noqa: Y015
     _WhichOneofReturnType__max_output_tokens: _TypeAlias = _typing.Literal["max_output_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_output_tokens: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens"]  # noqa: Y015
     _WhichOneofReturnType__min_p: _TypeAlias = _typing.Literal["min_p"]  # noqa: Y015
     _WhichOneofArgType__min_p: _TypeAlias = _typing.Literal["_min_p", b"_min_p"]  # noqa: Y015
     _WhichOneofReturnType__min_tokens: _TypeAlias = _typing.Literal["min_tokens"]  # noqa: Y015
     _WhichOneofArgType__min_tokens: _TypeAlias = _typing.Literal["_min_tokens", b"_min_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__num_assistant_tokens: _TypeAlias = _typing.Literal["num_assistant_tokens"]  # noqa: Y015
+    _WhichOneofArgType__num_assistant_tokens: _TypeAlias = _typing.Literal["_num_assistant_tokens", b"_num_assistant_tokens"]  # noqa: Y015
     _WhichOneofReturnType__parallel_tool_calls: _TypeAlias = _typing.Literal["parallel_tool_calls"]  # noqa: Y015
     _WhichOneofArgType__parallel_tool_calls: _TypeAlias = _typing.Literal["_parallel_tool_calls", b"_parallel_tool_calls"]  # noqa: Y015
     _WhichOneofReturnType__presence_penalty: _TypeAlias = _typing.Literal["presence_penalty"]  # noqa: Y015
@@ -381,6 +409,8 @@ class CreateResponseRequest(_message.Message):
     _WhichOneofReturnType__truncation: _TypeAlias = _typing.Literal["truncation"]  # noqa: Y015
     _WhichOneofArgType__truncation: _TypeAlias = _typing.Literal["_truncation", b"_truncation"]  # noqa: Y015
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__assistant_confidence_threshold) -> _WhichOneofReturnType__assistant_confidence_threshold | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__chat_template_kwargs) -> _WhichOneofReturnType__chat_template_kwargs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__frequency_penalty) -> _WhichOneofReturnType__frequency_penalty | None: ...
@@ -391,11 +421,15 @@ class CreateResponseRequest(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__instructions) -> _WhichOneofReturnType__instructions | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_ngram_size) -> _WhichOneofReturnType__max_ngram_size | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_output_tokens) -> _WhichOneofReturnType__max_output_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_p) -> _WhichOneofReturnType__min_p | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_tokens) -> _WhichOneofReturnType__min_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__num_assistant_tokens) -> _WhichOneofReturnType__num_assistant_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__parallel_tool_calls) -> _WhichOneofReturnType__parallel_tool_calls | None: ...
     @_typing.overload

@@ -124,6 +124,9 @@ class Usage:
         cached_tokens: Of the prompts' tokens, those that the prefix cache had. None: not known,
             or nothing was generated yet.
         image_tokens: Of the prompts' tokens, those of images.
+        accepted_tokens: Of the choices' tokens, those that were proposed before they came. None:
+            the model does not speculate. So the next.
+        rejected_tokens: How many others were proposed.
     """
 
     prompt_tokens: int
@@ -131,6 +134,8 @@ class Usage:
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
     image_tokens: int = 0
+    accepted_tokens: int | None = None
+    rejected_tokens: int | None = None
 
     @property
     def total_tokens(self) -> int:

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from ovchat_server.domain.structured_output import Constraint
 
 
+# What a request may ask for at most. A step reads all tokens that are proposed, right or wrong.
+MAX_ASSISTANT_TOKENS = 32
+MAX_NGRAM_SIZE = 32
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """The sampling parameters; None stands for the model's default.
@@ -72,6 +77,27 @@ class BeamSearch:
     width: int
     length_penalty: float = 1.0
     field: FieldPath = FieldPath.of("best_of")
+
+    @property
+    def asked_by(self) -> FieldPath:
+        """The name of the field that asks for a search: a width by `n` alone does not."""
+        best_of = FieldPath.of("best_of")
+        return best_of if self.field == best_of else FieldPath.of("use_beam_search")
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationParams:
+    """The parameters of speculation, which change no answer; None stands for the model's default.
+
+    Attributes:
+        num_assistant_tokens: How many tokens are proposed for each step; 0 for as few as possible.
+        max_ngram_size: How many of the last tokens are looked up at most.
+        assistant_confidence_threshold: 0 to 1: how likely a draft model must find what it proposes.
+    """
+
+    num_assistant_tokens: int | None = None
+    max_ngram_size: int | None = None
+    assistant_confidence_threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +162,7 @@ class GenerationParams:
         truncation: The truncation of the prompt; None to refuse one that is too long.
         constraint: The constraint on the answer; None if there is none.
         priority: Requests with lower values leave the engine's queue first (vLLM).
+        speculation: How tokens are proposed, on models that do so.
     """
 
     sampling: SamplingParams = SamplingParams()
@@ -151,6 +178,7 @@ class GenerationParams:
     truncation: Truncation | None = None
     constraint: Constraint | None = None
     priority: int = 0
+    speculation: SpeculationParams = SpeculationParams()
 
     def prompt_alternatives(self) -> dict[FieldPath, int]:
         """Return the parameters that ask for log probabilities of the prompt's tokens.

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.generation import (
+    MAX_ASSISTANT_TOKENS,
+    MAX_NGRAM_SIZE,
     BeamSearch,
     Ending,
     GenerationParams,
     SamplingParams,
+    SpeculationParams,
     StreamOptions,
     Truncation,
     TruncationSide,
@@ -84,6 +87,7 @@ def read_generation(
         truncation=_read_truncation(reader),
         constraint=constraint,
         priority=reader.integer("priority", MIN_INT32, MAX_INT32) or 0,
+        speculation=_read_speculation(reader),
     )
 
 
@@ -138,6 +142,19 @@ def _read_sampling(reader: Reader) -> SamplingParams:
         logit_bias=read_logit_bias(reader),
         allowed_token_ids=read_allowed_tokens(reader),
         bad_words=read_bad_words(reader),
+    )
+
+
+def _read_speculation(reader: Reader) -> SpeculationParams:
+    threshold = "assistant_confidence_threshold"
+    if reader.present("num_assistant_tokens") and reader.present(threshold):
+        # As OVMS: a draft model proposes so many, or as many as it is sure of.
+        other = FieldPath.of("num_assistant_tokens")
+        reader.refuse(threshold, ErrorText.of("cannot be combined with ", other))
+    return SpeculationParams(
+        num_assistant_tokens=reader.integer("num_assistant_tokens", 0, MAX_ASSISTANT_TOKENS),
+        max_ngram_size=reader.integer("max_ngram_size", 1, MAX_NGRAM_SIZE),
+        assistant_confidence_threshold=reader.number(threshold, 0, 1),
     )
 
 

@@ -95,6 +95,9 @@ ANSWER_PARAMETERS = frozenset(
         "seed",
         "structured_outputs",
         "priority",
+        "num_assistant_tokens",
+        "max_ngram_size",
+        "assistant_confidence_threshold",
     }
 )
 
@@ -129,10 +132,6 @@ _GENERATION_ACCEPTED = frozenset(
         "session_id",
         # The joined stream is the same however many tokens a chunk has.
         "stream_interval",
-        # Of speculation: there is none, and with it the answer would be the same.
-        "num_assistant_tokens",
-        "assistant_confidence_threshold",
-        "max_ngram_size",
         # No answer tells of its experts.
         "routed_experts_prompt_start",
     }

@@ -15,6 +15,7 @@ from ovchat_server.engine.client.image_encoder import SupervisedImageEncoder
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
 from ovchat_server.engine.contract.image_messages import ImageSpec
 from ovchat_server.engine.contract.spec import EngineOptions
+from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.kinds.base import BuiltModel, EngineProcesses, ModelSettingsError
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.model_path import is_vision_model, model_graph
@@ -43,10 +44,16 @@ class TextGeneration:
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""
         files = read_model_files(settings.path)
+        sees = is_vision_model(settings.path)
+        if sees and settings.speculation is not None:
+            raise ModelSettingsError(
+                f"the model {settings.name!r}: speculation is not supported by vision models: "
+                "leave it out"
+            )
         spec = generation_spec(settings, files, host.processors, host.replicas)
         engine = SupervisedGenerationEngine(spec, host.on_change)
         images = None
-        if is_vision_model(settings.path):
+        if sees:
             images = SupervisedImageEncoder(image_spec(spec), host.on_change)
         dialects = _dialects(settings, files)
         rewrite = tool_description(files.template, dialects)
@@ -59,6 +66,7 @@ class TextGeneration:
             dialects=dialects,
             constrains_calls=settings.constrain_tool_calls,
             images=images,
+            speculation=_speculation(settings),
         )
         return BuiltModel(model, EngineProcesses([engine, images]) if images else engine)
 
@@ -110,11 +118,18 @@ def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
         raise ModelSettingsError(f"the model {settings.name!r}: {error}") from error
 
 
+def _speculation(settings: ModelSettings) -> Speculation:
+    if settings.speculation is None:
+        return NO_SPECULATION
+    return Speculation(settings.num_assistant_tokens, settings.max_ngram_size)
+
+
 def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
     """Return a digest of all that may change answers: files, the engine's options, parsers."""
     how = (
         f"{settings.device}:{settings.max_num_batched_tokens}:"
         f"{settings.tool_parser}:{settings.reasoning_parser}:"
-        f"{settings.constrain_tool_calls}:{sorted(settings.properties.items())}"
+        # Several tokens in a step round differently than each in one of its own.
+        f"{settings.constrain_tool_calls}:{settings.speculation}:{sorted(settings.properties.items())}"
     )
     return "fp_" + hashlib.sha256(f"{files.digest}:{how}".encode()).hexdigest()[:12]

@@ -67,6 +67,9 @@ class _Answer(Protocol):
     def info(self) -> CompletionInfo: ...
 
     @property
+    def ignored(self) -> Sequence[str]: ...
+
+    @property
     def unenforced(self) -> Sequence[SchemaPath]: ...
 
     async def admission(self) -> None: ...
@@ -125,7 +128,8 @@ class GenerationApi(Generic[Generating]):
                 async for part in parts:
                     # Only now that there is an answer: the status of an error needs unsent headers.
                     if not named:
-                        await send_hints(request.ignored, answer.unenforced, context)
+                        ignored = (*request.ignored, *answer.ignored)
+                        await send_hints(ignored, answer.unenforced, context)
                         named = True
                     yield part
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from google.api import httpbody_pb2
 
-from ovchat_server.header_text import UNENFORCED, name_list, path_list
+from ovchat_server.header_text import IGNORED, UNENFORCED, name_list, path_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +60,7 @@ async def send_hints(
     """Send headers that name parameters that were ignored and schemas that are not enforced."""
     headers: list[tuple[str, str]] = []
     if ignored:
-        headers.append(("x-ignored-parameters", name_list(ignored)))
+        headers.append((IGNORED, name_list(ignored)))
     if unenforced:
         headers.append((UNENFORCED, path_list(unenforced)))
     if headers:

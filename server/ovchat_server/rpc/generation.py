@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from ovchat_server.header_text import UNENFORCED, path_list
+from ovchat_server.header_text import IGNORED, UNENFORCED, name_list, path_list
 from ovchat_server.rpc.contract_paths import contract_paths, with_token_ids
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 
 class _Answer(Protocol):
+    @property
+    def ignored(self) -> Sequence[str]: ...
+
     @property
     def unenforced(self) -> Sequence[SchemaPath]: ...
 
@@ -67,8 +70,12 @@ class Generation(Generic[Request, Answer]):
         request = await self.read(message, stream=stream)
         with contract_paths(message, self.spelling):
             answer = await self.answer(request)
+        hints = []
+        if answer.ignored:
+            hints.append((IGNORED, name_list(answer.ignored)))
         if answer.unenforced:
+            hints.append((UNENFORCED, path_list(answer.unenforced)))
+        if hints:
             # Not initial: that would keep Envoy from giving an error its HTTP status.
-            hint = (UNENFORCED, path_list(answer.unenforced))
-            context.set_trailing_metadata((*context.trailing_metadata(), hint))
+            context.set_trailing_metadata((*context.trailing_metadata(), *hints))
         return request, answer

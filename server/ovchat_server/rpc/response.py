@@ -265,9 +265,7 @@ def _usage(usage: Usage) -> chat_pb2.Usage:
         completion_tokens=usage.completion_tokens,
         total_tokens=usage.total_tokens,
         prompt_tokens_details=_prompt_tokens_details(usage),
-        completion_tokens_details=None
-        if usage.reasoning_tokens is None
-        else chat_pb2.CompletionTokensDetails(reasoning_tokens=usage.reasoning_tokens),
+        completion_tokens_details=_completion_tokens_details(usage),
     )
 
 
@@ -276,4 +274,14 @@ def _prompt_tokens_details(usage: Usage) -> chat_pb2.PromptTokensDetails | None:
         return None
     return chat_pb2.PromptTokensDetails(
         cached_tokens=usage.cached_tokens, image_tokens=usage.image_tokens or None
+    )
+
+
+def _completion_tokens_details(usage: Usage) -> chat_pb2.CompletionTokensDetails | None:
+    if usage.reasoning_tokens is None and usage.accepted_tokens is None:
+        return None
+    return chat_pb2.CompletionTokensDetails(
+        reasoning_tokens=usage.reasoning_tokens,
+        accepted_prediction_tokens=usage.accepted_tokens,
+        rejected_prediction_tokens=usage.rejected_tokens,
     )

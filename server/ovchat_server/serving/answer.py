@@ -59,6 +59,8 @@ class Answer:
         # How many choices the engine generates for each prompt; cached tokens by prompt.
         self._choices = engine_params(plan.params).n
         self._cached: dict[int, int] = {}
+        # Of all choices, the tokens that were proposed: those that came, and the others.
+        self._accepted = self._rejected = 0
         # Whether the engine was asked, so that the other one is that of its stream.
         self._asked = asyncio.Event()
         self._admission = asyncio.Event()
@@ -98,6 +100,11 @@ class Answer:
             yield Chunk(info, (), self.usage(), int(time.time()))
 
     @property
+    def ignored(self) -> Sequence[str]:
+        """The names of parameters that have no effect on the model; known from the start."""
+        return self.plan.ignored
+
+    @property
     def unenforced(self) -> Sequence[SchemaPath]:
         """The parts of the request's schemas that are not enforced; known from the start."""
         return self.plan.unenforced
@@ -114,6 +121,7 @@ class Answer:
 
     def usage(self) -> Usage:
         """Count the tokens so far."""
+        speculates = self.plan.model.speculates
         marks_reasoning = any(assembler.marks_reasoning for assembler in self._assemblers)
         return Usage(
             prompt_tokens=sum(len(prompt.tokens) for prompt in self.plan.prompts),
@@ -123,13 +131,18 @@ class Answer:
             else None,
             cached_tokens=sum(self._cached.values()) if self._cached else None,
             image_tokens=sum(item.prompt.image_tokens for item in self.plan.prompts),
+            accepted_tokens=self._accepted if speculates else None,
+            rejected_tokens=self._rejected if speculates else None,
         )
 
-    def _note_cached(self, tokens: GeneratedTokens) -> None:
-        """Note how many tokens of a prompt the prefix cache had.
+    def _note(self, tokens: GeneratedTokens) -> None:
+        """Note what tokens tell of the usage, besides their number.
 
-        The minimum of its choices counts: the first one to run fills the cache for the others.
+        Of cached tokens the minimum of a prompt's choices counts: the first one to run fills the
+        cache for the others.
         """
+        self._accepted += tokens.accepted
+        self._rejected += tokens.rejected
         if tokens.cached is not None:
             prompt = tokens.index // self._choices
             self._cached[prompt] = min(tokens.cached, self._cached.get(prompt, tokens.cached))
@@ -148,7 +161,7 @@ class Answer:
             self._admission = stream.admission
             self._asked.set()
             async for generated in stream:
-                self._note_cached(generated)
+                self._note(generated)
                 released: Sequence[GeneratedTokens] = (generated,)
                 if not first.sent:
                     chunks, released = await first.release(generated)

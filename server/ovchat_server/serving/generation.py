@@ -7,12 +7,14 @@ import secrets
 import zlib
 from typing import TYPE_CHECKING, TypeVar
 
+from ovchat_server.domain.generation import MAX_ASSISTANT_TOKENS, MAX_NGRAM_SIZE
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
+from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.domain.generation import GenerationParams, SamplingParams
+    from ovchat_server.domain.generation import GenerationParams, SamplingParams, SpeculationParams
     from ovchat_server.serving.answer_format import Grammar
     from ovchat_server.serving.model_files import GenerationDefaults
     from ovchat_server.serving.render import RenderedPrompt
@@ -56,12 +58,50 @@ def resolve_sampling(
     )
 
 
-def generation_requests(
+def resolve_speculation(
+    request: SpeculationParams, defaults: GenerationDefaults, options: Speculation
+) -> Speculation:
+    """Return what is proposed: by the request, else the model's defaults, else its options.
+
+    Args:
+        request: The parameters of the request.
+        defaults: The defaults in the model's folder.
+        options: What the model's options say; NO_SPECULATION if it does not speculate.
+    """
+    if options == NO_SPECULATION:
+        return NO_SPECULATION
+    tokens = _first(
+        request.num_assistant_tokens, defaults.num_assistant_tokens, options.num_assistant_tokens
+    )
+    size = _first(request.max_ngram_size, defaults.max_ngram_size, options.max_ngram_size)
+    return Speculation(
+        # The engine proposes at least one. Those of the model's folder may be any numbers.
+        num_assistant_tokens=min(max(tokens, 1), MAX_ASSISTANT_TOKENS),
+        max_ngram_size=min(max(size, 1), MAX_NGRAM_SIZE),
+    )
+
+
+def without_effect(request: SpeculationParams, options: Speculation) -> tuple[str, ...]:
+    """Return the names of the parameters that a request has and that do nothing on a model.
+
+    Args:
+        request: The parameters of the request.
+        options: What the model's options say; NO_SPECULATION if it does not speculate.
+    """
+    # The other one is for a draft model, of which there is none.
+    acting = () if options == NO_SPECULATION else ("num_assistant_tokens", "max_ngram_size")
+    given = (name for name, value in dataclasses.asdict(request).items() if value is not None)
+    return tuple(name for name in given if name not in acting)
+
+
+def generation_requests(  # noqa: PLR0913  all that the engine is told
     params: GenerationParams,
     prompts: Sequence[RenderedPrompt],
     max_tokens: Sequence[int],
     sampling: Sampling,
     grammar: Grammar,
+    *,
+    speculation: Speculation = NO_SPECULATION,
 ) -> list[GenerationRequest]:
     """Return the requests for `params.n` choices of each prompt, in their order.
 
@@ -73,6 +113,7 @@ def generation_requests(
         max_tokens: The maximum number of tokens to generate for each prompt.
         sampling: How to sample; not used in a beam search.
         grammar: The grammar of the answers, checked.
+        speculation: What is proposed for each step; nothing in a beam search.
     """
     ending, beams = params.ending, params.beams
     requests = [
@@ -94,6 +135,7 @@ def generation_requests(
             grammar=grammar.text,
             self_terminating=grammar.self_terminating,
             resumptions=grammar.resumptions,
+            speculation=speculation,
         )
         for prompt, most in zip(prompts, max_tokens, strict=True)
     ]

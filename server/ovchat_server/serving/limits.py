@@ -55,13 +55,18 @@ def check_limits(
 
     Raises:
         ContextLengthExceededError: Prompt and answer do not fit.
-        InvalidRequestError: A prompt is empty, a token is not in the vocabulary, or the device
-            does not support a parameter.
+        InvalidRequestError: A prompt is empty, a token is not in the vocabulary, or the model or
+            its device does not support a parameter.
     """
     size = model.files.vocabulary_size
     _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
     _check_tokens(size, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
     _check_capabilities(model.engine.status.capabilities, params)
+    if params.beams and model.speculates:
+        # OpenVINO GenAI's prompt lookup goes on from one sequence, not from beams.
+        complaint = "is not supported by this model, which is served with speculation."
+        violation = Violation.of(params.beams.asked_by, complaint, "unsupported_parameter")
+        raise InvalidRequestError.of([violation])
     _check_biased_tokens(size, params)
     window = ContextWindow(model, params)
     for prompt in prompts:

@@ -47,6 +47,8 @@ class GenerationDefaults:
     min_p: float | None = None
     repetition_penalty: float | None = None
     max_tokens: int | None = None
+    num_assistant_tokens: int | None = None
+    max_ngram_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ def read_model_files(directory: Path) -> ModelFiles:
             min_p=number(generation, "min_p"),
             repetition_penalty=number(generation, "repetition_penalty"),
             max_tokens=integer(generation, "max_new_tokens"),
+            num_assistant_tokens=integer(generation, "num_assistant_tokens"),
+            max_ngram_size=integer(generation, "max_ngram_size"),
         ),
         template=template,
         tokenizer=tokenizer,

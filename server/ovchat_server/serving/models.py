@@ -13,6 +13,7 @@ from ovchat_server.domain.errors import (
 )
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.models import MODEL_TYPE, Capability, ModelState, ModelStatus
+from ovchat_server.engine.contract.speculation import NO_SPECULATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.engine import EngineStatus
     from ovchat_server.engine.contract.generation_engine import GenerationEngine
     from ovchat_server.engine.contract.image_encoder import ImageEncoder
+    from ovchat_server.engine.contract.speculation import Speculation
     from ovchat_server.serving.model_files import ModelFiles
 
 
@@ -58,6 +60,7 @@ class TextModel:
         dialects: How it writes calls and reasoning.
         constrains_calls: Whether calls that it chooses to make must follow the tools' schemas.
         images: What encodes images for it; None: it takes text only.
+        speculation: What its options say of it; NO_SPECULATION: nothing is proposed.
     """
 
     type: ClassVar[str] = MODEL_TYPE
@@ -70,6 +73,12 @@ class TextModel:
     dialects: Dialects
     constrains_calls: bool = True
     images: ImageEncoder | None = None
+    speculation: Speculation = NO_SPECULATION
+
+    @property
+    def speculates(self) -> bool:
+        """Whether tokens are proposed for its steps."""
+        return self.speculation != NO_SPECULATION
 
     @property
     def status(self) -> ModelStatus:

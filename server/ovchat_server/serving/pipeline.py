@@ -19,7 +19,12 @@ from ovchat_server.serving.answer import Answer
 from ovchat_server.serving.bad_words import banned_sequences
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
-from ovchat_server.serving.generation import generation_requests, resolve_sampling
+from ovchat_server.serving.generation import (
+    generation_requests,
+    resolve_sampling,
+    resolve_speculation,
+    without_effect,
+)
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.plan import GenerationPlan, completion_info, engine_params, generates
@@ -151,8 +156,18 @@ class Completions(Generic[RequestT]):
             resolve_sampling(params.sampling, model.files.defaults, banned),
             reasoning=reasoning_budget(model, answer_format.reasoning, max(max_tokens)),
         )
+        speculation = resolve_speculation(
+            params.speculation, model.files.defaults, model.speculation
+        )
         requests = (
-            generation_requests(params, prompts, max_tokens, sampling, answer_format.grammar)
+            generation_requests(
+                params,
+                prompts,
+                max_tokens,
+                sampling,
+                answer_format.grammar,
+                speculation=speculation,
+            )
             if generates(params)
             else []
         )
@@ -165,5 +180,6 @@ class Completions(Generic[RequestT]):
             requests=requests,
             assembly=tuple(stages.assembly(model, request, prompts, answer_format)),
             first_chunks=tuple(stages.first_chunks(request, prompts)),
+            ignored=without_effect(params.speculation, model.speculation),
             unenforced=answer_format.unenforced,
         )

@@ -37,6 +37,7 @@ class GenerationPlan:
             whole answer.
         assembly: How to assemble each choice, prompt by prompt.
         first_chunks: One or more for each choice, in the same order.
+        ignored: The names of parameters that have no effect on the model.
         unenforced: The parts of schemas that are not enforced.
     """
 
@@ -48,6 +49,7 @@ class GenerationPlan:
     requests: Sequence[GenerationRequest]
     assembly: Sequence[AssemblyOptions]
     first_chunks: Sequence[ChunkChoice]
+    ignored: Sequence[str] = ()
     unenforced: Sequence[SchemaPath] = ()
 
 

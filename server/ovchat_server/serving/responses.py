@@ -163,6 +163,11 @@ class ResponsesAnswer:
         return self._answer.info
 
     @property
+    def ignored(self) -> Sequence[str]:
+        """The names of parameters that have no effect on the model; known from the start."""
+        return self._answer.ignored
+
+    @property
     def unenforced(self) -> Sequence[SchemaPath]:
         """The parts of the request's schemas that are not enforced; known from the start."""
         return self._answer.unenforced

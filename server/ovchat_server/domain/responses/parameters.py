@@ -39,10 +39,6 @@ RESPONSES = Parameters(
             "client_metadata",
             "request_id",
             "session_id",
-            # Of speculation: there is none, and with it the answer would be the same.
-            "num_assistant_tokens",
-            "assistant_confidence_threshold",
-            "max_ngram_size",
             # Acts with beam search, which is refused.
             "length_penalty",
             # Acts on hosted tools, which are never called.

@@ -41,6 +41,8 @@ class _Piece:
     prompt: list[PromptScore] = field(default_factory=list)
     reason: str = ""
     cached: int | None = None
+    accepted: int = 0
+    rejected: int = 0
 
 
 class EngineGenerationStream:
@@ -89,6 +91,8 @@ class EngineGenerationStream:
             piece.finish = output.finish
             piece.reason = output.reason
             piece.cached = output.cached if piece.cached is None else piece.cached
+            piece.accepted += output.accepted
+            piece.rejected += output.rejected
             self._arrived.set()
 
     def fail(self, error: ApiError) -> None:
@@ -142,6 +146,8 @@ class EngineGenerationStream:
             tuple(tuple(others) for others in piece.alternatives),
             tuple(piece.prompt),
             piece.cached,
+            piece.accepted,
+            piece.rejected,
         )
 
     def end(self, index: int) -> None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from ovchat_server.engine.contract.engine import EngineStatus
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.prompt import Prompt  # noqa: TC001  msgspec reads it
+from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 
 
 class TokenFinish(StrEnum):
@@ -134,6 +135,7 @@ class GenerationRequest:
             tokens that end answers are text, except for the tokenizer's own end token.
         resumptions: How to resume the grammar in the middle of the answer. If empty, it cannot be
             resumed, and the sequence is never preempted.
+        speculation: The tokens that are proposed for each step. Not in a search.
     """
 
     prompt: Prompt
@@ -150,6 +152,7 @@ class GenerationRequest:
     grammar: str = ""
     self_terminating: bool = False
     resumptions: tuple[Resumption, ...] = ()
+    speculation: Speculation = NO_SPECULATION
 
     @property
     def sequences(self) -> int:
@@ -160,6 +163,11 @@ class GenerationRequest:
     def beams(self) -> int:
         """How many sequences run for it; 1 if it is no beam search."""
         return self.beam_search.width if self.beam_search else 1
+
+    @property
+    def rows(self) -> int:
+        """How many tokens a step reads for it once its prompt is read."""
+        return self.beams * self.speculation.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +201,8 @@ class GeneratedTokens:
             with the sequence's first token.
         cached: How many of the prompt's tokens the prefix cache had; comes with the first tokens.
             None if it is unknown or came before.
+        accepted: How many of the tokens were proposed before they came (Speculation).
+        rejected: How many others were proposed.
     """
 
     index: int
@@ -202,6 +212,8 @@ class GeneratedTokens:
     alternatives: tuple[tuple[tuple[int, float], ...], ...] = ()
     prompt: tuple[PromptScore, ...] = ()
     cached: int | None = None
+    accepted: int = 0
+    rejected: int = 0
 
 
 # Assumed until the engine has been loaded once.

@@ -36,7 +36,7 @@ class SequenceOutput(msgspec.Struct, frozen=True, array_like=True):
         index: Tells the sequences of a beam search apart; all others have 0.
         finish: With its last tokens: "stop", "length", or a failure (engine.contract.messages).
         reason: Of a failure, for the server's log.
-        cached: See engine.contract.generation.GeneratedTokens.
+        cached: See engine.contract.generation.GeneratedTokens; accepted and rejected, too.
     """
 
     id: int
@@ -48,6 +48,8 @@ class SequenceOutput(msgspec.Struct, frozen=True, array_like=True):
     prompt: list[PromptScore] = []
     reason: str = ""
     cached: int | None = None
+    accepted: int = 0
+    rejected: int = 0
 
 
 class GenerationLimits(msgspec.Struct, frozen=True):

@@ -73,12 +73,10 @@ class Capabilities(msgspec.Struct, frozen=True):
     """What an engine can do, as not every model, device or library can.
 
     Attributes:
-        several_tokens_a_step: A step may return more than one token of a sequence.
         sees_logits: It can change logits, and report the likeliest tokens.
         scores_prompts: It can report how likely a prompt's tokens are, where it sees logits.
     """
 
-    several_tokens_a_step: bool = False
     sees_logits: bool = False
     scores_prompts: bool = True
 

@@ -47,6 +47,8 @@ class Prompt:
         images: The images, in the order of their places, which do not overlap.
         cache_salt: Prompts with different salts share nothing in the prefix cache, though they
             read the same. From 0, for none, to below CACHE_SALTS.
+        answer_salt: Nobody finds in the prefix cache what is read from its last token on, if there
+            is another salt above that one.
         first_position: The position of its first token. Where images take fewer positions than
             tokens, as in Qwen's vision models, it is what they take less: so the tokens behind the
             last image have the positions that they would have in a text.
@@ -55,6 +57,7 @@ class Prompt:
     tokens: tuple[int, ...]
     images: tuple[PromptImage, ...] = ()
     cache_salt: int = 0
+    answer_salt: int = 0
     first_position: int = 0
 
     def __len__(self) -> int:
@@ -75,7 +78,8 @@ class Prompt:
             for image in self.images
             if image.start < length
         )
-        return dataclasses.replace(self, tokens=self.tokens[:length], images=tuple(images))
+        tokens = self.tokens[:length]
+        return dataclasses.replace(self, tokens=tokens, images=tuple(images), answer_salt=0)
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
         """Return it with more tokens at its end."""
@@ -89,13 +93,14 @@ class Prompt:
         something else. (A prompt that is salted holds no images; see Capabilities.scores_prompts.)
         """
         above = self.cache_salt or self.first_position
-        if not (self.images or above):
+        if not (self.images or above or self.answer_salt):
             return self.tokens
         ids = [*self.tokens]
         for image in self.images:
             first = IMAGE_BIT + image.hash
             ids[image.start : image.end] = range(first, first + image.length)
         ids[0] += above << TOKEN_BITS
+        ids[-1] += self.answer_salt << TOKEN_BITS
         return tuple(ids)
 
 

@@ -2,154 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
-from ovchat_server.engine.genai.logits_processors import LogitsProcessor
-from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
 from ovchat_server.engine.genai.row_owners import row_owners
 from ovchat_server.engine.scheduling.steps import Output
-from ovchat_server.engine.scheduling.top_tokens import likeliest, log_total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.genai.logits_hook import Floats, Integers
+    from ovchat_server.engine.genai.sequence_logits import SequenceLogits
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
-
-# How far below the highest logit the chosen token may be: a plugin may add in 16 bits.
-ROUNDING = 2**-6
-
-
-def needs_processor(request: GenerationRequest, *, as_tokens: bool = True) -> bool:
-    """Return whether a request needs a LogitsProcessor.
-
-    genai's own repetition penalty would take a salted token (prompt_input) for an index of logits.
-    Of a prompt that it does not get `as_tokens` it knows none.
-    """
-    sampling, unknown = request.sampling, request.prompt_logprobs is not None or not as_tokens
-    return sampling.changes_logits or (unknown and sampling.repetition_penalty != 1)
-
-
-def needs_logits(request: GenerationRequest, *, as_tokens: bool = True) -> bool:
-    """Return whether a request needs its logits: to change them, or to report them."""
-    return needs_processor(request, as_tokens=as_tokens) or request.top_logprobs > 0
-
-
-class SequenceLogits:
-    """Changes the logits of one sequence as its request asks, and reports what it asks for."""
-
-    def __init__(
-        self,
-        request: GenerationRequest,
-        answered: int,
-        size: int,
-        text: Callable[[Sequence[int]], str],
-        *,
-        as_tokens: bool = True,
-    ) -> None:
-        """Begin at the end of the prompt.
-
-        Args:
-            request: Its prompt holds the tokens of the answer that are known.
-            answered: Number of tokens at the end of the prompt that belong to the answer.
-            size: Number of logits in a row.
-            text: Returns the text of tokens.
-            as_tokens: See needs_processor.
-
-        Raises:
-            IndexError: A token is not in the vocabulary.
-        """
-        prompt = request.prompt.tokens
-        start = len(prompt) - answered
-        sampling = request.sampling
-        limit = ReasoningLimit(sampling.reasoning, text) if sampling.reasoning else None
-        self._top = request.top_logprobs
-        self._reports = request.logprobs or request.top_logprobs > 0
-        self._processor = (
-            LogitsProcessor(sampling, prompt[:start], prompt[start:], size, limit)
-            if needs_processor(request, as_tokens=as_tokens)
-            else None
-        )
-        # Whether nothing but ours forbids tokens: a grammar could leave only banned ones.
-        self._alone = not (request.grammar or request.min_tokens)
-        # Whether it must choose the likeliest.
-        self._certain = (
-            self._alone
-            and not sampling.temperature
-            and (self._processor is not None or sampling.repetition_penalty == 1)
-        )
-        self._row: Floats | None = None
-        # The likeliest tokens after the offsets were added.
-        self._best: Integers | None = None
-        self._total = 0.0
-        self._problem = ""
-
-    def fail(self, problem: str) -> None:
-        """Note why it is unknown which logits are its own; the next `report` says so."""
-        self._problem = problem
-
-    def observe(self, row: Floats, kept: Floats, offsets: Callable[[], Floats]) -> None:
-        """Record its row of logits, and change them.
-
-        Args:
-            row: Valid during the call.
-            kept: Where the row is copied to; valid until the step is over.
-            offsets: Returns the row of numbers to be added to the logits, all 0.
-        """
-        np.copyto(kept, row)
-        self._row = kept
-        if self._reports:
-            self._total = log_total(row)
-        if self._processor:
-            values = offsets()
-            self._processor.write_offsets(row, values)
-            self._best = _best(row + values) if self._certain else None
-
-    def report(self, output: Output) -> Output:
-        """Return a step's output with what the request asks for.
-
-        Its finish is MISATTRIBUTED if the token cannot be its own.
-        """
-        row, self._row = self._row, None
-        problem = self._problem or self._mismatch(output.tokens, row)
-        if problem:
-            return Output([], [], MISATTRIBUTED, reason=problem)
-        if row is None:
-            return output
-        [token] = output.tokens
-        if self._processor:
-            self._processor.append(token)
-        if not self._reports:
-            return output
-        logprob = float(row[token]) - self._total
-        top = likeliest(row, self._top).tolist() if self._top else []
-        alternatives = [[(other, float(row[other]) - self._total) for other in top]] if top else []
-        return Output([token], [logprob], output.finish, alternatives)
-
-    def _mismatch(self, tokens: Sequence[int], row: Floats | None) -> str:
-        """Return why the tokens cannot have been chosen from the row; "" if they can."""
-        if row is None:
-            return "a token came without logits" if tokens else ""
-        if len(tokens) != 1:
-            return f"{len(tokens)} tokens came of one row"
-        if self._processor and self._alone and self._processor.bans(tokens[0]):
-            return f"token {tokens[0]} came, which is banned"
-        if self._certain:
-            best = _best(row) if self._best is None else self._best
-            if tokens[0] not in best:
-                return f"token {tokens[0]} came, which is not the likeliest"
-        return ""
-
-
-def _best(logits: Floats) -> Integers:
-    """Return the likeliest token, and those that rounding may put in its place."""
-    highest = float(logits.max())
-    return np.flatnonzero(logits >= highest - ROUNDING * max(abs(highest), 1.0))
 
 
 class RunningSequence:
@@ -160,6 +29,7 @@ class RunningSequence:
         prompt: Sequence[int],
         logits: SequenceLogits | None = None,
         scores: PromptScores | None = None,
+        rows: int = 1,
     ) -> None:
         """Begin with the prompt that is added to the pipeline.
 
@@ -167,13 +37,18 @@ class RunningSequence:
             prompt: Its tokens.
             logits: What is to be done with its logits.
             scores: Gathers the log probabilities of the prompt.
+            rows: How many tokens a step reads of it after the prompt.
         """
         self.prompt = prompt
+        self.rows = rows
         self.logits = logits
         self.scores = scores
         self.length = len(prompt)
         self.last: int | None = None
         self.beams = 1
+        # The tokens that are proposed to the step.
+        self.proposed: list[int] = []
+        self._problem = ""
         # Where the first step began to read: the prefix cache had what is before.
         self.cached: int | None = None
 
@@ -187,6 +62,10 @@ class RunningSequence:
         if self.cached is None:
             self.cached = position
 
+    def fail(self, problem: str) -> None:
+        """Note why its tokens may be wrong; the next `report` says so."""
+        self._problem = problem
+
     def grow(self, tokens: Sequence[int]) -> None:
         """Append tokens that the pipeline generated."""
         if tokens:
@@ -197,9 +76,17 @@ class RunningSequence:
         """Return a step's output as SequenceLogits.report does; check the prompt's scores."""
         # Its prompt was read when the first token came.
         scores, self.scores = self.scores, None
-        if scores and (problem := scores.problem(len(self.prompt))):
+        proposed, self.proposed = self.proposed, []
+        problem = self._problem or (scores.problem(len(self.prompt)) if scores else "")
+        if problem:
             return Output([], [], MISATTRIBUTED, reason=problem)
-        return self.logits.report(output) if self.logits else output
+        if self.logits:
+            output = self.logits.report(output)
+        if proposed:
+            same = (token == other for token, other in zip(output.tokens, proposed, strict=False))
+            accepted = sum(itertools.takewhile(bool, same))
+            output = replace(output, accepted=accepted, rejected=len(proposed) - accepted)
+        return output
 
 
 class RunningBeamSearch(RunningSequence):
@@ -246,9 +133,11 @@ class LogitsControl:
     ) -> None:
         """See logits_hook.LogitsCallback."""
         self.seen = True
-        asking: list[SequenceLogits | PromptScores] = [
+        asking: list[SequenceLogits | PromptScores | RunningSequence] = [
             *(item.logits for item in self._running if item.logits),
             *(item.scores for item in self._running if item.scores),
+            # Where genai did not read all that is proposed, it errs.
+            *(item for item in self._running if item.rows > 1),
         ]
         # Only its rows show how far a beam search is: it may have to wait for its first step. And
         # only the step that begins to read a prompt shows what of it was cached.
@@ -266,24 +155,27 @@ class LogitsControl:
         self, logits: Floats, tokens: Integers, positions: Integers, offsets: Callable[[], Floats]
     ) -> None:
         owners = row_owners(tokens, positions, self._running, len(logits))
-        for beam_search in {owner for owner, _ in owners if isinstance(owner, RunningBeamSearch)}:
+        owning = {row.owner for row in owners}
+        for beam_search in {item for item in owning if isinstance(item, RunningBeamSearch)}:
             beam_search.run()
+        for row in owners:
+            # A negative number is padding, where less was found than may be proposed.
+            if row.proposed and row.token >= 0:
+                row.owner.proposed.append(row.token)
         chosen = [
-            (number, row.owner)
-            for number, row in enumerate(owners)
-            # No token is chosen from the rows inside a prompt.
-            if row.position == row.owner.length - 1
+            (number, row) for number, row in enumerate(owners) if row.owner.logits and row.chooses
         ]
         if len(self._kept) < len(chosen):
             # Once for all steps: allocating costs more than copying.
             self._kept = np.empty((len(chosen), logits.shape[-1]), np.float32)
         row_offsets = _RowOffsets(offsets)
-        for kept, (number, owner) in zip(self._kept, chosen, strict=False):
-            if owner.logits:
-                owner.logits.observe(logits[number], kept, partial(row_offsets.row, number))
-        for (owner, position), row in zip(owners, logits, strict=True):
-            if owner.scores:
-                owner.scores.observe(position, row)
+        for kept, (number, row) in zip(self._kept, chosen, strict=False):
+            if asked := row.owner.logits:
+                proposed = row.token if row.proposed else None
+                asked.observe(logits[number], kept, partial(row_offsets.row, number), proposed)
+        for row, values in zip(owners, logits, strict=True):
+            if row.owner.scores:
+                row.owner.scores.observe(row.position, values)
 
 
 class _RowOffsets:

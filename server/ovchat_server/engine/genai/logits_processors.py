@@ -7,12 +7,13 @@ penalties reward tokens with negative logits (logit_transformers.hpp, 2026.4.1).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ovchat_server.engine.contract.generation import Sampling
     from ovchat_server.engine.genai.logits_hook import Floats
@@ -21,6 +22,23 @@ if TYPE_CHECKING:
 # Lower than any logit with its bias, but finite: where a grammar leaves only banned tokens, the
 # likeliest of them must still be chosen.
 BANNED = np.float32(-1e5)
+
+
+class Length(NamedTuple):
+    """How long an answer or its reasoning may or must be.
+
+    Attributes:
+        reasoning: Follows the answer from its beginning.
+        stops: The tokens that end the answer.
+        least: How many tokens must come before one of those.
+    """
+
+    reasoning: ReasoningLimit | None = None
+    stops: Collection[int] = ()
+    least: int = 0
+
+
+NO_LENGTH = Length()
 
 
 class LogitsProcessor:
@@ -32,7 +50,7 @@ class LogitsProcessor:
         prompt: Sequence[int],
         answer: Sequence[int],
         size: int,
-        reasoning: ReasoningLimit | None = None,
+        length: Length = NO_LENGTH,
     ) -> None:
         """Begin after a prompt and the tokens of the answer that are known.
 
@@ -41,7 +59,7 @@ class LogitsProcessor:
             prompt: The caller's prompt.
             answer: Tokens of the answer so far; they count for penalties and banned sequences.
             size: Number of logits in a row.
-            reasoning: Follows the answer from its beginning.
+            length: What is asked of the answer's.
 
         Raises:
             IndexError: A token is not in the vocabulary.
@@ -58,12 +76,13 @@ class LogitsProcessor:
         for sequence in sampling.banned:
             if len(sequence) == 1:
                 self._fixed[sequence[0]] = BANNED
-        self._reasoning = reasoning
+        self._reasoning, self._stops, self._least = length
         self._penalties = np.zeros(size, np.float32)
         # Tokens of prompt and answer; only repetition_penalty counts the prompt's.
         self._repeats = sampling.repetition_penalty != 1
         self._seen = dict.fromkeys(prompt if self._repeats else ())
         self._generated: set[int] = set()
+        self._count = 0
         # The last tokens, as many as a banned sequence may begin with.
         self._tail: list[int] = []
         for token in answer:
@@ -75,11 +94,24 @@ class LogitsProcessor:
             self._generated.add(token)
             self._penalties[token] -= np.float32(self._sampling.presence_penalty)
         self._penalties[token] -= np.float32(self._sampling.frequency_penalty)
+        self._count += 1
         self._seen[token] = None
         if self._reasoning:
             self._reasoning.append(token)
         if self._longest:
             self._tail = [*self._tail, token][-self._longest :]
+
+    def followed_by(self, token: int) -> LogitsProcessor:
+        """Return another one, behind a further token."""
+        other = copy.copy(self)
+        vars(other).update(
+            _reasoning=self._reasoning.copy() if self._reasoning else None,
+            _penalties=self._penalties.copy(),
+            _seen=self._seen.copy(),
+            _generated=self._generated.copy(),
+        )
+        other.append(token)
+        return other
 
     def write_offsets(self, logits: Floats, offsets: Floats) -> None:
         """Write the offsets for the next token, given its row of logits."""
@@ -114,9 +146,10 @@ class LogitsProcessor:
         return self._reasoning.forced if self._reasoning else None
 
     def _forbidden(self) -> list[int]:
-        """Return the tokens that would complete a banned sequence."""
-        return [
+        """Return the tokens that would complete a banned sequence, or the answer too early."""
+        completing = [
             last
             for *before, last in self._banned
             if self._tail[len(self._tail) - len(before) :] == before
         ]
+        return [*completing, *self._stops] if self._count < self._least else completing

@@ -11,29 +11,33 @@ from typing import TYPE_CHECKING
 
 import openvino_genai as genai
 
-from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.prompt import Prompt
-from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, structured, vocabulary_size
+from ovchat_server.engine.contract.worker import ModelLoadError
+from ovchat_server.engine.genai.configs import generation_config, greedy_config, scheduler_config
+from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
 from ovchat_server.engine.genai.hooked_model import hooked_model
 from ovchat_server.engine.genai.logits_control import (
     LogitsControl,
     RunningBeamSearch,
     RunningSequence,
-    SequenceLogits,
-    needs_logits,
-    needs_processor,
 )
 from ovchat_server.engine.genai.logits_hook import logits_hook
 from ovchat_server.engine.genai.prompt_input import PromptInput, RowInput, TokenInput
+from ovchat_server.engine.genai.sequence_logits import (
+    SequenceLogits,
+    Vocabulary,
+    needs_logits,
+    needs_processor,
+)
 from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
+    from ovchat_server.engine.contract.generation_spec import GenerationSpec
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 WEIGHTS = "openvino*model.bin"
@@ -140,6 +144,7 @@ class GenaiPipeline:
         self._tokenizer = genai.Tokenizer(spec.path)
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
+        self._speculates = spec.options.speculation is not None
         self._input: PromptInput = TokenInput()
         self._pipeline, self.capabilities = self._load(spec)
         # Not the requests' ids: slices of prompts have none.
@@ -159,7 +164,7 @@ class GenaiPipeline:
     ) -> GenaiHandle:
         """Add a sequence; it runs from the next step on."""
         generation = request.generation
-        prompt, config = generation.prompt, self._generation_config(generation)
+        prompt, config = generation.prompt, self._config(generation)
         config.echo = scores is not None
         if generation.beam_search:
             beams = RunningBeamSearch(self._input.told(prompt), generation.beam_search.width)
@@ -169,16 +174,17 @@ class GenaiPipeline:
             logits = SequenceLogits(
                 generation,
                 answered,
-                self.vocabulary_size,
-                self.text,
+                Vocabulary(self.vocabulary_size, self.text),
+                stops={self._tokenizer_end, *self._stops(generation)},
                 as_tokens=self._input.as_tokens,
             )
-        sequence = RunningSequence(self._input.told(prompt), logits, scores)
+        rows = generation.speculation.rows
+        sequence = RunningSequence(self._input.told(prompt), logits, scores, rows)
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
 
     def read(self, prompt: Prompt, scores: PromptScores | None) -> GenaiHandle:
         """Add a prompt to be read into the prefix cache; its handle yields one token."""
-        config = _greedy(max_tokens=1)
+        config = greedy_config(max_tokens=1, speculates=self._speculates)
         config.echo = scores is not None
         sequence = RunningSequence(self._input.told(prompt), scores=scores)
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
@@ -204,6 +210,9 @@ class GenaiPipeline:
         options = spec.options
         cache = str(options.properties.get("CACHE_DIR", ""))
         with hooked_model(spec.path, options.device, cache) as hooked:
+            if self._speculates and hooked is None:
+                advice = f"leave out speculation: on {options.device} its logits cannot be seen"
+                raise ModelLoadError(advice)
             rows = hooked.rows if hooked else None
             if rows:
                 self._input = RowInput(spec.path, rows, options.properties)
@@ -213,9 +222,10 @@ class GenaiPipeline:
             pipeline = genai.ContinuousBatchingPipeline(
                 hooked.path if hooked else spec.path,
                 self._tokenizer,
-                _scheduler_config(options),
+                scheduler_config(options),
                 options.device,
                 **options.properties,
+                **({"prompt_lookup": True} if self._speculates else {}),
                 **({"extensions": operations} if operations else {}),
             )
         # genai crashes where it is to echo a prompt of rows.
@@ -227,37 +237,27 @@ class GenaiPipeline:
     def _needs_logits(self, request: GenerationRequest) -> bool:
         return needs_logits(request, as_tokens=self._input.as_tokens)
 
-    def _generation_config(self, request: GenerationRequest) -> genai.GenerationConfig:
-        config = genai.GenerationConfig()
-        config.max_new_tokens = request.max_tokens
-        config.min_new_tokens = request.min_tokens
-        config.ignore_eos = request.ignore_eos
-        # Ours replace the model's own list, which genai would take otherwise.
-        if end_tokens := self._end_tokens.union(request.stop_tokens):
-            config.stop_token_ids = end_tokens
-        if request.logprobs and not self._needs_logits(request):
-            # The model's own, before grammar and penalties. More cost time and change nothing.
-            config.logprobs = 1
-        if beam_search := request.beam_search:
-            config.num_beams = beam_search.width
-            config.num_return_sequences = beam_search.returned
-            config.length_penalty = beam_search.length_penalty
-            return config
-        if request.grammar:
-            config.structured_output_config = structured(request.grammar)
+    def _config(self, request: GenerationRequest) -> genai.GenerationConfig:
+        return generation_config(
+            request,
+            self._stops(request),
+            reports=not self._needs_logits(request),
+            penalizes=not needs_processor(request, as_tokens=self._input.as_tokens),
+            speculates=self._speculates,
+        )
+
+    def _stops(self, request: GenerationRequest) -> set[int]:
         if request.self_terminating:
             # The grammar allows all others inside strings, where they must not end the answer.
-            config.stop_token_ids = {self._tokenizer_end}
-        _set_sampling(config, request.sampling)
-        if not needs_processor(request, as_tokens=self._input.as_tokens):
-            # Otherwise LogitsProcessor applies it, in its order.
-            config.repetition_penalty = request.sampling.repetition_penalty
-        return config
+            return {self._tokenizer_end}
+        return self._end_tokens.union(request.stop_tokens)
 
     def _measure_blocks(self) -> int:
         """Return the number of KV blocks, from the share that a sequence of one block takes."""
         handle = GenaiHandle(
-            self._add(Prompt((0,)), _greedy(max_tokens=2)), RunningSequence((0,)), self._logits
+            self._add(Prompt((0,)), greedy_config(max_tokens=2, speculates=self._speculates)),
+            RunningSequence((0,)),
+            self._logits,
         )
         self._pipeline.step()
         share = self._pipeline.get_metrics().cache_usage
@@ -267,33 +267,3 @@ class GenaiPipeline:
         if share <= 0:
             raise RuntimeError("the pipeline does not report the size of its KV cache")
         return round(100 / float(share))
-
-
-def _set_sampling(config: genai.GenerationConfig, sampling: Sampling) -> None:
-    if sampling.temperature > 0:
-        config.do_sample = True
-        config.temperature = sampling.temperature
-        config.top_p = sampling.top_p
-        config.min_p = sampling.min_p
-        config.rng_seed = sampling.seed
-        if sampling.top_k > 0:
-            config.top_k = sampling.top_k
-
-
-def _greedy(max_tokens: int) -> genai.GenerationConfig:
-    config = genai.GenerationConfig()
-    config.max_new_tokens = max_tokens
-    config.ignore_eos = True
-    return config
-
-
-def _scheduler_config(options: GenerationOptions) -> genai.SchedulerConfig:
-    config = genai.SchedulerConfig()
-    # A fixed size: a cache that grows takes the machine's memory before it is full.
-    if options.kv_cache_gb is not None:
-        config.cache_size = options.kv_cache_gb
-    else:
-        config.num_kv_blocks = options.kv_blocks or DEFAULT_KV_BLOCKS
-    config.max_num_batched_tokens = options.max_num_batched_tokens
-    config.enable_prefix_caching = True
-    return config

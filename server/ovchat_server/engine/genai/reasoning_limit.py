@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ class ReasoningLimit:
         # All tokens before the reasoning; inside of it the last ones, as many as its end may have.
         self._tokens: list[int] = []
         self._closing = text(budget.closing)
+
+    def copy(self) -> ReasoningLimit:
+        """Return another one, as far as this one is."""
+        other = copy.copy(self)
+        vars(other).update(_tokens=self._tokens.copy())
+        return other
 
     def append(self, token: int) -> None:
         """Append a token to the answer."""

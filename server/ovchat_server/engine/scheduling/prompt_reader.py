@@ -117,8 +117,8 @@ class PromptReader:
             The sequences whose prompts it finishes, which are to be added themselves.
         """
         self._tokens, self._ending = 0, []
-        streams = sum(item.request.generation.beams for item in running)
-        for prompt, end in self._undisputed([*self._scorable(self._plan(streams))], running):
+        rows = sum(item.added.generation.rows for item in running)
+        for prompt, end in self._undisputed([*self._scorable(self._plan(rows))], running):
             self._tokens += end - prompt.start
             prompt.end = end
             if end < prompt.length:
@@ -211,10 +211,10 @@ class PromptReader:
                 if prompt[: len(text)] == text:
                     self._partial.note(text, names)
 
-    def _plan(self, streams: int) -> Iterator[tuple[_Prompt, int]]:
-        """Yield the prompts that the next step reads, and up to where."""
-        room = self._budget.max_tokens - streams
-        most = _worth_it(min(self._budget.tokens(streaming=streams > 0), room), streams)
+    def _plan(self, beside: int) -> Iterator[tuple[_Prompt, int]]:
+        """Yield the prompts that the next step reads `beside` other tokens, and up to where."""
+        room = self._budget.max_tokens - beside
+        most = _worth_it(min(self._budget.tokens(streaming=beside > 0), room), beside)
         prompts = [prompt for prompt in self._distinct() if prompt.piece is None]
         # Where there is no room for blocks, genai splits prompts as it likes.
         whole = [item for item in prompts if item.whole or most < 2 * self._known.block_size]
@@ -268,7 +268,7 @@ class PromptReader:
                 yield prompt
 
 
-def _worth_it(tokens: int, streams: int) -> int:
-    """Round the number of tokens to read to full rows, beside so many running sequences."""
-    rows = (tokens + streams) // ROWS * ROWS
-    return rows - streams if rows - streams >= ROWS // 2 else tokens
+def _worth_it(tokens: int, beside: int) -> int:
+    """Round the number of tokens to read to full rows, beside those of running sequences."""
+    rows = (tokens + beside) // ROWS * ROWS
+    return rows - beside if rows - beside >= ROWS // 2 else tokens

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
+from ovchat_server.engine.contract.speculation import NO_SPECULATION
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 if TYPE_CHECKING:
@@ -132,9 +133,9 @@ class ScheduledSequence:
         """
         if self.request.generation.beams > 1:
             return [self.prompt_ids, self.prompt_ids[:-1]]
-        generated = self.tokens[: len(self.tokens) - len(self.repeated)]
-        whole = (*self.prompt_ids, *generated)
-        return [whole, whole[:-1]] if generated else [whole]
+        generated = self.tokens[self.answered : len(self.tokens) - len(self.repeated)]
+        whole = (*self.cache_ids, *generated)
+        return [whole, whole[:-1]] if len(whole) > len(self.prompt_ids) else [whole]
 
     def note_cached(self, handle: Handle) -> None:
         """Note what was cached of the prompt that a handle has read, when it is read first."""
@@ -165,6 +166,8 @@ class ScheduledSequence:
                 scores,
                 output.reason,
                 cached,
+                output.accepted,
+                output.rejected,
             )
             for index, output in enumerate(outputs)
         ]
@@ -203,6 +206,22 @@ class ScheduledSequence:
                     grammar=grammar,
                 )
             )
+
+    def speculate(self, running: int, salts: Iterator[int]) -> None:
+        """Decide how much is proposed to it, while so many sequences run, itself among them.
+
+        genai names a KV block once it is full, by the tokens that it then holds. Where wrong ones
+        were proposed up to there the block keeps that name, and those behind it theirs, though
+        others take their place (2026.4.1, sequence_group.cpp, get_hash). So nobody must find them.
+        """
+        generation = self.added.generation
+        if generation.speculation == NO_SPECULATION:
+            return
+        prompt = generation.prompt
+        if not prompt.cache_salt:
+            prompt = dataclasses.replace(prompt, answer_salt=next(salts))
+        speculation = self.request.generation.speculation.beside(running)
+        self._add_with(dataclasses.replace(generation, prompt=prompt, speculation=speculation))
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
         """Return how many of the new tokens are repeated ones, or -1 if they differ from those.

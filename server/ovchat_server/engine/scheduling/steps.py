@@ -22,7 +22,8 @@ class Output:
     """Tokens of a sequence, and "stop" or "length" where it ended.
 
     MISATTRIBUTED (contract.messages): nobody can tell whether they are its own, for the reason
-    given; it still runs.
+    given; it still runs. Of the tokens, so many as were `accepted` had been proposed; others that
+    had been were `rejected`.
     """
 
     tokens: list[int]
@@ -30,6 +31,8 @@ class Output:
     finish: str | None = None
     alternatives: list[Alternatives] = field(default_factory=list)
     reason: str = ""
+    accepted: int = 0
+    rejected: int = 0
 
     def without(self, count: int) -> Output:
         """Return the output without its first `count` tokens."""

@@ -265,13 +265,19 @@ def _usage(usage: Usage) -> JsonObject:
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.total_tokens,
     }
-    details: JsonObject = {}
+    prompt: JsonObject = {}
     if usage.cached_tokens is not None:
-        details["cached_tokens"] = usage.cached_tokens
+        prompt["cached_tokens"] = usage.cached_tokens
     if usage.image_tokens:
-        details["image_tokens"] = usage.image_tokens
-    if details:
-        fields["prompt_tokens_details"] = details
+        prompt["image_tokens"] = usage.image_tokens
+    if prompt:
+        fields["prompt_tokens_details"] = prompt
+    completion: JsonObject = {}
     if usage.reasoning_tokens is not None:
-        fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+        completion["reasoning_tokens"] = usage.reasoning_tokens
+    if usage.accepted_tokens is not None:
+        completion["accepted_prediction_tokens"] = usage.accepted_tokens
+        completion["rejected_prediction_tokens"] = usage.rejected_tokens
+    if completion:
+        fields["completion_tokens_details"] = completion
     return fields

@@ -1,0 +1,76 @@
+"""A model that speculates, as callers meet it: other counts, the same answers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import msgspec
+import pytest
+from google.api import httpbody_pb2
+
+from ovchat.v1 import rest_service_pb2_grpc
+from ovchat_server.app import Server
+from tests.grpc.conftest import Client, running
+from tests.grpc.requests import ask
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from ovchat_server.settings import ModelSettings, Settings
+
+QUOTING = "Repeat: sun moon river stone tree bird cloud rain"
+ANSWER = "sun moon river stone tree bird cloud rain"
+
+
+@pytest.fixture(scope="module")
+async def speculating(
+    make_settings: Callable[..., Settings], demo: ModelSettings
+) -> AsyncIterator[Client]:
+    model = msgspec.structs.replace(demo, speculation="lookup", num_assistant_tokens=4)
+    async with running(Server(make_settings(model))) as client:
+        yield client
+
+
+@pytest.mark.parametrize("tokens", [None, 0, 12])
+async def test_quotations_come_several_tokens_a_step(
+    speculating: Client, tokens: int | None
+) -> None:
+    request = ask(QUOTING, temperature=0, n=3, num_assistant_tokens=tokens, max_ngram_size=2)
+
+    answer = await speculating.chat.CreateChatCompletion(request)
+
+    assert {"".join(part.text for part in item.message.content) for item in answer.choices} == {
+        ANSWER
+    }
+    details = answer.usage.completion_tokens_details
+    assert 0 < details.accepted_prediction_tokens < answer.usage.completion_tokens
+
+
+async def test_rest_counts_and_names_what_does_nothing(speculating: Client) -> None:
+    stub = rest_service_pb2_grpc.RestServiceStub(speculating.channel)
+    body = {
+        "messages": [{"role": "user", "content": QUOTING}],
+        "temperature": 0,
+        "assistant_confidence_threshold": 0.5,
+    }
+    data = httpbody_pb2.HttpBody(data=json.dumps(body).encode())
+
+    call = stub.CreateChatCompletion(data)
+    [answer] = [json.loads(piece.data) async for piece in call]
+
+    assert answer["choices"][0]["message"]["content"] == ANSWER
+    assert answer["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] > 0
+    headers = dict(await call.initial_metadata())
+    assert headers["x-ignored-parameters"] == "assistant_confidence_threshold"
+
+
+async def test_a_search_is_refused_by_name(speculating: Client) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await speculating.chat.CreateChatCompletion(
+            ask("Hello!", n=1, best_of=3, use_beam_search=True)
+        )
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "best_of" in (error.value.details() or "")

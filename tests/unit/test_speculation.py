@@ -1,0 +1,145 @@
+"""Speculation as callers and operators see it: what acts on which model, and what is told of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ovchat.v1 import chat_pb2
+from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
+from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
+from ovchat_server.kinds.base import EngineHost, ModelSettingsError
+from ovchat_server.kinds.text_generation import TextGeneration
+from ovchat_server.rest.openai import objects
+from ovchat_server.rpc import response
+from ovchat_server.settings import ModelSettings
+from tests.conftest import ROOT
+from tests.unit.readers import read_chat, read_text
+from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, chats, served, texts
+
+if TYPE_CHECKING:
+    from ovchat_server.domain.completion import Usage
+    from ovchat_server.serving.answer import Answer
+
+LOOKUP = Speculation(5, 3)
+HOST = EngineHost(processors=(), on_change=lambda: None)
+ALL = {"num_assistant_tokens": 0, "max_ngram_size": 2}
+THRESHOLD = {"assistant_confidence_threshold": 0.5}
+
+
+async def answer(
+    fields: dict[str, Any], speculation: Speculation, engine: ScriptedEngine | None = None
+) -> Answer:
+    model = dataclasses.replace(served(engine), speculation=speculation)
+    return await chats(model).answer(read_chat(**fields))
+
+
+def two_choices() -> ScriptedEngine:
+    tokens, last = tuple(TOKENIZER.encode("abc")), TokenFinish.LENGTH
+    return ScriptedEngine(
+        [
+            GeneratedTokens(0, tokens, accepted=2, rejected=3),
+            GeneratedTokens(1, tokens, last, accepted=1),
+            GeneratedTokens(0, tokens, last, rejected=4),
+        ]
+    )
+
+
+async def test_a_request_reaches_the_engine_with_what_is_proposed_for_it() -> None:
+    engine = two_choices()
+    await (await answer({**ALL, "n": 2}, LOOKUP, engine)).whole()
+    assert [request.speculation for request in engine.asked] == [Speculation(1, 2)] * 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "speculation", "ignored"),
+    [
+        (ALL, LOOKUP, []),
+        (THRESHOLD, LOOKUP, [*THRESHOLD]),
+        (ALL, NO_SPECULATION, [*ALL]),
+        (THRESHOLD, NO_SPECULATION, [*THRESHOLD]),
+        (dict.fromkeys(ALL | THRESHOLD), NO_SPECULATION, []),
+    ],
+)
+async def test_what_does_nothing_on_a_model_is_named(
+    fields: dict[str, Any], speculation: Speculation, ignored: list[str]
+) -> None:
+    assert list((await answer(fields, speculation)).ignored) == ignored
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"best_of": 2}, "best_of"),
+        ({"best_of": 2, "use_beam_search": True}, "best_of"),
+        ({"n": 2, "use_beam_search": True}, "use_beam_search"),
+    ],
+)
+async def test_a_model_that_speculates_searches_no_beams(
+    fields: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        await answer(fields, LOOKUP)
+    assert (caught.value.param, caught.value.code) == (field, "unsupported_parameter")
+    assert await answer(fields, NO_SPECULATION)
+    # One beam is none.
+    assert await answer({"use_beam_search": True}, LOOKUP)
+
+
+async def test_usage_sums_what_was_proposed_for_all_choices() -> None:
+    def counts(usage: Usage | None) -> tuple[int | None, int | None]:
+        assert usage is not None
+        return usage.accepted_tokens, usage.rejected_tokens
+
+    whole = await (await answer({"n": 2}, LOOKUP, two_choices())).whole()
+    streaming = (await answer({"n": 2}, LOOKUP, two_choices())).stream(
+        StreamOptions(include_usage=True)
+    )
+    *_, last = [chunk async for chunk in streaming]
+    without = await (await answer({"n": 2}, NO_SPECULATION, two_choices())).whole()
+
+    assert counts(whole.usage) == counts(last.usage) == (3, 7)
+    assert counts(without.usage) == (None, None)
+    told: Any = objects.chat_chunk(last, StreamOptions(include_usage=True))["usage"]
+    details = {"accepted_prediction_tokens": 3, "rejected_prediction_tokens": 7}
+    assert told["completion_tokens_details"] == details
+    typed = response.chat_chunk(last).usage.completion_tokens_details
+    assert typed == chat_pb2.CompletionTokensDetails(**details)
+    told = objects.chat_completion(without)["usage"]
+    assert "completion_tokens_details" not in told
+    assert not response.chat_completion(without).usage.HasField("completion_tokens_details")
+
+
+async def test_a_text_completion_speculates_too() -> None:
+    engine = ScriptedEngine([GeneratedTokens(0, (1,), TokenFinish.LENGTH)])
+    model = dataclasses.replace(served(engine), speculation=LOOKUP)
+    told = await texts(model).answer(read_text(**ALL, max_tokens=1))
+    assert (await told.whole()).usage.accepted_tokens == 0
+    assert [request.speculation for request in engine.asked] == [Speculation(1, 2)]
+
+
+def test_a_models_options_say_what_it_proposes() -> None:
+    demo = ModelSettings(name="m", path=ROOT / "models/demo")
+    options = {"num_assistant_tokens": 7, "max_ngram_size": 2}
+    for speculation, expected in (("lookup", Speculation(7, 2)), (None, NO_SPECULATION)):
+        settings = ModelSettings(name="m", path=demo.path, speculation=speculation, **options)
+        model: Any = TextGeneration().build(settings, HOST).model
+        assert model.speculation == expected
+
+
+def test_a_vision_model_does_not_speculate() -> None:
+    settings = ModelSettings(name="sees", path=ROOT / "models/demo-vision", speculation="lookup")
+    with pytest.raises(ModelSettingsError, match="'sees': speculation is not supported by vision"):
+        TextGeneration().build(settings, HOST)
+
+
+@pytest.mark.parametrize(
+    ("asked", "running", "expected"),
+    [(20, 1, 20), (20, 2, 3), (2, 2, 2), (20, 4, 1), (20, 16, 1), (0, 4, 0)],
+)
+def test_less_is_proposed_where_more_run(asked: int, running: int, expected: int) -> None:
+    assert Speculation(asked, 3).beside(running) == Speculation(expected, 3)
