@@ -121,7 +121,7 @@ class Answer:
 
     def usage(self) -> Usage:
         """Count the tokens so far."""
-        speculates = self.plan.model.speculates
+        speculates = self.plan.model.speculation.proposes
         marks_reasoning = any(assembler.marks_reasoning for assembler in self._assemblers)
         return Usage(
             prompt_tokens=sum(len(prompt.tokens) for prompt in self.plan.prompts),

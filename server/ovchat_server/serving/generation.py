@@ -68,8 +68,8 @@ def resolve_speculation(
         defaults: The defaults in the model's folder.
         options: What the model's options say; NO_SPECULATION if it does not speculate.
     """
-    if options == NO_SPECULATION:
-        return NO_SPECULATION
+    if not options.proposes:
+        return options
     tokens = _first(
         request.num_assistant_tokens, defaults.num_assistant_tokens, options.num_assistant_tokens
     )
@@ -89,7 +89,7 @@ def without_effect(request: SpeculationParams, options: Speculation) -> tuple[st
         options: What the model's options say; NO_SPECULATION if it does not speculate.
     """
     # The other one is for a draft model, of which there is none.
-    acting = () if options == NO_SPECULATION else ("num_assistant_tokens", "max_ngram_size")
+    acting = ("num_assistant_tokens", "max_ngram_size") if options.proposes else ()
     given = (name for name, value in dataclasses.asdict(request).items() if value is not None)
     return tuple(name for name in given if name not in acting)
 

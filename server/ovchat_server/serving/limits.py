@@ -62,7 +62,7 @@ def check_limits(
     _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
     _check_tokens(size, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
     _check_capabilities(model.engine.status.capabilities, params)
-    if params.beams and model.speculates:
+    if params.beams and model.speculation.proposes:
         # OpenVINO GenAI's prompt lookup goes on from one sequence, not from beams.
         complaint = "is not supported by this model, which is served with speculation."
         violation = Violation.of(params.beams.asked_by, complaint, "unsupported_parameter")

@@ -76,11 +76,6 @@ class TextModel:
     speculation: Speculation = NO_SPECULATION
 
     @property
-    def speculates(self) -> bool:
-        """Whether tokens are proposed for its steps."""
-        return self.speculation != NO_SPECULATION
-
-    @property
     def status(self) -> ModelStatus:
         """Return how it is doing now."""
         engine = self.engine.status

@@ -165,8 +165,8 @@ class GenerationRequest:
         return self.beam_search.width if self.beam_search else 1
 
     @property
-    def rows(self) -> int:
-        """How many tokens a step reads for it once its prompt is read."""
+    def step_tokens(self) -> int:
+        """How many tokens a step reads for it behind its prompt."""
         return self.beams * self.speculation.rows
 
 

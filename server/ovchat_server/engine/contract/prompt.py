@@ -47,8 +47,7 @@ class Prompt:
         images: The images, in the order of their places, which do not overlap.
         cache_salt: Prompts with different salts share nothing in the prefix cache, though they
             read the same. From 0, for none, to below CACHE_SALTS.
-        answer_salt: Nobody finds in the prefix cache what is read from its last token on, if there
-            is another salt above that one.
+        answer_salt: Prompts with different ones share nothing from their last token on.
         first_position: The position of its first token. Where images take fewer positions than
             tokens, as in Qwen's vision models, it is what they take less: so the tokens behind the
             last image have the positions that they would have in a text.
@@ -90,7 +89,8 @@ class Prompt:
 
         In text that is the token itself, in an image a number that no token has. The first one has
         the salt in its upper half, or the first position: what is read at other positions is
-        something else. (A prompt that is salted holds no images; see Capabilities.scores_prompts.)
+        something else. The last one has the answer's salt there. (A prompt that is salted holds no
+        images; see Capabilities.scores_prompts.)
         """
         above = self.cache_salt or self.first_position
         if not (self.images or above or self.answer_salt):

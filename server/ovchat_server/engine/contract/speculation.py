@@ -23,10 +23,15 @@ class Speculation:
 
     def beside(self, running: int) -> Speculation:
         """Return what to propose to a sequence while so many run, itself among them."""
-        if running == 1 or not self.num_assistant_tokens:
+        if running == 1 or not self.proposes:
             return self
         most = max(CHEAP_ROWS // running - 1, 1)
         return replace(self, num_assistant_tokens=min(self.num_assistant_tokens, most))
+
+    @property
+    def proposes(self) -> bool:
+        """Whether anything is proposed."""
+        return self.num_assistant_tokens > 0
 
     @property
     def rows(self) -> int:
@@ -47,5 +52,3 @@ class Speculation:
 
 
 NO_SPECULATION = Speculation()
-# genai takes no request without any into a pipeline that looks up.
-LEAST_SPECULATION = Speculation(1, 1)

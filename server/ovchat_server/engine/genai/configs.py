@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
-from ovchat_server.engine.contract.speculation import LEAST_SPECULATION
+from ovchat_server.engine.contract.speculation import Speculation
 from ovchat_server.engine.genai.grammar_compiler import structured
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
     from ovchat_server.engine.contract.generation_spec import GenerationOptions
-    from ovchat_server.engine.contract.speculation import Speculation
 
 
 def generation_config(
@@ -31,7 +30,7 @@ def generation_config(
         stops: The tokens that end it.
         reports: Whether log probabilities are genai's to report, and not SequenceLogits'.
         penalizes: Whether the repetition penalty is genai's to apply, and not LogitsProcessor's.
-        speculates: Whether the pipeline does: then it takes no request without.
+        speculates: Whether the pipeline does.
     """
     config = genai.GenerationConfig()
     config.max_new_tokens = request.max_tokens
@@ -64,7 +63,8 @@ def greedy_config(max_tokens: int, *, speculates: bool = False) -> genai.Generat
     config.max_new_tokens = max_tokens
     config.ignore_eos = True
     if speculates:
-        _set_speculation(config, LEAST_SPECULATION)
+        # It takes no request without.
+        _set_speculation(config, Speculation(1, 1))
     return config
 
 

@@ -27,21 +27,24 @@ def needs_processor(request: GenerationRequest, *, as_tokens: bool = True) -> bo
 
     genai's own repetition penalty would take a salted token (prompt_input) for an index of logits:
     of a prompt that is scored, or with proposals. Of a prompt that it does not get `as_tokens` it
-    knows none. And it forgets how long an answer
-    must be once a proposed token is rejected (2026.4.1, sampler.cpp, update_generated_len).
+    knows none.
     """
-    sampling, salted = request.sampling, request.prompt_logprobs is not None
-    unknown = salted or request.speculation.rows > 1 or not as_tokens
+    sampling = request.sampling
+    salted = request.prompt_logprobs is not None or request.speculation.proposes
     return (
         sampling.changes_logits
-        or (unknown and sampling.repetition_penalty != 1)
+        or (sampling.repetition_penalty != 1 and (salted or not as_tokens))
         or keeps_open(request)
     )
 
 
 def keeps_open(request: GenerationRequest) -> bool:
-    """Return whether a LogitsProcessor is to keep an answer from ending too early."""
-    return request.min_tokens > 0 and request.speculation.rows > 1
+    """Return whether a LogitsProcessor is to keep an answer from ending too early.
+
+    genai forgets how long it must be once a proposed token is rejected (2026.4.1, sampler.cpp,
+    update_generated_len).
+    """
+    return request.min_tokens > 0 and request.speculation.proposes
 
 
 def needs_logits(request: GenerationRequest, *, as_tokens: bool = True) -> bool:
@@ -196,8 +199,8 @@ class SequenceLogits:
         if not rows:
             return "a token came without logits" if tokens else ""
         if not 0 < len(tokens) <= len(rows):
-            count = len(rows) if len(rows) > 1 else "one"
-            return f"{len(tokens)} tokens came of {count} row{'s' if len(rows) > 1 else ''}"
+            of = "one row" if len(rows) == 1 else f"{len(rows)} rows"
+            return f"{len(tokens)} tokens came of {of}"
         if [*tokens[:-1]] != [row.proposed for row in rows[1 : len(tokens)]]:
             return f"tokens came that were not proposed: {[*tokens]}"
         problems = (self._unlikely(*pair) for pair in zip(tokens, rows, strict=False))

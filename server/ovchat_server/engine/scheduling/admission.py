@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ovchat_server.engine.contract.speculation import NO_SPECULATION
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -96,9 +94,9 @@ class Admission:
     def _has_rows(self, newcomer: ScheduledSequence, running: Sequence[ScheduledSequence]) -> bool:
         """Return whether a step can read all that is proposed to sequences that run together."""
         speculation = newcomer.request.generation.speculation
-        if speculation == NO_SPECULATION:
+        if not speculation.proposes:
             return True
-        rows = sum(item.added.generation.rows for item in running)
+        rows = sum(item.added.generation.step_tokens for item in running)
         return rows + speculation.beside(len(running) + 1).rows <= self._rows
 
     def _has_place_to_the_end(

@@ -117,8 +117,8 @@ class PromptReader:
             The sequences whose prompts it finishes, which are to be added themselves.
         """
         self._tokens, self._ending = 0, []
-        rows = sum(item.added.generation.rows for item in running)
-        for prompt, end in self._undisputed([*self._scorable(self._plan(rows))], running):
+        beside = sum(item.added.generation.step_tokens for item in running)
+        for prompt, end in self._undisputed([*self._scorable(self._plan(beside))], running):
             self._tokens += end - prompt.start
             prompt.end = end
             if end < prompt.length:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
-from ovchat_server.engine.contract.speculation import NO_SPECULATION
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 if TYPE_CHECKING:
@@ -215,7 +214,7 @@ class ScheduledSequence:
         others take their place (2026.4.1, sequence_group.cpp, get_hash). So nobody must find them.
         """
         generation = self.added.generation
-        if generation.speculation == NO_SPECULATION:
+        if not generation.speculation.proposes:
             return
         prompt = generation.prompt
         if not prompt.cache_salt:
