@@ -47,7 +47,8 @@ class Prompt:
         images: The images, in the order of their places, which do not overlap.
         cache_salt: Prompts with different salts share nothing in the prefix cache, though they
             read the same. From 0, for none, to below CACHE_SALTS.
-        answer_salt: Prompts with different ones share nothing from their last token on.
+        answer_salt: Prompts with different ones share nothing from one of their tokens on.
+        answer_place: Which one that is; 0: the last one.
         first_position: The position of its first token. Where images take fewer positions than
             tokens, as in Qwen's vision models, it is what they take less: so the tokens behind the
             last image have the positions that they would have in a text.
@@ -57,6 +58,7 @@ class Prompt:
     images: tuple[PromptImage, ...] = ()
     cache_salt: int = 0
     answer_salt: int = 0
+    answer_place: int = 0
     first_position: int = 0
 
     def __len__(self) -> int:
@@ -81,15 +83,16 @@ class Prompt:
         return dataclasses.replace(self, tokens=tokens, images=tuple(images), answer_salt=0)
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
-        """Return it with more tokens at its end."""
-        return dataclasses.replace(self, tokens=(*self.tokens, *tokens))
+        """Return it with more tokens at its end; what is salted stays so."""
+        place = self.answer_place or len(self.tokens) - 1
+        return dataclasses.replace(self, tokens=(*self.tokens, *tokens), answer_place=place)
 
     def cache_ids(self) -> tuple[int, ...]:
         """Return what the prefix cache tells its tokens apart by: a number of 64 bits for each.
 
         In text that is the token itself, in an image a number that no token has. The first one has
         the salt in its upper half, or the first position: what is read at other positions is
-        something else. The last one has the answer's salt there. (A prompt that is salted holds no
+        something else. Another one has the answer's salt there. (A prompt that is salted holds no
         images; see Capabilities.scores_prompts.)
         """
         above = self.cache_salt or self.first_position
@@ -100,7 +103,7 @@ class Prompt:
             first = IMAGE_BIT + image.hash
             ids[image.start : image.end] = range(first, first + image.length)
         ids[0] += above << TOKEN_BITS
-        ids[-1] += self.answer_salt << TOKEN_BITS
+        ids[self.answer_place or -1] += self.answer_salt << TOKEN_BITS
         return tuple(ids)
 
 

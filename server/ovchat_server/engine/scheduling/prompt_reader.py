@@ -117,7 +117,7 @@ class PromptReader:
             The sequences whose prompts it finishes, which are to be added themselves.
         """
         self._tokens, self._ending = 0, []
-        beside = sum(item.added.generation.step_tokens for item in running)
+        beside = sum(item.step_tokens for item in running)
         for prompt, end in self._undisputed([*self._scorable(self._plan(beside))], running):
             self._tokens += end - prompt.start
             prompt.end = end

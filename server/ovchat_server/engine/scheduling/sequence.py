@@ -14,7 +14,7 @@ from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
+    from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
     from ovchat_server.engine.scheduling.steps import Handle, Output
 
@@ -82,6 +82,11 @@ class ScheduledSequence:
         """The number of tokens of prompt and answer so far."""
         grown = len(self.tokens) if self.request.generation.beams == 1 else self.steps
         return len(self.request.generation.prompt) + grown
+
+    @property
+    def step_tokens(self) -> int:
+        """The number of tokens that the next step reads of it once its prompt is read."""
+        return self.request.generation.beams * (self.handle.unread if self.handle else 1)
 
     @property
     def needs_grammar(self) -> bool:
@@ -194,33 +199,21 @@ class ScheduledSequence:
         elif grammar is None:
             self.repeated = self.tokens[self.answered :]
         else:
-            self._add_with(
-                dataclasses.replace(
-                    generation,
-                    prompt=generation.prompt.followed_by(self.tokens),
-                    max_tokens=generation.max_tokens - done,
-                    min_tokens=max(generation.min_tokens - done, 0),
-                    # It must not draw the same random numbers again.
-                    sampling=_reseeded(generation.sampling, done),
-                    grammar=grammar,
-                )
-            )
+            rest = generation.followed_by(self.tokens)
+            self._add_with(dataclasses.replace(rest, grammar=grammar))
 
-    def speculate(self, running: int, salts: Iterator[int]) -> None:
-        """Decide how much is proposed to it, while so many sequences run, itself among them.
+    def keep_answer(self, salts: Iterator[int]) -> None:
+        """Have what is read behind the prompt found by nobody else, if tokens are proposed.
 
-        genai names a KV block once it is full, by the tokens that it then holds. Where wrong ones
-        were proposed up to there the block keeps that name, and those behind it theirs, though
-        others take their place (2026.4.1, sequence_group.cpp, get_hash). So nobody must find them.
+        They are written into blocks that others could share with it, and continue in.
         """
         generation = self.added.generation
-        if not generation.speculation.proposes:
-            return
-        prompt = generation.prompt
-        if not prompt.cache_salt:
-            prompt = dataclasses.replace(prompt, answer_salt=next(salts))
-        speculation = self.request.generation.speculation.beside(running)
-        self._add_with(dataclasses.replace(generation, prompt=prompt, speculation=speculation))
+        if generation.speculates and not generation.prompt.cache_salt:
+            place = len(generation.prompt) - 1
+            prompt = dataclasses.replace(
+                generation.prompt, answer_salt=next(salts), answer_place=place
+            )
+            self._add_with(dataclasses.replace(generation, prompt=prompt))
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
         """Return how many of the new tokens are repeated ones, or -1 if they differ from those.
@@ -241,7 +234,3 @@ class ScheduledSequence:
     def _add_as(self, request: SequenceRequest) -> None:
         self.added = request
         self.cache_ids = request.generation.prompt.cache_ids()
-
-
-def _reseeded(sampling: Sampling, done: int) -> Sampling:
-    return dataclasses.replace(sampling, seed=(sampling.seed + done) % 2**32)

@@ -50,6 +50,11 @@ class Handle(Protocol):
         ...
 
     @property
+    def unread(self) -> int:
+        """The number of tokens that the next step reads of it, of each beam, behind its prompt."""
+        ...
+
+    @property
     def cached(self) -> int | None:
         """The number of tokens that the prefix cache had of the prompt; None: not known."""
         ...
