@@ -33,7 +33,6 @@ from ovchat_server.engine.genai.sequence_logits import (
     needs_processor,
 )
 from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
-from ovchat_server.engine.scheduling.speculator import Speculator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
     from ovchat_server.engine.genai.proposal_check import ProposalCheck
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.speculator import Speculator
     from ovchat_server.engine.scheduling.steps import Handle
 
 WEIGHTS = "openvino*model.bin"
@@ -57,8 +57,12 @@ SCORED_LOGITS = 1 << 24
 class GenaiPipeline:
     """A loaded model; implements engine.scheduling.steps.Pipeline."""
 
-    def __init__(self, spec: GenerationSpec) -> None:
+    def __init__(self, spec: GenerationSpec, speculator: Speculator) -> None:
         """Load the model, and run it once: the first step allocates the KV cache.
+
+        Args:
+            spec: Names it.
+            speculator: Decides what is proposed, if the spec says that anything is.
 
         Raises:
             RuntimeError: genai cannot load it.
@@ -68,7 +72,7 @@ class GenaiPipeline:
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
         self._speculates = spec.options.speculation is not None
-        self._speculator = Speculator()
+        self._speculator = speculator
         self._speculating: list[SpeculatingHandle] = []
         # Whether prompts were added since the last step.
         self._reads = False
