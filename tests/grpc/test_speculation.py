@@ -32,17 +32,18 @@ async def speculating(
         yield client
 
 
-@pytest.mark.parametrize("tokens", [None, 12])
 async def test_quotations_come_several_tokens_a_step(
-    speculating: Client, tokens: int | None
+    make_settings: Callable[..., Settings], demo: ModelSettings
 ) -> None:
-    request = ask(QUOTING, temperature=0, n=3, num_assistant_tokens=tokens, max_ngram_size=2)
+    """Of a server's first request: later ones have proposed what was measured to be worth it."""
+    request = ask(QUOTING, temperature=0, n=3, num_assistant_tokens=12, max_ngram_size=2)
 
-    answer = await speculating.chat.CreateChatCompletion(request)
+    model = msgspec.structs.replace(demo, speculation="lookup")
+    async with running(Server(make_settings(model))) as client:
+        answer = await client.chat.CreateChatCompletion(request)
 
-    assert {"".join(part.text for part in item.message.content) for item in answer.choices} == {
-        ANSWER
-    }
+    texts = {"".join(part.text for part in item.message.content) for item in answer.choices}
+    assert texts == {ANSWER}
     details = answer.usage.completion_tokens_details
     assert 0 < details.accepted_prediction_tokens < answer.usage.completion_tokens
 
@@ -60,7 +61,7 @@ async def test_rest_counts_and_names_what_does_nothing(speculating: Client) -> N
     [answer] = [json.loads(piece.data) async for piece in call]
 
     assert answer["choices"][0]["message"]["content"] == ANSWER
-    assert answer["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] > 0
+    assert "accepted_prediction_tokens" in answer["usage"]["completion_tokens_details"]
     headers = dict(await call.initial_metadata())
     assert headers["x-ignored-parameters"] == "assistant_confidence_threshold"
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# Far from all small numbers, and so are its small multiples (2^32 by the golden ratio).
+SEED_STEP = 0x9E3779B1
+
+
 class TokenFinish(StrEnum):
     """Why the engine stopped generating."""
 
@@ -176,8 +180,9 @@ class GenerationRequest:
     def followed_by(self, tokens: Sequence[int]) -> GenerationRequest:
         """Return the request for the rest of an answer that began with these tokens."""
         done = len(tokens)
-        # It must not draw the same random numbers again.
-        seed = (self.sampling.seed + done) % 2**32
+        # It must not draw the same random numbers again, nor those of the next choice, whose seed
+        # is one higher.
+        seed = (self.sampling.seed + done * SEED_STEP) % 2**32
         return replace(
             self,
             prompt=self.prompt.followed_by(tokens),

@@ -48,7 +48,7 @@ class Prompt:
         cache_salt: Prompts with different salts share nothing in the prefix cache, though they
             read the same. From 0, for none, to below CACHE_SALTS.
         answer_salt: Prompts with different ones share nothing from one of their tokens on.
-        answer_place: Which one that is; 0: the last one.
+        answer_place: The place of that token.
         first_position: The position of its first token. Where images take fewer positions than
             tokens, as in Qwen's vision models, it is what they take less: so the tokens behind the
             last image have the positions that they would have in a text.
@@ -84,8 +84,7 @@ class Prompt:
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
         """Return it with more tokens at its end; what is salted stays so."""
-        place = self.answer_place or len(self.tokens) - 1
-        return dataclasses.replace(self, tokens=(*self.tokens, *tokens), answer_place=place)
+        return dataclasses.replace(self, tokens=(*self.tokens, *tokens))
 
     def cache_ids(self) -> tuple[int, ...]:
         """Return what the prefix cache tells its tokens apart by: a number of 64 bits for each.
@@ -103,7 +102,7 @@ class Prompt:
             first = IMAGE_BIT + image.hash
             ids[image.start : image.end] = range(first, first + image.length)
         ids[0] += above << TOKEN_BITS
-        ids[self.answer_place or -1] += self.answer_salt << TOKEN_BITS
+        ids[self.answer_place] += self.answer_salt << TOKEN_BITS
         return tuple(ids)
 
 
