@@ -161,7 +161,7 @@ async def test_sampled_tokens_follow_the_models_own_distribution() -> None:
         sampling = asked.sampling
         requests = [
             dataclasses.replace(asked, sampling=dataclasses.replace(sampling, seed=seed))
-            for seed in range(scaled(1500) + 100)
+            for seed in range(scaled(1500) + 30)
         ]
         tokens: list[list[int]] = [[] for _ in requests]
         proposed = 0
