@@ -48,7 +48,7 @@ class Prompt:
         cache_salt: Prompts with different salts share nothing in the prefix cache, though they
             read the same. From 0, for none, to below CACHE_SALTS.
         answer_salt: Prompts with different ones share nothing from one of their tokens on.
-        answer_place: Which one that is; 0: the last one.
+        answer_place: Which one that is; -1: the last one.
         first_position: The position of its first token. Where images take fewer positions than
             tokens, as in Qwen's vision models, it is what they take less: so the tokens behind the
             last image have the positions that they would have in a text.
@@ -58,7 +58,7 @@ class Prompt:
     images: tuple[PromptImage, ...] = ()
     cache_salt: int = 0
     answer_salt: int = 0
-    answer_place: int = 0
+    answer_place: int = -1
     first_position: int = 0
 
     def __len__(self) -> int:
@@ -79,12 +79,19 @@ class Prompt:
             for image in self.images
             if image.start < length
         )
-        tokens = self.tokens[:length]
-        return dataclasses.replace(self, tokens=tokens, images=tuple(images), answer_salt=0)
+        return dataclasses.replace(
+            self,
+            tokens=self.tokens[:length],
+            images=tuple(images),
+            answer_salt=0,
+            answer_place=-1,
+        )
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
         """Return it with more tokens at its end; what is salted stays so."""
-        place = self.answer_place or len(self.tokens) - 1
+        place = self.answer_place
+        if self.answer_salt and place < 0:
+            place = len(self.tokens) - 1
         return dataclasses.replace(self, tokens=(*self.tokens, *tokens), answer_place=place)
 
     def cache_ids(self) -> tuple[int, ...]:
@@ -103,7 +110,7 @@ class Prompt:
             first = IMAGE_BIT + image.hash
             ids[image.start : image.end] = range(first, first + image.length)
         ids[0] += above << TOKEN_BITS
-        ids[self.answer_place or -1] += self.answer_salt << TOKEN_BITS
+        ids[self.answer_place] += self.answer_salt << TOKEN_BITS
         return tuple(ids)
 
 
