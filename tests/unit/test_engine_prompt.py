@@ -62,6 +62,25 @@ def test_a_salt_changes_the_first_cache_id_alone() -> None:
         assert (first % 2**32, others) == (5, [6, 7])
 
 
+@pytest.mark.parametrize("tokens", [(5,), (5, 6, 7)])
+def test_what_follows_leaves_the_answers_salt_where_it_is(tokens: tuple[int, ...]) -> None:
+    salted = Prompt(tokens, answer_salt=1, answer_place=len(tokens) - 1)
+    ids = salted.cache_ids()
+    assert (ids[:-1], ids[-1]) == (tokens[:-1], tokens[-1] + 2**32)
+    assert salted.followed_by([8]).followed_by([9, 10]).cache_ids() == (*ids, 8, 9, 10)
+    # Others may share what is before it.
+    assert salted.followed_by([8]).beginning(len(tokens)) == Prompt(tokens)
+
+
+@pytest.mark.parametrize(
+    "prompt", [pictured(5), Prompt((5, 6, 7), cache_salt=1), Prompt((5, 6, 7), first_position=1)]
+)
+def test_any_beginning_of_what_follows_has_cache_ids(prompt: Prompt) -> None:
+    longer = prompt.followed_by([8])
+    for length in range(1, len(longer) + 1):
+        assert longer.beginning(length).cache_ids() == longer.cache_ids()[:length]
+
+
 def test_no_two_prompts_have_the_same_salt_and_none_has_no_salt() -> None:
     given = list(itertools.islice(cache_salts(), 100))
     assert len(set(given)) == 100

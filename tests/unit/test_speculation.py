@@ -123,11 +123,3 @@ def test_a_vision_model_does_not_speculate() -> None:
     settings = ModelSettings(name="sees", path=ROOT / "models/demo-vision", speculation="lookup")
     with pytest.raises(ModelSettingsError, match="'sees': speculation is not supported by vision"):
         TextGeneration().build(settings, HOST)
-
-
-@pytest.mark.parametrize(
-    ("asked", "running", "expected"),
-    [(20, 1, 20), (20, 2, 3), (2, 2, 2), (20, 4, 1), (20, 16, 1), (0, 4, 0)],
-)
-def test_less_is_proposed_where_more_run(asked: int, running: int, expected: int) -> None:
-    assert Speculation(asked, 3).beside(running) == Speculation(expected, 3)

@@ -79,8 +79,13 @@ class Prompt:
             for image in self.images
             if image.start < length
         )
-        tokens = self.tokens[:length]
-        return dataclasses.replace(self, tokens=tokens, images=tuple(images), answer_salt=0)
+        return dataclasses.replace(
+            self,
+            tokens=self.tokens[:length],
+            images=tuple(images),
+            answer_salt=0,
+            answer_place=0,
+        )
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
         """Return it with more tokens at its end; what is salted stays so."""

@@ -195,7 +195,8 @@ class GenaiPipeline:
         Returns:
             How many tokens the step reads besides one of each running sequence.
         """
-        handles, room = self._speculating, self._step_tokens - running
+        handles = self._speculating
+        room = self._step_tokens - running + len(handles)
         chosen = dict(self._speculator.propose(running, handles, room) if may else ())
         return sum(item.prepare(chosen.get(item, 0)) - 1 for item in handles)
 

@@ -56,8 +56,8 @@ class ProposalCheck:
     @property
     def accepted(self) -> int:
         """How many of the proposed tokens came."""
-        differs = self._chosen[-1].token != self.proposed[len(self._chosen) - 1]
-        return len(self._chosen) - differs
+        pairs = zip(self._chosen, self.proposed, strict=False)
+        return sum(item.token == token for item, token in pairs)
 
     @property
     def problem(self) -> str:
@@ -68,7 +68,7 @@ class ProposalCheck:
     def observe(self, number: int, row: Floats) -> None:
         """Choose a token from the row before this proposed one. They come in order."""
         self._rows += 1
-        if number and self.accepted < number:
+        if self.accepted < number:
             return
         changed = row
         if processor := self._processor:

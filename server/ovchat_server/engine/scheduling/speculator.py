@@ -55,7 +55,7 @@ class Speculator:
         Args:
             running: How many sequences the step runs.
             candidates: Those among them for which it may be done.
-            room: How many tokens the step may read of these.
+            room: How many tokens the step may read of these, with those that it reads anyway.
         """
         cost = self._costs.get(running)
         if not cost:

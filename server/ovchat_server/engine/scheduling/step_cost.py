@@ -11,6 +11,9 @@ FEW, MANY = 1.3, 16
 LASTING = 0.95
 # A step that takes longer still was held up by something else.
 USUAL = 2
+# How much of what was measured a step takes back that only shows what a plain one takes: nothing is
+# measured where nothing is proposed, and what was slow once would stay so.
+FADING = 0.002
 
 
 class StepCost:
@@ -29,6 +32,7 @@ class StepCost:
         self._sums = [0.0] * 5
         for tokens in (1, MANY):
             self._add(tokens, FEW + 0.2 * (tokens - 1) / (running + 1))
+        self._guess = self._sums
 
     def of(self, further: int) -> float:
         """Return how many times as long as a plain one a step takes with further tokens."""
@@ -53,6 +57,8 @@ class StepCost:
                 self._sums[4] += more * last
         else:
             self._plain += (WEIGHT if self._plain else 1) * (seconds - self._plain)
+            pairs = zip(self._sums, self._guess, strict=True)
+            self._sums = [old + FADING * (guess - old) for old, guess in pairs]
 
     def _add(self, further: int, times: float) -> None:
         point = 1, further, times, further * further, further * times
