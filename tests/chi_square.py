@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 # Standard deviations that chance exceeds once in three hundred thousand times.
 UNLIKELY = 4.5
 # Where less is expected, the statistic does not follow its distribution.
-OFTEN = 20
+OFTEN = 10
 
 
 def surprise(one: Counter[str], other: Counter[str]) -> float:
@@ -23,7 +23,7 @@ def surprise(one: Counter[str], other: Counter[str]) -> float:
     pairs = [(one[item], other[item]) for item in often]
     rest = one.total() - sum(a for a, _ in pairs), other.total() - sum(b for _, b in pairs)
     pairs += [rest] if sum(rest) >= OFTEN else []
-    assert len(pairs) > 3
+    assert len(pairs) > 2
     square = sum((a - b) ** 2 / (a + b) for a, b in pairs)
     spread = 2 / (9 * (len(pairs) - 1))
     return float((square / (len(pairs) - 1)) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)

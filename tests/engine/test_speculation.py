@@ -60,7 +60,8 @@ async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:
         nonlocal accepted, rejected
         text, length = quoting(chance, chance.randint(1, 250)), chance.randint(1, 150)
         patience = chance.randint(0, 20) if chance.random() < GIVEN_UP else length
-        asked = proposing(chance, request(text, length, ignore_eos=True))
+        stop = chr(chance.randint(FIRST, LAST))
+        asked = proposing(chance, request(text, length, stop_tokens=(ord(stop),)))
         tokens: list[int] = []
         async with room:
             with watched.engine.generate([asked]) as generation:
@@ -69,9 +70,9 @@ async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:
                     accepted, rejected = accepted + piece.accepted, rejected + piece.rejected
                     if len(tokens) > patience:
                         break
-        wanted = successor_text(text, length)
-        assert bytes(tokens).decode() == wanted[: len(tokens)]
-        assert len(tokens) == length or len(tokens) > patience
+        before, end, _ = successor_text(text, length).partition(stop)
+        assert bytes(tokens).decode() == (before + end)[: len(tokens)]
+        assert len(tokens) == len(before + end) or len(tokens) > patience
         if next(ended) == AT_ONCE:
             watched.kill()
 
@@ -81,6 +82,22 @@ async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:
         await watched.idle()
     assert load.preemptions > 0
     assert min(accepted, rejected) > 0
+
+
+async def test_prompts_with_the_same_beginning_take_no_blocks_from_each_other() -> None:
+    """Some speculate; others end within the block in which those go on."""
+    chance = random.Random(4)
+    text = quoting(chance, 90)
+
+    async def one(watched: Watched) -> None:
+        begun, length = text[: chance.randint(1, 90)], chance.randint(1, 60)
+        asked = request(begun, length, ignore_eos=True)
+        [got] = await alone(watched, proposing(chance, asked) if chance.random() < 0.5 else asked)
+        assert got.text == successor_text(begun, length)
+
+    async with engine(**EDGE) as watched:
+        await asyncio.gather(*(one(watched) for _ in range(scaled(200))))
+        await watched.idle()
 
 
 QUESTIONS = (

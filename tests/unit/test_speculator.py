@@ -108,7 +108,7 @@ def cost(*steps: tuple[int, float]) -> StepCost:
     """Measured by steps with so many further tokens, of so many plain ones' times."""
     found = StepCost(1)
     for further, times in ((0, 1.0), *steps):
-        found.note(further, PLAIN * times)
+        found.note(1, further, PLAIN * times)
     return found
 
 

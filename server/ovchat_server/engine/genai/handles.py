@@ -46,6 +46,9 @@ class GenaiHandle:
         """The number of tokens that the prefix cache had of the prompt; None: not known."""
         return self._sequence.cached
 
+    def stop_proposing(self) -> None:
+        """Do nothing: no tokens are proposed."""
+
     def take(self) -> list[Output]:
         """Return the tokens since the last call."""
         tokens: list[int] = []

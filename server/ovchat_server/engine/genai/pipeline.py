@@ -25,6 +25,7 @@ from ovchat_server.engine.genai.logits_control import (
     RunningSequence,
 )
 from ovchat_server.engine.genai.logits_hook import logits_hook
+from ovchat_server.engine.genai.model_layers import has_recurrent_layers
 from ovchat_server.engine.genai.prompt_input import PromptInput, RowInput, TokenInput
 from ovchat_server.engine.genai.sequence_logits import (
     SequenceLogits,
@@ -170,6 +171,9 @@ class GenaiPipeline:
             if self._speculates and hooked is None:
                 advice = f"leave out speculation: on {options.device} its logits cannot be seen"
                 raise ModelLoadError(advice)
+            if self._speculates and has_recurrent_layers(spec.path):
+                # What a step reads stays in their state, also tokens that are wrong.
+                raise ModelLoadError("leave out speculation: the model has layers with a state")
             rows = hooked.rows if hooked else None
             if rows:
                 self._input = RowInput(spec.path, rows, options.properties)

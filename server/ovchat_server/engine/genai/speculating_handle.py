@@ -85,12 +85,13 @@ class SpeculatingHandle:
         self._found = 0
         # Whether it must be: what runs has tokens that are wrong.
         self._wrong = False
+        self._proposes = True
         self.ended = False
 
     @property
     def answered(self) -> int:
         """The number of tokens generated."""
-        return len(self._tokens)
+        return len(self._tokens) or self._handle.answered
 
     @property
     def cached(self) -> int | None:
@@ -133,6 +134,10 @@ class SpeculatingHandle:
         self._wrong = False
         return read
 
+    def stop_proposing(self) -> None:
+        """Propose no more tokens."""
+        self._proposes = False
+
     def take(self) -> list[Output]:
         """Return the tokens since the last call."""
         outputs = self._handle.take()
@@ -159,7 +164,7 @@ class SpeculatingHandle:
     def _room(self) -> int:
         """How many tokens may be proposed: fewer than are still asked for, and within a block."""
         size = self._pipeline.block_size
-        if not self._found % size:
+        if not (self._proposes and self._found % size):
             return 0
         return min(
             (self._found // size + 1) * size - self._length,
@@ -189,7 +194,6 @@ class SpeculatingHandle:
             if self._logits:
                 self._logits = self._logits.behind(output.tokens)
             if output.tokens[-1] in self._stops:
-                self._handle.cancel()
-                output = replace(output, finish="stop")
+                output = replace(output, finish="stop", cut=True)
         self.ended = output.finish is not None
         return output

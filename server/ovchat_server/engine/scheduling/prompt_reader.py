@@ -89,7 +89,9 @@ class PromptReader:
 
     def take(self, sequence: ScheduledSequence) -> None:
         """Read a sequence's prompt from the next step on."""
-        self._prompts.append(_Prompt(sequence, self._known.names(sequence.cache_ids)))
+        names = self._known.names(sequence.cache_ids)
+        sequence.read_before = self._known.read_before(names)
+        self._prompts.append(_Prompt(sequence, names))
 
     def drop(self, sequence: ScheduledSequence) -> None:
         """Stop reading a sequence's prompt, if it is being read."""

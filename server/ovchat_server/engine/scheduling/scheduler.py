@@ -179,7 +179,7 @@ class Scheduler:
     def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
         sequence.go_on(grammar, self._cache_salts)
-        sequence.keep_answer(self._cache_salts)
+        sequence.keep_answer(self._cache_salts, self._pool.block_size)
         self._reader.take(sequence)
         self._running.append(sequence)
         if not sequence.has_run:
@@ -264,7 +264,7 @@ class Scheduler:
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False
             self._isolate(None)
-        if misattributed:
+        if outputs and outputs[0].runs:
             # The pipeline knows nothing of it.
             self._stop(sequence)
         elif outputs and outputs[0].finish is not None:

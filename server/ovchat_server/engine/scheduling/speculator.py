@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 # By how much a step with proposals must promise to be better than one without.
-MARGIN = 1.05
+MARGIN = 1.1
 
 
 class Candidate(Protocol):
@@ -44,7 +44,7 @@ class Speculator:
 
     def __init__(self) -> None:
         """Begin with nothing measured."""
-        # By the number of sequences that run.
+        # For 1 sequence, 2 to 3, 4 to 7 and so on: what is not worth it is tried once for them all.
         self._costs: dict[int, StepCost] = {}
 
     def propose(
@@ -57,7 +57,7 @@ class Speculator:
             candidates: Those among them for which it may be done.
             room: How many tokens the step may read of these, with those that it reads anyway.
         """
-        cost = self._costs.get(running)
+        cost = self._costs.get(running.bit_length())
         if not cost:
             return []
         read = sum(item.unread for item in candidates)
@@ -75,7 +75,8 @@ class Speculator:
 
     def note(self, running: int, further: int, seconds: float) -> None:
         """Learn from a step that read `further` tokens besides one of each running sequence."""
-        self._costs.setdefault(running, StepCost(running)).note(further, seconds)
+        cost = self._costs.setdefault(running.bit_length(), StepCost(running))
+        cost.note(running, further, seconds)
 
 
 def _likeliest(candidates: Sequence[Candidate]) -> Iterator[tuple[float, int, int]]:
