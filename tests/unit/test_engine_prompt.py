@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 
-from ovchat_server.engine.contract.prompt import CACHE_SALTS, Prompt, PromptImage, cache_salts
+from ovchat_server.engine.contract.prompt import (
+    ANSWER_SALTS,
+    CACHE_SALTS,
+    SALTED_TOKENS,
+    Prompt,
+    PromptImage,
+    cache_salts,
+)
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
 from tests.sequence_requests import sequence_request
 from tests.unit.scheduler_tools import BLOCK, FixedBudget, Run
@@ -62,14 +70,33 @@ def test_a_salt_changes_the_first_cache_id_alone() -> None:
         assert (first % 2**32, others) == (5, [6, 7])
 
 
-@pytest.mark.parametrize("tokens", [(5,), (5, 6, 7)])
-def test_what_follows_leaves_the_answers_salt_where_it_is(tokens: tuple[int, ...]) -> None:
-    salted = Prompt(tokens, answer_salt=1, answer_place=len(tokens) - 1)
+LONG = tuple(range(100, 100 + SALTED_TOKENS + 5))
+
+
+def test_what_follows_leaves_the_answers_salt_where_it_is() -> None:
+    salted = Prompt(LONG, answer_salt=7, answer_place=3)
     ids = salted.cache_ids()
-    assert (ids[:-1], ids[-1]) == (tokens[:-1], tokens[-1] + 2**32)
     assert salted.followed_by([8]).followed_by([9, 10]).cache_ids() == (*ids, 8, 9, 10)
     # Others may share what is before it.
-    assert salted.followed_by([8]).beginning(len(tokens)) == Prompt(tokens)
+    assert ids[:3] == LONG[:3]
+    assert salted.followed_by([8]).beginning(len(LONG)) == Prompt(LONG)
+
+
+@pytest.mark.parametrize("salt", [1, 2, 3, 1000, ANSWER_SALTS - 1])
+def test_a_salted_token_is_the_same_index_of_logits(salt: int) -> None:
+    """Of 4 bytes each, as genai takes them from where a row is in memory."""
+    ids = Prompt(LONG, answer_salt=salt, answer_place=3).cache_ids()
+    assert np.array(ids, np.int64).tolist() == list(ids)
+    assert [number * 4 % 2**64 for number in ids] == [token * 4 for token in LONG]
+    assert [number % 2**32 for number in ids] == list(LONG)
+    changed = [place for place, number in enumerate(ids) if number != LONG[place]]
+    assert changed == list(range(3, 3 + SALTED_TOKENS))
+
+
+def test_salts_that_follow_each_other_differ_at_once() -> None:
+    salts = (1, 2, 3)
+    ids = [Prompt(LONG, answer_salt=salt, answer_place=3).cache_ids() for salt in salts]
+    assert len({item[3] for item in ids}) == len(ids)
 
 
 @pytest.mark.parametrize(
