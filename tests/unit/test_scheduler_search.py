@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.contract.generation import BeamSearch, Sampling
+from ovchat_server.engine.contract.generation import SEED_STEP, BeamSearch, Sampling
 from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.scheduling.scheduler import MAX_DROPS
 from ovchat_server.engine.scheduling.step_budget import StepBudget
@@ -171,7 +171,7 @@ def test_a_resumed_sequence_is_asked_for_what_is_left() -> None:
         )
         assert again.generation.max_tokens == 20 - done
         assert again.generation.min_tokens == 15 - done
-        assert again.generation.sampling.seed == done
+        assert again.generation.sampling.seed == done * SEED_STEP % 2**32
 
 
 def test_a_resumed_sequence_never_asks_for_less_than_no_tokens() -> None:

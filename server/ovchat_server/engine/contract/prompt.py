@@ -76,7 +76,10 @@ class Prompt:
         return sum(image.length for image in self.images)
 
     def beginning(self, length: int) -> Prompt:
-        """Return its first `length` tokens; an image may be cut there."""
+        """Return its first `length` tokens; an image may be cut there.
+
+        It has the answer's salt if that is not cut.
+        """
         if length >= len(self.tokens):
             return self
         images = (
@@ -84,12 +87,15 @@ class Prompt:
             for image in self.images
             if image.start < length
         )
+        place, salt = self.answer_place, self.answer_salt
+        if length < place + SALTED_TOKENS:
+            place = salt = 0
         return dataclasses.replace(
             self,
             tokens=self.tokens[:length],
             images=tuple(images),
-            answer_salt=0,
-            answer_place=0,
+            answer_salt=salt,
+            answer_place=place,
         )
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
