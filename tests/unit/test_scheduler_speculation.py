@@ -86,7 +86,7 @@ class CountingHandle(Handle):
 
 def test_short_prompts_have_nothing_proposed() -> None:
     run = Run(100)
-    run.add(sequence(1, 15, 2, speculation=LOOKUP), sequence(2, 16, 2, speculation=LOOKUP))
+    run.add(sequence(1, 7, 2, speculation=LOOKUP), sequence(2, 8, 2, speculation=LOOKUP))
     run.finish_all()
     [short], [long] = run.pipeline.requests[1], run.pipeline.requests[2]
     assert (short.generation.speculates, long.generation.speculates) == (False, True)

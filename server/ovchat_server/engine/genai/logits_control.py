@@ -82,8 +82,6 @@ class RunningSequence:
         scores, self.scores = self.scores, None
         check, self.check = self.check, None
         problem = self._problem or (scores.problem(len(self.prompt)) if scores else "")
-        if check and not problem:
-            problem = check.problem
         if problem:
             return Output([], [], MISATTRIBUTED, reason=problem)
         if self.logits:

@@ -59,12 +59,6 @@ class ProposalCheck:
         pairs = zip(self._chosen, self.proposed, strict=False)
         return sum(item.token == token for item, token in pairs)
 
-    @property
-    def problem(self) -> str:
-        """Why it is not known what came; "" if it is."""
-        proposed = len(self.proposed)
-        return f"{self._rows} rows for {proposed} proposed" if self._rows != proposed else ""
-
     def observe(self, number: int, row: Floats) -> None:
         """Choose a token from the row before this proposed one. They come in order."""
         self._rows += 1
@@ -89,9 +83,14 @@ class ProposalCheck:
     def report(self, last: Output) -> Output:
         """Return what came of a step.
 
+        Nothing did if rows are missing: the prefix cache had proposed tokens, so that they were not
+        read.
+
         Args:
             last: The token that genai chose behind all that was proposed.
         """
+        if self._rows != len(self.proposed):
+            return Output([], [], rejected=len(self.proposed))
         accepted, chosen = self.accepted, self._chosen
         whole = accepted == len(self.proposed)
         return Output(

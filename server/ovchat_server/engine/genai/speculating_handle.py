@@ -140,10 +140,7 @@ class SpeculatingHandle:
 
     def take(self) -> list[Output]:
         """Return the tokens since the last call."""
-        outputs = self._handle.take()
-        for number, output in enumerate(outputs):
-            outputs[number] = self._took(output)
-        return outputs
+        return [output for item in self._handle.take() if (output := self._took(item))]
 
     def dropped(self) -> bool:
         """Return whether genai dropped the sequence by itself."""
@@ -178,9 +175,13 @@ class SpeculatingHandle:
         stops = (place for place, token in enumerate(tokens) if token in self._stops)
         return tokens[: next(stops, len(tokens))]
 
-    def _took(self, output: Output) -> Output:
+    def _took(self, output: Output) -> Output | None:
         if output.finish == MISATTRIBUTED:
             return output
+        if not output.tokens:
+            # An older answer to the same prompt had the same salt.
+            self._wrong, self._proposes = True, False
+            return None
         self._tokens += output.tokens
         for token in output.tokens:
             self._lookup.append(token)
