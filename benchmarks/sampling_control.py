@@ -28,6 +28,7 @@ from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.genai.configs import greedy_config, scheduler_config
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
+from ovchat_server.engine.scheduling.speculator import Speculator
 from ovchat_server.kinds.text_generation import generation_spec
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.settings import ModelSettings
@@ -58,7 +59,7 @@ class Contest:
             spec.options.device,
             **spec.options.properties,
         )
-        self._hooked = GenaiPipeline(spec)
+        self._hooked = GenaiPipeline(spec, Speculator())
         if not self._hooked.capabilities.sees_logits:
             raise SystemExit("This model's logits cannot be seen.")
         self._ids = itertools.count(1)

@@ -13,6 +13,7 @@ from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.genai.grammar_compiler import load_compiler
 from ovchat_server.engine.genai.native_heap import NativeHeap
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
+from ovchat_server.engine.scheduling.speculator import Speculator
 from tests.conftest import ROOT
 from tests.engine.test_structured_output import DEMO, PROMPT, TOKENIZER, demo_spec, grammar
 from tests.grammar_sets import schema
@@ -42,7 +43,7 @@ def test_grammars_are_forgotten_before_they_hold_more_than_they_may() -> None:
 
 
 def test_who_follows_a_grammar_follows_it_when_it_is_forgotten() -> None:
-    pipeline = GenaiPipeline(demo_spec())
+    pipeline = GenaiPipeline(demo_spec(), Speculator())
     digits = grammar("regex", "[0-9]{40}")
     pipeline.grammar_compiler.compile(digits)
     tokens = tuple(TOKENIZER.encode(PROMPT))

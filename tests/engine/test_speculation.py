@@ -1,4 +1,7 @@
-"""With proposals a step may give several tokens, and all are those that come without."""
+"""With proposals a step may give several tokens, and all are those that come without.
+
+Whatever is found is proposed here: whether that is worth its time depends on the machine.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,30 @@ import asyncio
 import dataclasses
 import itertools
 import random
+from collections import Counter
 
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 from ovchat_server.grammar.formats import grammar_text
+from tests.chi_square import UNLIKELY, surprise
 from tests.effort import scaled
 from tests.engine.conftest import Watched, engine, request
+from tests.engine.eager_worker import EAGER
 from tests.engine.subject import TOKENIZER
 from tests.engine.test_control_in_batches import alone, same
 from tests.grammars import format_of
 from tests.successor import FIRST, LAST, successor_text
 
+SPECULATING = {"speculation": "lookup", "worker": EAGER}
 # A step holds what is proposed to few sequences at once, and the pool no more than a few.
-EDGE = {"kv_blocks": 24, "max_num_batched_tokens": 96}
+EDGE = {"kv_blocks": 24, "max_num_batched_tokens": 96, **SPECULATING}
 AT_ONCE, GIVEN_UP = 60, 0.2
-LOOKUP = Speculation(5, 3)
+LOOKUP = Speculation(32, 3)
+DEMO = {"path": "models/demo", "name": "demo", "end_tokens": (2,), "kv_blocks": 512}
 
 
 def quoting(chance: random.Random, length: int) -> str:
@@ -42,15 +51,17 @@ def proposing(chance: random.Random, asked: GenerationRequest) -> GenerationRequ
 
 
 async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:
-    """Requests of all lengths at once, some of them given up: each token is known."""
+    """Requests of all lengths at once, some given up, and the engine dies: each token is known."""
     chance, room = random.Random(8), asyncio.Semaphore(AT_ONCE)
     accepted = rejected = 0
+    ended = itertools.count(1)
 
     async def one(watched: Watched) -> None:
         nonlocal accepted, rejected
         text, length = quoting(chance, chance.randint(1, 250)), chance.randint(1, 150)
         patience = chance.randint(0, 20) if chance.random() < GIVEN_UP else length
-        asked = proposing(chance, request(text, length, ignore_eos=True))
+        stop = chr(chance.randint(FIRST, LAST))
+        asked = proposing(chance, request(text, length, stop_tokens=(ord(stop),)))
         tokens: list[int] = []
         async with room:
             with watched.engine.generate([asked]) as generation:
@@ -59,16 +70,34 @@ async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:
                     accepted, rejected = accepted + piece.accepted, rejected + piece.rejected
                     if len(tokens) > patience:
                         break
-        wanted = successor_text(text, length)
-        assert bytes(tokens).decode() == wanted[: len(tokens)]
-        assert len(tokens) == length or len(tokens) > patience
+        before, end, _ = successor_text(text, length).partition(stop)
+        assert bytes(tokens).decode() == (before + end)[: len(tokens)]
+        assert len(tokens) == len(before + end) or len(tokens) > patience
+        if next(ended) == AT_ONCE:
+            watched.kill()
 
-    async with engine(**EDGE, speculation="lookup") as watched:
+    async with engine(**EDGE) as watched:
         await asyncio.gather(*(one(watched) for _ in range(scaled(600))))
         load = watched.load
         await watched.idle()
     assert load.preemptions > 0
     assert min(accepted, rejected) > 0
+
+
+async def test_prompts_with_the_same_beginning_take_no_blocks_from_each_other() -> None:
+    """Some speculate; others end within the block in which those go on."""
+    chance = random.Random(4)
+    text = quoting(chance, 90)
+
+    async def one(watched: Watched) -> None:
+        begun, length = text[: chance.randint(1, 90)], chance.randint(1, 60)
+        asked = request(begun, length, ignore_eos=True)
+        [got] = await alone(watched, proposing(chance, asked) if chance.random() < 0.5 else asked)
+        assert got.text == successor_text(begun, length)
+
+    async with engine(**EDGE) as watched:
+        await asyncio.gather(*(one(watched) for _ in range(scaled(200))))
+        await watched.idle()
 
 
 QUESTIONS = (
@@ -82,71 +111,111 @@ WORDS = Constraint(ConstraintKind("regex"), "[a-z]{3,20} [a-z ]{20,60}", FieldPa
 GRAMMAR = grammar_text(format_of(WORDS))
 
 
+def question(text: str) -> Prompt:
+    text = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
+    return Prompt(tuple(TOKENIZER.encode(text)))
+
+
 def asked_of_demo() -> list[GenerationRequest]:
-    """Whatever may be asked for with a sampled answer."""
+    """Whatever may be asked for with an answer that is certain."""
     samplings = [
         Sampling(),
-        Sampling(temperature=0.8, seed=3),
-        Sampling(temperature=1.5, top_p=0.9, top_k=20, seed=5),
-        Sampling(temperature=1.0, min_p=0.05, repetition_penalty=1.1, seed=7),
-        Sampling(temperature=0.7, presence_penalty=0.5, frequency_penalty=0.4, seed=9),
-        Sampling(temperature=0.9, bias=((300, 2.0),), banned=((301,), (302, 303)), seed=11),
+        Sampling(repetition_penalty=1.1),
+        Sampling(presence_penalty=0.5, frequency_penalty=0.4),
+        Sampling(bias=((300, 2.0),), banned=((301,), (302, 303))),
+        # Of one token nothing is left to draw.
+        Sampling(temperature=1.0, top_k=1, seed=3),
     ]
     asked = []
-    for number, (question, sampling) in enumerate(itertools.product(QUESTIONS, samplings)):
-        text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+    for number, (text, sampling) in enumerate(itertools.product(QUESTIONS, samplings)):
+        endless = number % 4 == 3
         asked.append(
             GenerationRequest(
-                Prompt(tuple(TOKENIZER.encode(text))),
+                question(text),
                 60,
                 sampling,
                 logprobs=number % 3 > 0,
                 top_logprobs=4 * (number % 3 == 1),
                 prompt_logprobs=1 if number % 7 == 1 else None,
                 min_tokens=20 * (number % 5 == 4),
-                ignore_eos=number % 4 == 3,
-                grammar="" if number % 5 == 4 or number % 4 == 3 or number % 6 < 5 else GRAMMAR,
+                ignore_eos=endless,
+                grammar=GRAMMAR if number % 6 == 5 and number % 5 < 4 and not endless else "",
             )
         )
-    return asked
+    search = BeamSearch(width=3, returned=2)
+    return [*asked, GenerationRequest(question(QUESTIONS[0]), 20, beam_search=search)]
 
 
 async def test_each_token_is_the_one_that_comes_without() -> None:
-    """The same numbers are drawn for it, whatever was proposed, and the same is told of it."""
+    """Alone, and beside others."""
     chance = random.Random(3)
-    demo = {"path": "models/demo", "name": "demo", "end_tokens": (2,), "kv_blocks": 512}
     asked = asked_of_demo()
-    async with engine(**demo) as plain:
+    async with engine(**DEMO) as plain:
         expected = [await alone(plain, item) for item in asked]
-    async with engine(**demo, speculation="lookup") as speculating:
-        got = await speculating.together(
+    async with engine(**DEMO, **SPECULATING) as speculating:
+        got = [await alone(speculating, proposing(chance, item)) for item in asked]
+        got += await speculating.together(
             *(alone(speculating, proposing(chance, item)) for item in asked)
         )
-    for one, wanted in zip(got, expected, strict=True):
+    for one, wanted in zip(got, expected * 2, strict=True):
         same(one, wanted)
 
 
+# As warm as the model becomes unsure.
+SAMPLED = (
+    Sampling(temperature=2.3),
+    Sampling(temperature=3.0, top_p=0.9, top_k=12),
+    Sampling(temperature=2.6, min_p=0.03, presence_penalty=0.5),
+)
+
+
+async def test_sampled_tokens_follow_the_models_own_distribution() -> None:
+    """Those behind 16 others, which were proposed, or came in place of others that were."""
+    prompt = question("Repeat: sun moon river sun moon river sun moon tree")
+    often = Speculation(4, 1)
+
+    async def answers(watched: Watched, asked: GenerationRequest) -> tuple[Counter[str], int]:
+        sampling = asked.sampling
+        requests = [
+            dataclasses.replace(asked, sampling=dataclasses.replace(sampling, seed=seed))
+            for seed in range(scaled(1500) + 30)
+        ]
+        tokens: list[list[int]] = [[] for _ in requests]
+        proposed = 0
+        with watched.engine.generate(requests) as generation:
+            async for piece in generation:
+                tokens[piece.index] += piece.tokens
+                proposed += piece.accepted + piece.rejected
+        return Counter(str(answer[16:18]) for answer in tokens), proposed
+
+    demo = DEMO | {"max_num_batched_tokens": 2048}
+    async with engine(**demo) as plain, engine(**demo, **SPECULATING) as speculating:
+        for sampling in SAMPLED:
+            asked = GenerationRequest(prompt, 18, sampling, ignore_eos=True)
+            expected, _ = await answers(plain, asked)
+            got, proposed = await answers(
+                speculating, dataclasses.replace(asked, speculation=often)
+            )
+            assert proposed > 2 * got.total()
+            assert surprise(expected, got) < UNLIKELY
+
+
 def proposals(text: list[int]) -> list[int]:
-    """What is looked up for a text, as genai does (generate_candidates)."""
-    for size in range(min(LOOKUP.max_ngram_size, len(text) // 2), 0, -1):
-        for start in range(len(text) - size):
-            if text[start : start + size] == text[-size:]:
-                behind = start + size
-                return text[behind : behind + LOOKUP.num_assistant_tokens]
-    return []
+    """What is found for a text."""
+    lookup = PromptLookup(text, LOOKUP.max_ngram_size)
+    return [*lookup.proposal(LOOKUP.num_assistant_tokens)]
 
 
 async def test_nobody_finds_what_was_read_for_tokens_that_were_wrong() -> None:
     """A prompt that goes on with them is answered as without; so is the next turn."""
     chance = random.Random(1)
-    demo = {"path": "models/demo", "name": "demo", "end_tokens": (2,), "kv_blocks": 128}
 
     def asked(prompt: list[int], speculation: Speculation, length: int = 4) -> GenerationRequest:
         return GenerationRequest(
             Prompt(tuple(prompt)), length, ignore_eos=True, logprobs=True, speculation=speculation
         )
 
-    async with engine(**demo) as plain, engine(**demo, speculation="lookup") as speculating:
+    async with engine(**DEMO) as plain, engine(**DEMO, **SPECULATING) as speculating:
         for _ in range(scaled(30) + 10):
             words = [chance.randrange(300, 1500) for _ in range(6)]
             prompt = [chance.choice(words) for _ in range(chance.randrange(40, 60))]

@@ -114,6 +114,7 @@ class Handle:
     scores: PromptScores | None = None
     cancelled: bool = False
     gave_up: bool = False
+    unread: int = 1
     beams: list[Beam] = field(init=False)
 
     def __post_init__(self) -> None:

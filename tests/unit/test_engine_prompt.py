@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 
-from ovchat_server.engine.contract.prompt import CACHE_SALTS, Prompt, PromptImage, cache_salts
+from ovchat_server.engine.contract.prompt import (
+    ANSWER_SALTS,
+    CACHE_SALTS,
+    SALTED_TOKENS,
+    Prompt,
+    PromptImage,
+    cache_salts,
+)
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
 from tests.sequence_requests import sequence_request
 from tests.unit.scheduler_tools import BLOCK, FixedBudget, Run
@@ -60,6 +68,45 @@ def test_a_salt_changes_the_first_cache_id_alone() -> None:
     for first, *others in salted:
         assert 2**32 <= first < 2**63
         assert (first % 2**32, others) == (5, [6, 7])
+
+
+LONG = tuple(range(100, 100 + SALTED_TOKENS + 5))
+
+
+def test_what_follows_leaves_the_answers_salt_where_it_is() -> None:
+    salted = Prompt(LONG, answer_salt=7, answer_place=3)
+    ids = salted.cache_ids()
+    assert salted.followed_by([8]).followed_by([9, 10]).cache_ids() == (*ids, 8, 9, 10)
+    assert salted.followed_by([8]).beginning(len(LONG)) == salted
+    # Others may share what is before it.
+    assert ids[:3] == LONG[:3]
+    assert salted.beginning(3) == Prompt(LONG[:3])
+
+
+@pytest.mark.parametrize("salt", [1, 2, 3, 1000, ANSWER_SALTS - 1])
+def test_a_salted_token_is_the_same_index_of_logits(salt: int) -> None:
+    """Of 4 bytes each, as genai takes them from where a row is in memory."""
+    ids = Prompt(LONG, answer_salt=salt, answer_place=3).cache_ids()
+    assert np.array(ids, np.int64).tolist() == list(ids)
+    assert [number * 4 % 2**64 for number in ids] == [token * 4 for token in LONG]
+    assert [number % 2**32 for number in ids] == list(LONG)
+    changed = [place for place, number in enumerate(ids) if number != LONG[place]]
+    assert changed == list(range(3, 3 + SALTED_TOKENS))
+
+
+def test_salts_that_follow_each_other_differ_at_once() -> None:
+    salts = (1, 2, 3)
+    ids = [Prompt(LONG, answer_salt=salt, answer_place=3).cache_ids() for salt in salts]
+    assert len({item[3] for item in ids}) == len(ids)
+
+
+@pytest.mark.parametrize(
+    "prompt", [pictured(5), Prompt((5, 6, 7), cache_salt=1), Prompt((5, 6, 7), first_position=1)]
+)
+def test_any_beginning_of_what_follows_has_cache_ids(prompt: Prompt) -> None:
+    longer = prompt.followed_by([8])
+    for length in range(1, len(longer) + 1):
+        assert longer.beginning(length).cache_ids() == longer.cache_ids()[:length]
 
 
 def test_no_two_prompts_have_the_same_salt_and_none_has_no_salt() -> None:

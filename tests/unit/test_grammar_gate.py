@@ -85,16 +85,18 @@ class SmallCompiler(FakeCompiler):
 class FakeHandle:
     left: int
     length: int
-    unread: list[int] = field(default_factory=list)
+    # Tokens that nobody took yet.
+    new: list[int] = field(default_factory=list)
     cancelled: bool = False
     answered: int = 0
     grammar: str = ""
     # Steps before its first token.
     wait: int = 0
     cached: int | None = None
+    unread: int = 1
 
     def take(self) -> list[Output]:
-        tokens, self.unread = self.unread, []
+        tokens, self.new = self.new, []
         return [Output(tokens, [], None if self.left else "length")] if tokens else []
 
     def dropped(self) -> bool:
@@ -146,7 +148,7 @@ class FakePipeline:
                 handle.length += 1
                 handle.answered += 1
                 handle.left -= 1
-                handle.unread.append(handle.length)
+                handle.new.append(handle.length)
         self.inside = [item for item in self.inside if item.left and not item.cancelled]
 
     def look_up(self, handle: FakeHandle) -> None:

@@ -11,7 +11,6 @@ import pytest
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.contract.prompt import Prompt
-from ovchat_server.engine.contract.speculation import Speculation
 from ovchat_server.engine.genai import logits_control
 from ovchat_server.engine.genai.logits_control import (
     LogitsControl,
@@ -284,87 +283,3 @@ def test_a_step_that_came_to_its_logits_is_known_whoever_runs() -> None:
     assert not steps.logits.seen
     steps.observe((8, 0))
     assert steps.logits.seen
-
-
-def speculating(**fields: Any) -> tuple[Steps, RunningSequence]:
-    """A sequence whose prompt was read and after which 4 came."""
-    steps = Steps()
-    running = RunningSequence(PROMPT, logits_of(**fields), rows=4)
-    steps.enter(running)
-    steps.observe(*prompt_read(), rows=1)
-    running.grow([4])
-    running.report(Output([4], []))
-    return steps, running
-
-
-def test_what_is_proposed_counts_where_it_is_right() -> None:
-    steps, running = speculating(sampling=Sampling(presence_penalty=1.0, temperature=1.0))
-
-    values = steps.observe((4, 3), (5, 4), (6, 5), (-1, 6))
-
-    assert [np.flatnonzero(row).tolist() for row in values] == [[4], [4, 5], [4, 5, 6], []]
-    told = running.report(Output([5, 7], []))
-    assert (told.tokens, told.accepted, told.rejected) == ([5, 7], 1, 1)
-    running.grow([5, 7])
-    values = steps.observe((7, 5), (-1, 6), (-1, 7), (-1, 8))
-    assert np.flatnonzero(values[0]).tolist() == [4, 5, 7]
-
-
-def test_each_token_has_the_log_probability_of_its_own_row() -> None:
-    steps, running = speculating(logprobs=True, top_logprobs=2, sampling=Sampling(temperature=1.0))
-    steps.observe((4, 3), (5, 4), (6, 5), (7, 6))
-
-    told = running.report(Output([5, 6, 1], []))
-
-    expected = [log_softmax(LOGITS[row])[token] for row, token in enumerate([5, 6, 1])]
-    assert told.logprobs == pytest.approx(expected)
-    assert [len(others) for others in told.alternatives] == [2, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "problem"),
-    [
-        ([5, 6, 1, 1], "4 tokens came of 3 rows"),
-        ([6, 1], "tokens came that were not proposed"),
-        ([5, 3], "token 3 came, which is banned"),
-    ],
-)
-def test_tokens_that_cannot_come_of_what_was_proposed_end_it(
-    tokens: list[int], problem: str
-) -> None:
-    steps, running = speculating(sampling=Sampling(temperature=1.0, banned=((5, 3),)))
-    steps.observe((4, 3), (5, 4), (6, 5), (-1, 6))
-
-    told = running.report(Output(tokens, []))
-
-    assert told.finish == MISATTRIBUTED
-    assert problem in told.reason
-
-
-def test_an_answer_that_must_go_on_cannot_end_after_what_is_proposed() -> None:
-    fields = {"min_tokens": 3, "speculation": Speculation(3, 3)}
-    request = GenerationRequest(Prompt(PROMPT), 20, Sampling(temperature=1.0), **fields)
-    steps = Steps()
-    logits = SequenceLogits(request, 0, Vocabulary(SIZE, str), stops={9})
-    running = RunningSequence(PROMPT, logits, rows=4)
-    steps.enter(running)
-
-    [first] = steps.observe(*prompt_read(), rows=1)
-    running.grow([4])
-    running.report(Output([4], []))
-    values = steps.observe((4, 3), (5, 4), (6, 5), (7, 6))
-
-    assert [row[9] < 0 for row in (first, *values)] == [True, True, True, False, False]
-
-
-def test_a_sequence_with_proposals_ends_where_a_step_reads_another() -> None:
-    steps = Steps()
-    running = RunningSequence(PROMPT, rows=4)
-    steps.enter(running)
-    steps.observe(*prompt_read(), rows=1)
-    running.grow([4])
-    running.report(Output([4], []))
-
-    steps.observe((4, 3), (5, 4), (6, 5), rows=3)
-
-    assert running.report(Output([5], [])).finish == MISATTRIBUTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +24,6 @@ class Running:
     beams: int = 1
     idle: bool = False
     echoes: bool = False
-    rows: int = 1
 
     @property
     def length(self) -> int:
@@ -43,22 +41,18 @@ class Running:
         """Tokens and positions."""
         if self.idle:
             return []
-        if self.answer and self.rows > 1:
-            # What is proposed, and padding.
-            behind = [self.answer[-1], 99, *[-1] * (self.rows - 2)]
-            return [*zip(behind, itertools.count(self.length - 1), strict=False)]
         if self.answer:
             return [(self.answer[-1] + beam, self.length - 1) for beam in range(self.beams)]
         whole = zip(self.prompt, range(self.length), strict=True)
         return list(whole)[self.start : self.end]
 
     @property
-    def makes(self) -> int:
+    def rows(self) -> int:
         if self.echoes and not self.answer:
             return len(self.read)
         if self.idle or (not self.answer and self.end not in (None, self.length)):
             return 0
-        return self.beams * self.rows if self.answer else 1
+        return self.beams if self.answer else 1
 
 
 def going_on(name: str, **fields: object) -> Running:
@@ -95,11 +89,11 @@ def owners_of(
         np.array(read if tokens is None else tokens, np.int64),
         np.array(places if positions is None else positions, np.int64),
         running,
-        sum(item.makes for item in running) if rows is None else rows,
+        sum(item.rows for item in running) if rows is None else rows,
     )
     for item in running:
         # So each row is behind the token that it says.
-        expected = [position for _, position in item.read][-item.makes :] if item.makes else []
+        expected = [position for _, position in item.read][-item.rows :] if item.rows else []
         assert [row.position for row in owners if row.owner is item] == expected
     return "".join(row.owner.name for row in owners)
 
@@ -130,8 +124,6 @@ MIXED = [
             [going_on("a", beams=2), going_on("b", beams=4)], "aabbbb", id="searches of one length"
         ),
         pytest.param([going_on("a", idle=True), going_on("b")], "b", id="one that does not run"),
-        pytest.param([going_on("a", rows=4), going_on("b", rows=2)], "aaaabb", id="proposals"),
-        pytest.param([going_on("a", rows=3), going_on("b", beams=2)], "aaabb", id="and a search"),
         pytest.param([read_whole("a"), read_whole("b")], "ab", id="the same prompt twice"),
         pytest.param([echoed("a"), read_whole("b")], "aaaaaaaaaab", id="a prompt that is echoed"),
         pytest.param([read_whole("a"), echoed("b", 3, 7)], "abbbb", id="the middle of one"),
@@ -149,7 +141,7 @@ def test_each_row_has_its_owner(running: list[Running], expected: str) -> None:
     assert owners_of(running) == expected
 
 
-KINDS = st.sampled_from(["on", "proposed", "search", "idle", "whole", "cached", "echoed"])
+KINDS = st.sampled_from(["on", "search", "idle", "whole", "cached", "echoed"])
 
 
 @given(st.lists(st.tuples(KINDS, st.integers(1, 40), st.integers(0, 30)), max_size=12))
@@ -159,31 +151,22 @@ def test_any_batch_in_the_order_of_coming_is_told_apart(
     running = []
     for number, (kind, length, cached) in enumerate(drawn):
         prompt = [number * 1000 + place for place in range(length)]
-        began = kind in ("on", "proposed", "search", "idle")
+        began = kind in ("on", "search", "idle")
         item = Running(
             chr(65 + number),
             prompt,
             [number * 1000 + 500] * (1 + cached) if began else [],
             start=min(cached, length - 1) if kind == "cached" else 0,
             beams=3 if kind == "search" else 1,
-            rows=4 if kind == "proposed" else 1,
             idle=kind == "idle",
             echoes=kind == "echoed",
         )
         running.append(item)
     # Who goes on came before who begins.
     running.sort(key=lambda item: not item.answer)
-    expected = "".join(item.name * item.makes for item in running)
+    expected = "".join(item.name * item.rows for item in running)
 
     assert owners_of(running) == expected
-
-
-@pytest.mark.parametrize("left_out", [1, 2, 3])
-def test_a_step_that_does_not_read_all_that_is_proposed_is_noticed(left_out: int) -> None:
-    running = [going_on("a", rows=3)]
-    tokens, positions = step(running)
-    with pytest.raises(MisattributedError, match="does not read all"):
-        owners_of(running, tokens[:-left_out], positions[:-left_out], rows=3 - left_out)
 
 
 ON_AND_NEW = [going_on("a"), read_whole("b")]

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovchat_server.engine.contract.generation import Sampling
+from ovchat_server.engine.contract.generation import SEED_STEP, Sampling
 from ovchat_server.engine.contract.messages import BROKEN, REFUSED
-from ovchat_server.engine.contract.speculation import NO_SPECULATION
-from ovchat_server.engine.scheduling.kv_pool import KvPool
+from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS, KvPool
 from ovchat_server.engine.scheduling.scheduler import MAX_DROPS, Scheduler
 from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.sequence_requests import sequence_request
@@ -137,7 +136,7 @@ def test_who_kept_to_what_it_asked_for_is_not_preempted_for_those_that_grow() ->
 
 def test_what_is_kept_for_an_answer_is_all_that_it_needs() -> None:
     """As many as the pool has room for to the last block, and no more."""
-    each = -(-(6 + 20 + NO_SPECULATION.look_ahead) // BLOCK)
+    each = -(-(6 + 20 + LOOK_AHEAD_TOKENS) // BLOCK)
     run = Run(3 * each)
     run.add(*(sequence(i, 6, 20, reserve_max_tokens=True) for i in (1, 2, 3)))
     assert run.step().running_requests == 3
@@ -149,7 +148,7 @@ def test_a_resumed_sequence_does_not_draw_the_same_random_numbers_again() -> Non
     run.finish_all()
     assert [request.generation.sampling.seed for request in run.pipeline.requests[3]][:2] == [
         100,
-        100 + done,
+        (100 + done * SEED_STEP) % 2**32,
     ]
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ovchat_server.engine.contract.generation import BeamSearch, Sampling
-from ovchat_server.engine.contract.speculation import NO_SPECULATION
+from ovchat_server.engine.contract.generation import SEED_STEP, BeamSearch, Sampling
+from ovchat_server.engine.scheduling.kv_pool import LOOK_AHEAD_TOKENS
 from ovchat_server.engine.scheduling.scheduler import MAX_DROPS
 from ovchat_server.engine.scheduling.step_budget import StepBudget
 from tests.effort import examples
@@ -40,7 +40,7 @@ def test_a_search_counts_the_blocks_of_all_its_beams() -> None:
     run = Run(64)
     run.add(search(1, 6, 10, width=3))
     used = [run.step().used_kv_blocks for _ in range(4)]
-    tokens = [6 + steps + NO_SPECULATION.look_ahead for steps in range(1, 5)]
+    tokens = [6 + steps + LOOK_AHEAD_TOKENS for steps in range(1, 5)]
     assert used == [-(-count // BLOCK) * 3 for count in tokens]
 
 
@@ -138,7 +138,7 @@ def test_a_search_that_is_offered_again_counts_from_its_start() -> None:
     run.add(search(1, 4, 6, width=2))
     for _ in range(MAX_DROPS):
         run.step()
-    assert run.step().used_kv_blocks == -(-(4 + 1 + NO_SPECULATION.look_ahead) // BLOCK) * 2
+    assert run.step().used_kv_blocks == -(-(4 + 1 + LOOK_AHEAD_TOKENS) // BLOCK) * 2
 
 
 def test_only_sequences_that_were_asked_for_count_as_generated() -> None:
@@ -171,7 +171,7 @@ def test_a_resumed_sequence_is_asked_for_what_is_left() -> None:
         )
         assert again.generation.max_tokens == 20 - done
         assert again.generation.min_tokens == 15 - done
-        assert again.generation.sampling.seed == done
+        assert again.generation.sampling.seed == done * SEED_STEP % 2**32
 
 
 def test_a_resumed_sequence_never_asks_for_less_than_no_tokens() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ovchat.v1 import chat_pb2
-from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 LOOKUP = Speculation(5, 3)
 HOST = EngineHost(processors=(), on_change=lambda: None)
-ALL = {"num_assistant_tokens": 0, "max_ngram_size": 2}
+ALL = {"num_assistant_tokens": 4, "max_ngram_size": 2}
 THRESHOLD = {"assistant_confidence_threshold": 0.5}
 
 
@@ -52,7 +51,7 @@ def two_choices() -> ScriptedEngine:
 async def test_a_request_reaches_the_engine_with_what_is_proposed_for_it() -> None:
     engine = two_choices()
     await (await answer({**ALL, "n": 2}, LOOKUP, engine)).whole()
-    assert [request.speculation for request in engine.asked] == [Speculation(1, 2)] * 2
+    assert [request.speculation for request in engine.asked] == [Speculation(4, 2)] * 2
 
 
 @pytest.mark.parametrize(
@@ -71,23 +70,12 @@ async def test_what_does_nothing_on_a_model_is_named(
     assert list((await answer(fields, speculation)).ignored) == ignored
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"best_of": 2}, "best_of"),
-        ({"best_of": 2, "use_beam_search": True}, "best_of"),
-        ({"n": 2, "use_beam_search": True}, "use_beam_search"),
-    ],
-)
-async def test_a_model_that_speculates_searches_no_beams(
-    fields: dict[str, Any], field: str
-) -> None:
-    with pytest.raises(InvalidRequestError) as caught:
-        await answer(fields, LOOKUP)
-    assert (caught.value.param, caught.value.code) == (field, "unsupported_parameter")
-    assert await answer(fields, NO_SPECULATION)
-    # One beam is none.
-    assert await answer({"use_beam_search": True}, LOOKUP)
+async def test_nothing_is_proposed_in_a_beam_search() -> None:
+    engine = two_choices()
+    await (await answer({**ALL, "n": 2, "best_of": 3}, LOOKUP, engine)).whole()
+    assert [(request.beams, request.speculation) for request in engine.asked] == [
+        (3, NO_SPECULATION)
+    ]
 
 
 async def test_usage_sums_what_was_proposed_for_all_choices() -> None:
@@ -119,7 +107,7 @@ async def test_a_text_completion_speculates_too() -> None:
     model = dataclasses.replace(served(engine), speculation=LOOKUP)
     told = await texts(model).answer(read_text(**ALL, max_tokens=1))
     assert (await told.whole()).usage.accepted_tokens == 0
-    assert [request.speculation for request in engine.asked] == [Speculation(1, 2)]
+    assert [request.speculation for request in engine.asked] == [Speculation(4, 2)]
 
 
 def test_a_models_options_say_what_it_proposes() -> None:
@@ -135,11 +123,3 @@ def test_a_vision_model_does_not_speculate() -> None:
     settings = ModelSettings(name="sees", path=ROOT / "models/demo-vision", speculation="lookup")
     with pytest.raises(ModelSettingsError, match="'sees': speculation is not supported by vision"):
         TextGeneration().build(settings, HOST)
-
-
-@pytest.mark.parametrize(
-    ("asked", "running", "expected"),
-    [(20, 1, 20), (20, 2, 3), (2, 2, 2), (20, 4, 1), (20, 16, 1), (0, 4, 0)],
-)
-def test_less_is_proposed_where_more_run(asked: int, running: int, expected: int) -> None:
-    assert Speculation(asked, 3).beside(running) == Speculation(expected, 3)

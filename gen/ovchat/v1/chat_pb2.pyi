@@ -318,18 +318,21 @@ class CreateChatCompletionRequest(_message.Message):
     num_assistant_tokens: _builtins.int
     """--- Speculative decoding (OVMS) ---
 
-    The number of tokens to propose for each step of the model, from 0 to 32; 0 proposes as few as
-    possible. Does not change the answer. Defaults to the model's. Has no effect on a model that is
-    served without speculation. Cannot be combined with assistant_confidence_threshold.
+    The maximum number of tokens to propose for a step of the model, from 0 to 32; 0 proposes none.
+    As many are proposed as are worth the time of the step. A greedy answer stays the same; a
+    sampled one follows the same distribution, but a seed may give another one. Defaults to the
+    model's. Has no effect on a model that is served without speculation. Cannot be combined with
+    assistant_confidence_threshold.
     """
     assistant_confidence_threshold: _builtins.float
     """The confidence threshold below which a draft model stops proposing, from 0 to 1. Has no effect:
     there is no draft model.
     """
     max_ngram_size: _builtins.int
-    """The maximum number of last tokens that prompt lookup searches for in the prompt and the answer
-    so far, from 1 to 32; what followed them is proposed. Does not change the answer. Defaults to
-    the model's. Has no effect on a model that is served without speculation.
+    """The number of last tokens that prompt lookup searches for in the prompt and the answer so far,
+    from 1 to 32; what followed all of them may be proposed. Changes the answer no more than
+    num_assistant_tokens does. Defaults to the model's. Has no effect on a model that is served
+    without speculation.
     """
     priority: _builtins.int
     """--- Scheduling ---

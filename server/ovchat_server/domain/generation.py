@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.structured_output import Constraint
 
 
-# What a request may ask for at most. A step reads all tokens that are proposed, right or wrong.
+# What a request may ask for at most. Tokens are proposed within a KV block, which holds no more.
 MAX_ASSISTANT_TOKENS = 32
 MAX_NGRAM_SIZE = 32
 
@@ -78,20 +78,14 @@ class BeamSearch:
     length_penalty: float = 1.0
     field: FieldPath = FieldPath.of("best_of")
 
-    @property
-    def asked_by(self) -> FieldPath:
-        """The name of the field that asks for a search: a width by `n` alone does not."""
-        best_of = FieldPath.of("best_of")
-        return best_of if self.field == best_of else FieldPath.of("use_beam_search")
-
 
 @dataclass(frozen=True, slots=True)
 class SpeculationParams:
-    """The parameters of speculation, which change no answer; None stands for the model's default.
+    """The parameters of speculation; None stands for the model's default.
 
     Attributes:
-        num_assistant_tokens: How many tokens are proposed for each step; 0 for as few as possible.
-        max_ngram_size: How many of the last tokens are looked up at most.
+        num_assistant_tokens: The most tokens that are proposed for a step; 0 for none.
+        max_ngram_size: How many of the last tokens are looked up.
         assistant_confidence_threshold: 0 to 1: how likely a draft model must find what it proposes.
     """
 

@@ -61,7 +61,7 @@ def resolve_sampling(
 def resolve_speculation(
     request: SpeculationParams, defaults: GenerationDefaults, options: Speculation
 ) -> Speculation:
-    """Return what is proposed: by the request, else the model's defaults, else its options.
+    """Return what may be proposed: by the request, else the model's defaults, else its options.
 
     Args:
         request: The parameters of the request.
@@ -75,8 +75,8 @@ def resolve_speculation(
     )
     size = _first(request.max_ngram_size, defaults.max_ngram_size, options.max_ngram_size)
     return Speculation(
-        # The engine proposes at least one. Those of the model's folder may be any numbers.
-        num_assistant_tokens=min(max(tokens, 1), MAX_ASSISTANT_TOKENS),
+        # Those of the model's folder may be any numbers.
+        num_assistant_tokens=min(max(tokens, 0), MAX_ASSISTANT_TOKENS),
         max_ngram_size=min(max(size, 1), MAX_NGRAM_SIZE),
     )
 
@@ -113,7 +113,7 @@ def generation_requests(  # noqa: PLR0913  all that the engine is told
         max_tokens: The maximum number of tokens to generate for each prompt.
         sampling: How to sample; not used in a beam search.
         grammar: The grammar of the answers, checked.
-        speculation: What is proposed for each step; nothing in a beam search.
+        speculation: What may be proposed for a step; not used in a beam search.
     """
     ending, beams = params.ending, params.beams
     requests = [
@@ -135,7 +135,7 @@ def generation_requests(  # noqa: PLR0913  all that the engine is told
             grammar=grammar.text,
             self_terminating=grammar.self_terminating,
             resumptions=grammar.resumptions,
-            speculation=speculation,
+            speculation=NO_SPECULATION if beams else speculation,
         )
         for prompt, most in zip(prompts, max_tokens, strict=True)
     ]

@@ -62,11 +62,6 @@ def check_limits(
     _check_tokens(size, FieldPath.of("stop_token_ids"), params.ending.stop_token_ids)
     _check_tokens(size, FieldPath.of("allowed_token_ids"), params.sampling.allowed_token_ids)
     _check_capabilities(model.engine.status.capabilities, params)
-    if params.beams and model.speculation.proposes:
-        # OpenVINO GenAI's prompt lookup goes on from one sequence, not from beams.
-        complaint = "is not supported by this model, which is served with speculation."
-        violation = Violation.of(params.beams.asked_by, complaint, "unsupported_parameter")
-        raise InvalidRequestError.of([violation])
     _check_biased_tokens(size, params)
     window = ContextWindow(model, params)
     for prompt in prompts:

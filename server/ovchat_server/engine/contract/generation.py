@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.engine import EngineStatus
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.prompt import Prompt  # noqa: TC001  msgspec reads it
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+# Far from all small numbers, and so are its small multiples (2^32 by the golden ratio).
+SEED_STEP = 0x9E3779B1
 
 
 class TokenFinish(StrEnum):
@@ -135,7 +143,7 @@ class GenerationRequest:
             tokens that end answers are text, except for the tokenizer's own end token.
         resumptions: How to resume the grammar in the middle of the answer. If empty, it cannot be
             resumed, and the sequence is never preempted.
-        speculation: The tokens that are proposed for each step. Not in a search.
+        speculation: The tokens that may be proposed for a step. Not in a search.
     """
 
     prompt: Prompt
@@ -165,9 +173,23 @@ class GenerationRequest:
         return self.beam_search.width if self.beam_search else 1
 
     @property
-    def step_tokens(self) -> int:
-        """How many tokens a step reads for it behind its prompt."""
-        return self.beams * self.speculation.rows
+    def speculates(self) -> bool:
+        """Whether tokens may be proposed: not where a grammar would begin anew behind them."""
+        return self.speculation.proposes and not (self.grammar or self.beam_search)
+
+    def followed_by(self, tokens: Sequence[int]) -> GenerationRequest:
+        """Return the request for the rest of an answer that began with these tokens."""
+        done = len(tokens)
+        # It must not draw the same random numbers again, nor those of the next choice, whose seed
+        # is one higher.
+        seed = (self.sampling.seed + done * SEED_STEP) % 2**32
+        return replace(
+            self,
+            prompt=self.prompt.followed_by(tokens),
+            max_tokens=self.max_tokens - done,
+            min_tokens=max(self.min_tokens - done, 0),
+            sampling=replace(self.sampling, seed=seed),
+        )
 
 
 @dataclass(frozen=True, slots=True)

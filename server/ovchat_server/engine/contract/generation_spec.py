@@ -11,8 +11,6 @@ from ovchat_server.engine.contract.spec import Count, Duration, EngineOptions, E
 
 DEFAULT_KV_BLOCKS = 512
 MIN_KV_BLOCKS = 4
-# A step has room for all that may be proposed to a sequence, and for a block of a prompt.
-MIN_SPECULATING_STEP = 1 + MAX_ASSISTANT_TOKENS + 32
 
 
 class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
@@ -30,13 +28,15 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
             and lets short prompts overtake long ones; a higher one reads long prompts faster.
             0: no limit.
         grammar_timeout: Seconds that compiling the grammar of an answer may take.
-        speculation: How tokens are proposed for each step, so that several may come of it: "lookup"
+        speculation: How tokens are proposed for a step, so that several may come of it: "lookup"
             proposes what followed the last tokens where they stood before (prompt lookup). Not
-            with vision models. Answers stay the same; docs/models.md says what it is good for.
-        num_assistant_tokens: How many tokens are proposed for each step, unless a request or the
-            model's `generation_config.json` says; fewer to a sequence that starts beside others.
-        max_ngram_size: How many of the last tokens are looked up at most, unless a request or the
-            model's `generation_config.json` says.
+            with vision models. docs/models.md says what it is good for, and what it changes.
+        num_assistant_tokens: The most tokens that are proposed to a request for a step, unless it
+            or the model's `generation_config.json` says. How many are is decided by how likely
+            they are, and by how much longer a step takes for them.
+        max_ngram_size: How many of the last tokens are looked up, unless a request or the model's
+            `generation_config.json` says. All of them must be found, as in vLLM where
+            `prompt_lookup_min` and `prompt_lookup_max` are the same.
         properties: OpenVINO's own properties, as a table.
     """
 
@@ -47,7 +47,9 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
     max_step_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.25
     grammar_timeout: Duration = 1.5
     speculation: Literal["lookup"] | None = None
-    num_assistant_tokens: Annotated[int, msgspec.Meta(ge=1, le=MAX_ASSISTANT_TOKENS)] = 5
+    num_assistant_tokens: Annotated[int, msgspec.Meta(ge=1, le=MAX_ASSISTANT_TOKENS)] = (
+        MAX_ASSISTANT_TOKENS
+    )
     max_ngram_size: Annotated[int, msgspec.Meta(ge=1, le=MAX_NGRAM_SIZE)] = 3
     properties: Annotated[
         dict[str, str | int | float | bool],
@@ -62,10 +64,6 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
         """
         if self.kv_blocks is not None and self.kv_cache_gb is not None:
             raise ValueError("kv_blocks and kv_cache_gb both set the KV cache's size: set one")
-        if self.speculation and self.max_num_batched_tokens < MIN_SPECULATING_STEP:
-            raise ValueError(
-                f"with speculation, max_num_batched_tokens must be at least {MIN_SPECULATING_STEP}"
-            )
 
 
 class GenerationSpec(EngineSpec, frozen=True, kw_only=True):

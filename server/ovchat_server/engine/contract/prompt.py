@@ -13,6 +13,11 @@ TOKEN_BITS: Final = 32
 IMAGE_BIT: Final = 1 << 60
 # A salt and the token below it are 64 bits with a sign. It is long before a salt comes again.
 CACHE_SALTS: Final = 1 << (63 - TOKEN_BITS)
+# What numbers of 64 bits with a sign have in their two highest.
+HIGHEST_BITS: Final = (1 << 62, -(1 << 63), -(1 << 62))
+# As few as tell those apart that run at once: what is salted is read anew for each prompt.
+SALTED_TOKENS: Final = 8
+ANSWER_SALTS: Final = len(HIGHEST_BITS) ** SALTED_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,9 @@ class Prompt:
         images: The images, in the order of their places, which do not overlap.
         cache_salt: Prompts with different salts share nothing in the prefix cache, though they
             read the same. From 0, for none, to below CACHE_SALTS.
-        answer_salt: Prompts with different ones share nothing from their last token on.
+        answer_salt: Prompts with different ones share nothing from one of their tokens on. From 0,
+            for none, to below ANSWER_SALTS.
+        answer_place: The place of that token, which SALTED_TOKENS - 1 others follow.
         first_position: The position of its first token. Where images take fewer positions than
             tokens, as in Qwen's vision models, it is what they take less: so the tokens behind the
             last image have the positions that they would have in a text.
@@ -57,6 +64,7 @@ class Prompt:
     images: tuple[PromptImage, ...] = ()
     cache_salt: int = 0
     answer_salt: int = 0
+    answer_place: int = 0
     first_position: int = 0
 
     def __len__(self) -> int:
@@ -69,7 +77,10 @@ class Prompt:
         return sum(image.length for image in self.images)
 
     def beginning(self, length: int) -> Prompt:
-        """Return its first `length` tokens; an image may be cut there."""
+        """Return its first `length` tokens; an image may be cut there.
+
+        It has the answer's salt if that is not cut.
+        """
         if length >= len(self.tokens):
             return self
         images = (
@@ -77,11 +88,19 @@ class Prompt:
             for image in self.images
             if image.start < length
         )
-        tokens = self.tokens[:length]
-        return dataclasses.replace(self, tokens=tokens, images=tuple(images), answer_salt=0)
+        place, salt = self.answer_place, self.answer_salt
+        if length < place + SALTED_TOKENS:
+            place = salt = 0
+        return dataclasses.replace(
+            self,
+            tokens=self.tokens[:length],
+            images=tuple(images),
+            answer_salt=salt,
+            answer_place=place,
+        )
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
-        """Return it with more tokens at its end."""
+        """Return it with more tokens at its end; what is salted stays so."""
         return dataclasses.replace(self, tokens=(*self.tokens, *tokens))
 
     def cache_ids(self) -> tuple[int, ...]:
@@ -89,8 +108,11 @@ class Prompt:
 
         In text that is the token itself, in an image a number that no token has. The first one has
         the salt in its upper half, or the first position: what is read at other positions is
-        something else. The last one has the answer's salt there. (A prompt that is salted holds no
-        images; see Capabilities.scores_prompts.)
+        something else. (A prompt that is salted holds no images; see Capabilities.scores_prompts.)
+
+        The answer's salt stands in the two highest bits of several tokens. Where a prompt is
+        echoed genai takes all but its first token for an index of 4-byte logits (2026.4.1,
+        pipeline_impl.cpp, _fill_prompt_log_probs): those bits are beyond an address.
         """
         above = self.cache_salt or self.first_position
         if not (self.images or above or self.answer_salt):
@@ -100,7 +122,13 @@ class Prompt:
             first = IMAGE_BIT + image.hash
             ids[image.start : image.end] = range(first, first + image.length)
         ids[0] += above << TOKEN_BITS
-        ids[-1] += self.answer_salt << TOKEN_BITS
+        digits = self.answer_salt
+        for place in range(self.answer_place, self.answer_place + SALTED_TOKENS):
+            if not self.answer_salt:
+                break
+            # The lowest first, and none is 0: so prompts differ from the first of these tokens on.
+            digits, digit = divmod(digits, len(HIGHEST_BITS))
+            ids[place] += HIGHEST_BITS[digit]
         return tuple(ids)
 
 

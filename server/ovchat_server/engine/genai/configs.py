@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
-from ovchat_server.engine.contract.speculation import Speculation
 from ovchat_server.engine.genai.grammar_compiler import structured
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ def generation_config(
     *,
     reports: bool,
     penalizes: bool,
-    speculates: bool,
 ) -> genai.GenerationConfig:
     """Return how to generate what a request asks for.
 
@@ -30,11 +28,10 @@ def generation_config(
         stops: The tokens that end it.
         reports: Whether log probabilities are genai's to report, and not SequenceLogits'.
         penalizes: Whether the repetition penalty is genai's to apply, and not LogitsProcessor's.
-        speculates: Whether the pipeline does.
     """
     config = genai.GenerationConfig()
     config.max_new_tokens = request.max_tokens
-    config.min_new_tokens = 0 if speculates else request.min_tokens
+    config.min_new_tokens = request.min_tokens
     config.ignore_eos = request.ignore_eos
     # Ours replace the model's own list, which genai would take otherwise.
     if stops:
@@ -47,8 +44,6 @@ def generation_config(
         config.num_return_sequences = beam_search.returned
         config.length_penalty = beam_search.length_penalty
         return config
-    if speculates:
-        _set_speculation(config, request.speculation)
     if request.grammar:
         config.structured_output_config = structured(request.grammar)
     _set_sampling(config, request.sampling)
@@ -57,14 +52,11 @@ def generation_config(
     return config
 
 
-def greedy_config(max_tokens: int, *, speculates: bool = False) -> genai.GenerationConfig:
+def greedy_config(max_tokens: int) -> genai.GenerationConfig:
     """Return how to generate the likeliest tokens, whatever they are."""
     config = genai.GenerationConfig()
     config.max_new_tokens = max_tokens
     config.ignore_eos = True
-    if speculates:
-        # It takes no request without.
-        _set_speculation(config, Speculation(1, 1))
     return config
 
 
@@ -79,11 +71,6 @@ def scheduler_config(options: GenerationOptions) -> genai.SchedulerConfig:
     config.max_num_batched_tokens = options.max_num_batched_tokens
     config.enable_prefix_caching = True
     return config
-
-
-def _set_speculation(config: genai.GenerationConfig, speculation: Speculation) -> None:
-    config.num_assistant_tokens = speculation.num_assistant_tokens
-    config.max_ngram_size = speculation.max_ngram_size
 
 
 def _set_sampling(config: genai.GenerationConfig, sampling: Sampling) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ovchat_server.engine.genai.logits_hook import Floats, Integers
+    from ovchat_server.engine.genai.proposal_check import ProposalCheck
     from ovchat_server.engine.genai.sequence_logits import SequenceLogits
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
@@ -29,7 +28,7 @@ class RunningSequence:
         prompt: Sequence[int],
         logits: SequenceLogits | None = None,
         scores: PromptScores | None = None,
-        rows: int = 1,
+        check: ProposalCheck | None = None,
     ) -> None:
         """Begin with the prompt that is added to the pipeline.
 
@@ -37,17 +36,15 @@ class RunningSequence:
             prompt: Its tokens.
             logits: What is to be done with its logits.
             scores: Gathers the log probabilities of the prompt.
-            rows: How many tokens a step reads of it after the prompt.
+            check: Checks the proposed tokens at its end.
         """
         self.prompt = prompt
-        self.rows = rows
+        self.check = check
         self.logits = logits
         self.scores = scores
         self.length = len(prompt)
         self.last: int | None = None
         self.beams = 1
-        # The tokens that are proposed to the step.
-        self.proposed: list[int] = []
         self._problem = ""
         # Where the first step began to read: the prefix cache had what is before.
         self.cached: int | None = None
@@ -55,7 +52,7 @@ class RunningSequence:
     @property
     def echoes(self) -> bool:
         """Whether all tokens of the prompt make rows: until its scores are reported."""
-        return self.scores is not None
+        return self.scores is not None or self.check is not None
 
     def read_from(self, position: int) -> None:
         """See RowOwner."""
@@ -72,21 +69,24 @@ class RunningSequence:
             self.length += len(tokens)
             self.last = tokens[-1]
 
+    def check_row(self, position: int, row: Floats) -> None:
+        """Check a proposed token, if one follows this position of the prompt."""
+        if self.check:
+            number = position + 1 - (len(self.prompt) - len(self.check.proposed))
+            if 0 <= number < len(self.check.proposed):
+                self.check.observe(number, row)
+
     def report(self, output: Output) -> Output:
         """Return a step's output as SequenceLogits.report does; check the prompt's scores."""
         # Its prompt was read when the first token came.
         scores, self.scores = self.scores, None
-        proposed, self.proposed = self.proposed, []
+        check, self.check = self.check, None
         problem = self._problem or (scores.problem(len(self.prompt)) if scores else "")
         if problem:
             return Output([], [], MISATTRIBUTED, reason=problem)
         if self.logits:
             output = self.logits.report(output)
-        if proposed:
-            same = (token == other for token, other in zip(output.tokens, proposed, strict=False))
-            accepted = sum(itertools.takewhile(bool, same))
-            output = replace(output, accepted=accepted, rejected=len(proposed) - accepted)
-        return output
+        return check.report(output) if check and output.finish != MISATTRIBUTED else output
 
 
 class RunningBeamSearch(RunningSequence):
@@ -122,6 +122,11 @@ class LogitsControl:
         if sequence in self._running:
             self._running.remove(sequence)
 
+    @property
+    def beams(self) -> int:
+        """The number of sequences in the pipeline, each beam of a beam search counted."""
+        return sum(item.beams for item in self._running)
+
     def assume(self) -> None:
         """Take each beam search to have run in a step whose logits cannot be seen."""
         for item in self._running:
@@ -136,8 +141,7 @@ class LogitsControl:
         asking: list[SequenceLogits | PromptScores | RunningSequence] = [
             *(item.logits for item in self._running if item.logits),
             *(item.scores for item in self._running if item.scores),
-            # Where genai did not read all that is proposed, it errs.
-            *(item for item in self._running if item.rows > 1),
+            *(item for item in self._running if item.check),
         ]
         # Only its rows show how far a beam search is: it may have to wait for its first step. And
         # only the step that begins to read a prompt shows what of it was cached.
@@ -155,27 +159,27 @@ class LogitsControl:
         self, logits: Floats, tokens: Integers, positions: Integers, offsets: Callable[[], Floats]
     ) -> None:
         owners = row_owners(tokens, positions, self._running, len(logits))
-        owning = {row.owner for row in owners}
-        for beam_search in {item for item in owning if isinstance(item, RunningBeamSearch)}:
+        for beam_search in {
+            row.owner for row in owners if isinstance(row.owner, RunningBeamSearch)
+        }:
             beam_search.run()
-        for row in owners:
-            # A negative number is padding, where less was found than may be proposed.
-            if row.proposed and row.token >= 0:
-                row.owner.proposed.append(row.token)
         chosen = [
-            (number, row) for number, row in enumerate(owners) if row.owner.logits and row.chooses
+            (number, row.owner)
+            for number, row in enumerate(owners)
+            # No token is chosen from the rows inside a prompt.
+            if row.position == row.owner.length - 1
         ]
         if len(self._kept) < len(chosen):
             # Once for all steps: allocating costs more than copying.
             self._kept = np.empty((len(chosen), logits.shape[-1]), np.float32)
         row_offsets = _RowOffsets(offsets)
-        for kept, (number, row) in zip(self._kept, chosen, strict=False):
-            if asked := row.owner.logits:
-                proposed = row.token if row.proposed else None
-                asked.observe(logits[number], kept, partial(row_offsets.row, number), proposed)
-        for row, values in zip(owners, logits, strict=True):
-            if row.owner.scores:
-                row.owner.scores.observe(row.position, values)
+        for kept, (number, owner) in zip(self._kept, chosen, strict=False):
+            if owner.logits:
+                owner.logits.observe(logits[number], kept, partial(row_offsets.row, number))
+        for (owner, position), row in zip(owners, logits, strict=True):
+            if owner.scores:
+                owner.scores.observe(position, row)
+            owner.check_row(position, row)
 
 
 class _RowOffsets:

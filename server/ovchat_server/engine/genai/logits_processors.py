@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ovchat_server.engine.contract.generation import Sampling
     from ovchat_server.engine.genai.logits_hook import Floats
@@ -101,8 +101,8 @@ class LogitsProcessor:
         if self._longest:
             self._tail = [*self._tail, token][-self._longest :]
 
-    def followed_by(self, token: int) -> LogitsProcessor:
-        """Return another one, behind a further token."""
+    def behind(self, tokens: Iterable[int]) -> LogitsProcessor:
+        """Return another one, behind further tokens."""
         other = copy.copy(self)
         vars(other).update(
             _reasoning=self._reasoning.copy() if self._reasoning else None,
@@ -110,7 +110,8 @@ class LogitsProcessor:
             _seen=self._seen.copy(),
             _generated=self._generated.copy(),
         )
-        other.append(token)
+        for token in tokens:
+            other.append(token)
         return other
 
     def write_offsets(self, logits: Floats, offsets: Floats) -> None:

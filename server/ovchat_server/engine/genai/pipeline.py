@@ -6,6 +6,7 @@ Only the engine process imports it: its `step()` holds the GIL for the whole inf
 from __future__ import annotations
 
 import itertools
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.configs import generation_config, greedy_config, scheduler_config
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
+from ovchat_server.engine.genai.handles import GenaiBeamSearchHandle, GenaiHandle
 from ovchat_server.engine.genai.hooked_model import hooked_model
 from ovchat_server.engine.genai.logits_control import (
     LogitsControl,
@@ -23,6 +25,7 @@ from ovchat_server.engine.genai.logits_control import (
     RunningSequence,
 )
 from ovchat_server.engine.genai.logits_hook import logits_hook
+from ovchat_server.engine.genai.model_layers import has_recurrent_layers
 from ovchat_server.engine.genai.prompt_input import PromptInput, RowInput, TokenInput
 from ovchat_server.engine.genai.sequence_logits import (
     SequenceLogits,
@@ -30,7 +33,7 @@ from ovchat_server.engine.genai.sequence_logits import (
     needs_logits,
     needs_processor,
 )
-from ovchat_server.engine.scheduling.steps import Output
+from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +41,10 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
+    from ovchat_server.engine.genai.proposal_check import ProposalCheck
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.speculator import Speculator
+    from ovchat_server.engine.scheduling.steps import Handle
 
 WEIGHTS = "openvino*model.bin"
 # Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
@@ -48,94 +54,16 @@ GPU_BLOCK_SIZE = 16
 # Logits that a step computes for scores of prompts at most: 64 MB, and a tenth of a second.
 SCORED_LOGITS = 1 << 24
 
-FINISH = {
-    genai.GenerationFinishReason.STOP: "stop",
-    genai.GenerationFinishReason.LENGTH: "length",
-}
-
-
-class GenaiHandle:
-    """A sequence inside the pipeline."""
-
-    def __init__(
-        self, handle: genai.GenerationHandle, sequence: RunningSequence, logits: LogitsControl
-    ) -> None:
-        """Wrap a handle. Keep it: genai ends a sequence whose handle is destroyed."""
-        self._handle = handle
-        self._sequence = sequence
-        self._logits = logits
-        # Tokens of the prompt that genai returns before those of the answer.
-        self._echoed = len(sequence.prompt) if sequence.echoes else 0
-        logits.enter(sequence)
-
-    @property
-    def answered(self) -> int:
-        """The number of tokens generated, by each beam of a beam search; 0 during prefill."""
-        return self._sequence.length - len(self._sequence.prompt)
-
-    @property
-    def cached(self) -> int | None:
-        """The number of tokens that the prefix cache had of the prompt; None: not known."""
-        return self._sequence.cached
-
-    def take(self) -> list[Output]:
-        """Return the tokens since the last call."""
-        tokens: list[int] = []
-        logprobs: list[float] = []
-        finish = None
-        # read() on an empty queue blocks for ever, holding the GIL.
-        while self._handle.can_read():
-            for output in self._handle.read().values():
-                new = output.generated_ids[self._echoed :]
-                self._echoed = 0
-                tokens += new
-                # There may be fewer for the prompt, and they are of other requests' logits.
-                logprobs += output.generated_log_probs[-len(new) :] if new else []
-                finish = FINISH.get(output.finish_reason, finish)
-        self._sequence.grow(tokens)
-        if finish:
-            self._logits.leave(self._sequence)
-        if not tokens and not finish:
-            return []
-        return [self._sequence.report(Output(tokens, logprobs, finish))]
-
-    def dropped(self) -> bool:
-        """Return whether genai dropped the sequence by itself."""
-        if self._handle.get_status() != genai.GenerationStatus.IGNORED:
-            return False
-        self._logits.leave(self._sequence)
-        return True
-
-    def cancel(self) -> None:
-        """Cancel it; its blocks are free after the next step."""
-        self._handle.cancel()
-        self._logits.leave(self._sequence)
-
-
-class GenaiBeamSearchHandle(GenaiHandle):
-    """A beam search inside the pipeline, which reports nothing before it ends."""
-
-    def take(self) -> list[Output]:
-        """Return all sequences, the best first, once they have ended."""
-        if self._handle.get_status() != genai.GenerationStatus.FINISHED:
-            return []
-        self._logits.leave(self._sequence)
-        # Sorted, and without the beams that were not asked for, unlike read().
-        return [
-            Output(
-                list(output.generated_ids),
-                list(output.generated_log_probs),
-                FINISH[output.finish_reason],
-            )
-            for output in self._handle.read_all()
-        ]
-
 
 class GenaiPipeline:
     """A loaded model; implements engine.scheduling.steps.Pipeline."""
 
-    def __init__(self, spec: GenerationSpec) -> None:
+    def __init__(self, spec: GenerationSpec, speculator: Speculator) -> None:
         """Load the model, and run it once: the first step allocates the KV cache.
+
+        Args:
+            spec: Names it.
+            speculator: Decides what is proposed, if the spec says that anything is.
 
         Raises:
             RuntimeError: genai cannot load it.
@@ -145,6 +73,11 @@ class GenaiPipeline:
         self._tokenizer_end: int = self._tokenizer.get_eos_token_id()
         self._logits = LogitsControl()
         self._speculates = spec.options.speculation is not None
+        self._speculator = speculator
+        self._speculating: list[SpeculatingHandle] = []
+        # Whether prompts were added since the last step.
+        self._reads = False
+        self._step_tokens = spec.options.max_num_batched_tokens
         self._input: PromptInput = TokenInput()
         self._pipeline, self.capabilities = self._load(spec)
         # Not the requests' ids: slices of prompts have none.
@@ -159,32 +92,51 @@ class GenaiPipeline:
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
-    def add(
-        self, request: SequenceRequest, answered: int, scores: PromptScores | None
-    ) -> GenaiHandle:
+    def add(self, request: SequenceRequest, answered: int, scores: PromptScores | None) -> Handle:
         """Add a sequence; it runs from the next step on."""
+        self._reads = True
         generation = request.generation
-        prompt, config = generation.prompt, self._config(generation)
-        config.echo = scores is not None
+        prompt = generation.prompt
         if generation.beam_search:
             beams = RunningBeamSearch(self._input.told(prompt), generation.beam_search.width)
-            return GenaiBeamSearchHandle(self._add(prompt, config), beams, self._logits)
+            handle = self._add(prompt, self._config(generation))
+            return GenaiBeamSearchHandle(handle, beams, self._logits)
         logits = None
         if self._needs_logits(generation):
             logits = SequenceLogits(
                 generation,
                 answered,
                 Vocabulary(self.vocabulary_size, self.text),
-                stops={self._tokenizer_end, *self._stops(generation)},
+                stops=self.stops(generation),
                 as_tokens=self._input.as_tokens,
             )
-        rows = generation.speculation.rows
-        sequence = RunningSequence(self._input.told(prompt), logits, scores, rows)
-        return GenaiHandle(self._add(prompt, config), sequence, self._logits)
+        if not generation.speculates:
+            return self.add_sequence(generation, logits, scores)
+        speculating = SpeculatingHandle(self, generation, logits, scores)
+        self._speculating.append(speculating)
+        return speculating
+
+    def add_sequence(
+        self,
+        request: GenerationRequest,
+        logits: SequenceLogits | None,
+        scores: PromptScores | None = None,
+        check: ProposalCheck | None = None,
+    ) -> GenaiHandle:
+        """See SequencePipeline."""
+        config = self._config(request)
+        sequence = RunningSequence(self._input.told(request.prompt), logits, scores, check)
+        config.echo = sequence.echoes
+        return GenaiHandle(self._add(request.prompt, config), sequence, self._logits)
+
+    def stops(self, request: GenerationRequest) -> set[int]:
+        """See SequencePipeline."""
+        return {self._tokenizer_end, *self._stops(request)}
 
     def read(self, prompt: Prompt, scores: PromptScores | None) -> GenaiHandle:
         """Add a prompt to be read into the prefix cache; its handle yields one token."""
-        config = greedy_config(max_tokens=1, speculates=self._speculates)
+        self._reads = True
+        config = greedy_config(max_tokens=1)
         config.echo = scores is not None
         sequence = RunningSequence(self._input.told(prompt), scores=scores)
         return GenaiHandle(self._add(prompt, config), sequence, self._logits)
@@ -197,7 +149,13 @@ class GenaiPipeline:
     def step(self) -> None:
         """Run the model once over all sequences."""
         self._logits.seen = False
+        reads, self._reads = self._reads, False
+        self._speculating = [item for item in self._speculating if not item.ended]
+        running, start = self._logits.beams, time.perf_counter()
+        further = self._propose(running, may=not reads)
         self._pipeline.step()
+        if not reads:
+            self._speculator.note(running, further, time.perf_counter() - start)
         if not self.capabilities.sees_logits:
             self._logits.assume()
 
@@ -213,6 +171,9 @@ class GenaiPipeline:
             if self._speculates and hooked is None:
                 advice = f"leave out speculation: on {options.device} its logits cannot be seen"
                 raise ModelLoadError(advice)
+            if self._speculates and has_recurrent_layers(spec.path):
+                # What a step reads stays in their state, also tokens that are wrong.
+                raise ModelLoadError("leave out speculation: the model has layers with a state")
             rows = hooked.rows if hooked else None
             if rows:
                 self._input = RowInput(spec.path, rows, options.properties)
@@ -225,11 +186,23 @@ class GenaiPipeline:
                 scheduler_config(options),
                 options.device,
                 **options.properties,
-                **({"prompt_lookup": True} if self._speculates else {}),
                 **({"extensions": operations} if operations else {}),
             )
         # genai crashes where it is to echo a prompt of rows.
         return pipeline, Capabilities(sees_logits=hooked is not None, scores_prompts=rows is None)
+
+    def _propose(self, running: int, *, may: bool) -> int:
+        """Have tokens proposed for the next step, where that `may` be done.
+
+        Where prompts are read it is not: genai divides what a step may read among prompts.
+
+        Returns:
+            How many tokens the step reads besides one of each running sequence.
+        """
+        handles = self._speculating
+        room = self._step_tokens - running + len(handles)
+        chosen = dict(self._speculator.propose(running, handles, room) if may else ())
+        return sum(item.prepare(chosen.get(item, 0)) - 1 for item in handles)
 
     def _add(self, prompt: Prompt, config: genai.GenerationConfig) -> genai.GenerationHandle:
         return self._pipeline.add_request(next(self._ids), self._input.tensor(prompt), config)
@@ -243,7 +216,6 @@ class GenaiPipeline:
             self._stops(request),
             reports=not self._needs_logits(request),
             penalizes=not needs_processor(request, as_tokens=self._input.as_tokens),
-            speculates=self._speculates,
         )
 
     def _stops(self, request: GenerationRequest) -> set[int]:
@@ -255,7 +227,7 @@ class GenaiPipeline:
     def _measure_blocks(self) -> int:
         """Return the number of KV blocks, from the share that a sequence of one block takes."""
         handle = GenaiHandle(
-            self._add(Prompt((0,)), greedy_config(max_tokens=2, speculates=self._speculates)),
+            self._add(Prompt((0,)), greedy_config(max_tokens=2)),
             RunningSequence((0,)),
             self._logits,
         )

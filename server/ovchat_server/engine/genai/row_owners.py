@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ovchat_server.engine.genai.logits_hook import Integers
 
@@ -45,11 +45,6 @@ class RowOwner(Protocol):
         ...
 
     @property
-    def rows(self) -> int:
-        """The number of tokens, proposed ones too, that a step reads of it behind its prompt."""
-        ...
-
-    @property
     def echoes(self) -> bool:
         """Whether each token of its prompt makes a row, not only the last one."""
         ...
@@ -63,24 +58,10 @@ R = TypeVar("R", bound=RowOwner)
 
 
 class Row(NamedTuple, Generic[R]):
-    """The owner of a row, and the token that the row's logits follow, with its position.
-
-    A token behind the last one of the owner is proposed: it is right if it comes of the row before.
-    """
+    """The owner of a row, and the position of the token that the row's logits follow."""
 
     owner: R
-    token: int
     position: int
-
-    @property
-    def chooses(self) -> bool:
-        """Whether a token may come of it: none comes of the rows inside a prompt."""
-        return self.position >= self.owner.length - 1
-
-    @property
-    def proposed(self) -> bool:
-        """Whether the token is proposed."""
-        return self.position >= self.owner.length
 
 
 def row_owners(
@@ -103,7 +84,7 @@ def row_owners(
     for sequence in running:
         if sequence.length > len(sequence.prompt):
             count = _generating(tokens[at:], positions[at:], sequence)
-            owners += _rows(sequence, tokens, positions, range(at, at + count))
+            owners += [Row(sequence, sequence.length - 1)] * count
             at += count
     for sequence in running:
         if sequence.length == len(sequence.prompt) and at < len(tokens):
@@ -111,10 +92,10 @@ def row_owners(
             if count:
                 sequence.read_from(int(positions[at]))
             end = int(positions[at]) + count
-            making = range(at, at + count)
-            if not sequence.echoes:
-                making = making[-1:] if end == sequence.length else range(0)
-            owners += _rows(sequence, tokens, positions, making)
+            if sequence.echoes:
+                owners += [Row(sequence, position) for position in range(end - count, end)]
+            elif count and end == sequence.length:
+                owners.append(Row(sequence, end - 1))
             at += count
     if at < len(tokens):
         raise MisattributedError(f"token {tokens[at]} at position {positions[at]} is nobody's")
@@ -124,22 +105,8 @@ def row_owners(
     return owners
 
 
-def _rows(owner: R, tokens: Integers, positions: Integers, read: range) -> Iterator[Row[R]]:
-    for number in read:
-        yield Row(owner, int(tokens[number]), int(positions[number]))
-
-
 def _generating(tokens: Integers, positions: Integers, sequence: RowOwner) -> int:
-    """Return how many of the next tokens are its own.
-
-    They are its last one and those proposed, or in a beam search the last one of each beam.
-    """
-    if sequence.rows > 1:
-        own = np.arange(sequence.length - 1, sequence.length - 1 + sequence.rows)
-        if not np.array_equal(positions[: len(own)], own) or tokens[0] != sequence.last:
-            # genai proposes to it twice if it leaves it out.
-            raise MisattributedError(f"a step does not read all that follows {sequence.last}")
-        return len(own)
+    """Return how many of the next tokens are its last ones: in a beam search one for each beam."""
     count = 0
     while (
         count < min(sequence.beams, len(tokens))

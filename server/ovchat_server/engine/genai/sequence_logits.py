@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai.logits_processors import Length, LogitsProcessor
 from ovchat_server.engine.genai.reasoning_limit import ReasoningLimit
-from ovchat_server.engine.scheduling.steps import Alternatives, Output
-from ovchat_server.engine.scheduling.top_tokens import likeliest, log_total
+from ovchat_server.engine.scheduling.steps import Output
+from ovchat_server.engine.scheduling.top_tokens import log_total, top_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -26,11 +27,11 @@ def needs_processor(request: GenerationRequest, *, as_tokens: bool = True) -> bo
     """Return whether a request needs a LogitsProcessor.
 
     genai's own repetition penalty would take a salted token (prompt_input) for an index of logits:
-    of a prompt that is scored, or with proposals. Of a prompt that it does not get `as_tokens` it
+    of a prompt that is scored, or with speculation. Of a prompt that it does not get `as_tokens` it
     knows none.
     """
     sampling = request.sampling
-    salted = request.prompt_logprobs is not None or request.speculation.proposes
+    salted = request.prompt_logprobs is not None or request.speculates
     return (
         sampling.changes_logits
         or (sampling.repetition_penalty != 1 and (salted or not as_tokens))
@@ -41,10 +42,9 @@ def needs_processor(request: GenerationRequest, *, as_tokens: bool = True) -> bo
 def keeps_open(request: GenerationRequest) -> bool:
     """Return whether a LogitsProcessor is to keep an answer from ending too early.
 
-    genai forgets how long it must be once a proposed token is rejected (2026.4.1, sampler.cpp,
-    update_generated_len).
+    Behind proposed tokens it is not genai that chooses.
     """
-    return request.min_tokens > 0 and request.speculation.proposes
+    return request.min_tokens > 0 and request.speculates
 
 
 def needs_logits(request: GenerationRequest, *, as_tokens: bool = True) -> bool:
@@ -62,24 +62,6 @@ class Vocabulary(NamedTuple):
 
     size: int
     text: Callable[[Sequence[int]], str]
-
-
-class _Row(NamedTuple):
-    """What one row of a step may be followed by.
-
-    Attributes:
-        proposed: The token that the row follows, if it is proposed.
-        row: The logits before they were changed.
-        processor: Knows the tokens up to that one.
-        best: The likeliest tokens after the offsets were added, if one of them must come.
-        total: The log-sum-exp of the row, if log probabilities are reported.
-    """
-
-    proposed: int | None
-    row: Floats
-    processor: LogitsProcessor | None
-    best: Integers | None
-    total: float
 
 
 class SequenceLogits:
@@ -127,93 +109,77 @@ class SequenceLogits:
             and not sampling.temperature
             and (self._processor is not None or sampling.repetition_penalty == 1)
         )
-        # Its rows in the step: the first follows its last token, the others those proposed.
-        self._rows: list[_Row] = []
+        self._row: Floats | None = None
+        # The likeliest tokens after the offsets were added.
+        self._best: Integers | None = None
+        self._total = 0.0
         self._problem = ""
+
+    @property
+    def processor(self) -> LogitsProcessor | None:
+        """What changes the logits of its next token, if anything does."""
+        return self._processor
+
+    def behind(self, tokens: Sequence[int]) -> SequenceLogits:
+        """Return another one, behind further tokens of the answer."""
+        other = copy.copy(self)
+        if self._processor:
+            vars(other).update(_processor=self._processor.behind(tokens))
+        return other
 
     def fail(self, problem: str) -> None:
         """Note why it is unknown which logits are its own; the next `report` says so."""
         self._problem = problem
 
-    def observe(
-        self,
-        row: Floats,
-        kept: Floats,
-        offsets: Callable[[], Floats],
-        proposed: int | None = None,
-    ) -> None:
-        """Record a row of its logits, and change them. The rows of a step come in order.
+    def observe(self, row: Floats, kept: Floats, offsets: Callable[[], Floats]) -> None:
+        """Record its row of logits, and change them.
 
         Args:
             row: Valid during the call.
             kept: Where the row is copied to; valid until the step is over.
             offsets: Returns the row of numbers to be added to the logits, all 0.
-            proposed: The token that the row follows; None for its last one.
         """
-        if proposed is None:
-            self._rows.clear()
-            processor = self._processor
-        elif not 0 <= proposed < len(row):
-            # Padding, which never comes, so that nothing comes of this row and those behind it.
-            return
-        else:
-            before = self._rows[-1].processor
-            processor = before.followed_by(proposed) if before else None
         np.copyto(kept, row)
-        best = None
-        if processor:
+        self._row = kept
+        if self._reports:
+            self._total = log_total(row)
+        if self._processor:
             values = offsets()
-            processor.write_offsets(row, values)
-            best = _best(row + values) if self._certain else None
-        total = log_total(row) if self._reports else 0.0
-        self._rows.append(_Row(proposed, kept, processor, best, total))
+            self._processor.write_offsets(row, values)
+            self._best = _best(row + values) if self._certain else None
 
     def report(self, output: Output) -> Output:
         """Return a step's output with what the request asks for.
 
-        Its finish is MISATTRIBUTED if a token cannot be its own.
+        Its finish is MISATTRIBUTED if the token cannot be its own.
         """
-        rows, self._rows = self._rows, []
-        problem = self._problem or self._mismatch(output.tokens, rows)
+        row, self._row = self._row, None
+        problem = self._problem or self._mismatch(output.tokens, row)
         if problem:
             return Output([], [], MISATTRIBUTED, reason=problem)
-        if not rows:
+        if row is None:
             return output
-        came = [*zip(output.tokens, rows, strict=False)]
-        token, last = came[-1]
-        if last.processor:
-            self._processor = last.processor
+        [token] = output.tokens
+        if self._processor:
             self._processor.append(token)
         if not self._reports:
             return output
-        logprobs = [float(row.row[token]) - row.total for token, row in came]
-        alternatives = [self._alternatives(row) for _, row in came] if self._top else []
-        return Output(output.tokens, logprobs, output.finish, alternatives)
+        logprob = float(row[token]) - self._total
+        alternatives = [top_tokens(row, self._total, self._top)] if self._top else []
+        return Output([token], [logprob], output.finish, alternatives)
 
-    def _alternatives(self, row: _Row) -> Alternatives:
-        top = likeliest(row.row, self._top).tolist()
-        return [(other, float(row.row[other]) - row.total) for other in top]
-
-    def _mismatch(self, tokens: Sequence[int], rows: Sequence[_Row]) -> str:
-        """Return why the tokens cannot have been chosen from the rows; "" if they can."""
-        if not rows:
+    def _mismatch(self, tokens: Sequence[int], row: Floats | None) -> str:
+        """Return why the tokens cannot have been chosen from the row; "" if they can."""
+        if row is None:
             return "a token came without logits" if tokens else ""
-        if not 0 < len(tokens) <= len(rows):
-            of = "one row" if len(rows) == 1 else f"{len(rows)} rows"
-            return f"{len(tokens)} tokens came of {of}"
-        if [*tokens[:-1]] != [row.proposed for row in rows[1 : len(tokens)]]:
-            return f"tokens came that were not proposed: {[*tokens]}"
-        problems = (self._unlikely(*pair) for pair in zip(tokens, rows, strict=False))
-        return next(filter(None, problems), "")
-
-    def _unlikely(self, token: int, row: _Row) -> str:
-        """Return why a token cannot have been chosen from a row; "" if it can."""
-        if row.processor and self._alone and row.processor.bans(token):
-            return f"token {token} came, which is banned"
+        if len(tokens) != 1:
+            return f"{len(tokens)} tokens came of one row"
+        if self._processor and self._alone and self._processor.bans(tokens[0]):
+            return f"token {tokens[0]} came, which is banned"
         if self._certain:
-            best = _best(row.row) if row.best is None else row.best
-            if token not in best:
-                return f"token {token} came, which is not the likeliest"
+            best = _best(row) if self._best is None else self._best
+            if tokens[0] not in best:
+                return f"token {tokens[0]} came, which is not the likeliest"
         return ""
 
 

@@ -10,6 +10,7 @@ from ovchat_server.engine.contract.generation_spec import MIN_KV_BLOCKS, Generat
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.load_errors import lasting
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
+from ovchat_server.engine.scheduling.speculator import Speculator
 from ovchat_server.engine.scheduling.worker import GenerationWorker
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def load(
     """Load the model of a GenerationSpec; see engine.contract.worker.LoadWorker."""
     decoded = msgspec.msgpack.decode(spec, type=GenerationSpec)
     try:
-        pipeline = GenaiPipeline(decoded)
+        pipeline = GenaiPipeline(decoded, Speculator())
     except ModelLoadError:
         raise
     except Exception as error:
@@ -40,5 +41,5 @@ def load(
 def _block_bytes(spec: GenerationSpec) -> int:
     """Load the model with the smallest KV cache, and return the size of a block."""
     options = msgspec.structs.replace(spec.options, kv_cache_gb=None, kv_blocks=MIN_KV_BLOCKS)
-    pipeline = GenaiPipeline(msgspec.structs.replace(spec, options=options))
+    pipeline = GenaiPipeline(msgspec.structs.replace(spec, options=options), Speculator())
     return pipeline.cache_bytes // pipeline.total_blocks

@@ -17,21 +17,9 @@ if TYPE_CHECKING:
 class Admission:
     """Decides by free KV blocks, whose turn it is, and which grammars are compiled."""
 
-    def __init__(
-        self, pool: KvPool, rows: int, waiting: WaitingLine, resume_grammars: ResumeGrammars
-    ) -> None:
-        """Admit sequences from `waiting`.
-
-        Args:
-            pool: Has the blocks.
-            rows: How many tokens a step may read of sequences with proposals. Where it cannot read
-                all, genai checks a part of them and then takes the tokens of one position for
-                those of another (2026.4.1).
-            waiting: The sequences.
-            resume_grammars: Has the grammars of those that were preempted.
-        """
+    def __init__(self, pool: KvPool, waiting: WaitingLine, resume_grammars: ResumeGrammars) -> None:
+        """Admit sequences from `waiting`."""
         self._pool = pool
-        self._rows = rows
         self._waiting = waiting
         self._resume_grammars = resume_grammars
 
@@ -67,8 +55,6 @@ class Admission:
             taken = sum(map(self._pool.admission_blocks, running))
             if running and taken + needed > self._pool.total:
                 break
-            if running and not self._has_rows(sequence, running):
-                break
             grammar = self._resume_grammars.of(sequence)
             # None: it is added with the grammar that it was added with before.
             before = sequence.added.generation.grammar
@@ -90,14 +76,6 @@ class Admission:
         free = [item for item in youngest if not item.never_preempted] or [*youngest]
         free.sort(key=lambda item: item.request.generation.reserve_max_tokens)
         return next((item for item in free if self._resume_grammars.of(item) is not None), free[0])
-
-    def _has_rows(self, newcomer: ScheduledSequence, running: Sequence[ScheduledSequence]) -> bool:
-        """Return whether a step can read all that is proposed to sequences that run together."""
-        speculation = newcomer.request.generation.speculation
-        if not speculation.proposes:
-            return True
-        rows = sum(item.added.generation.step_tokens for item in running)
-        return rows + speculation.beside(len(running) + 1).rows <= self._rows
 
     def _has_place_to_the_end(
         self, newcomer: ScheduledSequence, running: Sequence[ScheduledSequence]

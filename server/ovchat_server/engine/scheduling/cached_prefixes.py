@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# How many times as many blocks are remembered as are there at once.
+REMEMBERED = 8
+
+
 class KnownPrefixes:
     """The most recently used KV blocks of the cache, each named by all cache ids up to its end.
 
@@ -22,6 +26,8 @@ class KnownPrefixes:
         self.capacity = capacity
         # The one used last is at the end.
         self._blocks: dict[int, None] = {}
+        # Those that may still be there without others before them.
+        self._read: dict[int, None] = {}
 
     def names(self, cache_ids: Sequence[int]) -> list[int]:
         """Return the names of the full blocks of a text (Prompt.cache_ids)."""
@@ -38,11 +44,18 @@ class KnownPrefixes:
         self.note(names[:count])
         return count * self.block_size
 
+    def read_before(self, names: Sequence[int]) -> list[int]:
+        """Return where those blocks of a text end that were computed before, still there or not."""
+        places = enumerate(names, start=1)
+        return [place * self.block_size for place, name in places if name in self._read]
+
     def note(self, names: Sequence[int]) -> None:
         """Note that blocks were computed, or used again."""
         # The end of a text is evicted first: without the beginning it is of no use.
         for name in reversed(names):
-            self._blocks.pop(name, None)
-            self._blocks[name] = None
-        while len(self._blocks) > self.capacity:
-            del self._blocks[next(iter(self._blocks))]
+            for blocks in (self._blocks, self._read):
+                blocks.pop(name, None)
+                blocks[name] = None
+        for blocks, most in ((self._blocks, 1), (self._read, REMEMBERED)):
+            while len(blocks) > most * self.capacity:
+                del blocks[next(iter(blocks))]

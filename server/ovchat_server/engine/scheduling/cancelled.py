@@ -56,6 +56,6 @@ class CancelledSequences:
         self.freed = 0
         reading, self._reading = self._reading, []
         for handle, blocks, constrained in reading:
-            ended = any(output.finish for output in handle.take())
+            ended = any(output.finish and not output.runs for output in handle.take())
             if not ended and not handle.dropped():
                 self.give_up(handle, blocks, constrained=constrained)

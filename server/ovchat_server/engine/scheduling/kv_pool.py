@@ -5,35 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
-
 if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.sequence import ScheduledSequence
+
+# A sequence may grow by one token in a step, and there must be room for the token after it.
+LOOK_AHEAD_TOKENS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class KvPool:
-    """A pool of `total` blocks of `block_size` tokens.
-
-    Attributes:
-        most: The most that sequences may speculate.
-    """
+    """A pool of `total` blocks of `block_size` tokens."""
 
     total: int
     block_size: int
-    most: Speculation = NO_SPECULATION
 
     def max_length(self, width: int) -> int:
         """Return the maximum number of tokens of each of `width` sequences that share no blocks."""
-        return max((self.total - 1) // width * self.block_size - self.most.look_ahead, 0)
+        return max((self.total - 1) // width * self.block_size - LOOK_AHEAD_TOKENS, 0)
 
     def held(self, sequence: ScheduledSequence) -> int:
         """Return the number of blocks that a sequence has, or may have after the next step."""
-        return self._blocks(sequence, sequence.length)
+        return self.blocks(sequence.length) * sequence.request.generation.beams
 
     def admission_blocks(self, sequence: ScheduledSequence) -> int:
         """Return the number of blocks that admission leaves room for."""
-        return self._blocks(sequence, sequence.admission_length)
+        return self.blocks(sequence.admission_length) * sequence.request.generation.beams
 
     def needed(self, newcomer: ScheduledSequence) -> int:
         """Return the number of blocks that must be free to admit a sequence.
@@ -47,10 +43,8 @@ class KvPool:
 
     def max_blocks(self, sequence: ScheduledSequence) -> int:
         """Return the number of blocks of a sequence at its maximum length."""
-        return self._blocks(sequence, sequence.max_length)
+        return self.blocks(sequence.max_length) * sequence.request.generation.beams
 
-    def _blocks(self, sequence: ScheduledSequence, length: int) -> int:
-        """Return the number of blocks of a sequence, or of its beams, of `length` tokens."""
-        generation = sequence.request.generation
-        room = length + generation.speculation.look_ahead
-        return -(-room // self.block_size) * generation.beams
+    def blocks(self, length: int) -> int:
+        """Return the number of blocks of a sequence of `length` tokens."""
+        return -(-(length + LOOK_AHEAD_TOKENS) // self.block_size)

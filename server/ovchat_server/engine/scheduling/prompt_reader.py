@@ -89,7 +89,9 @@ class PromptReader:
 
     def take(self, sequence: ScheduledSequence) -> None:
         """Read a sequence's prompt from the next step on."""
-        self._prompts.append(_Prompt(sequence, self._known.names(sequence.cache_ids)))
+        names = self._known.names(sequence.cache_ids)
+        sequence.read_before = self._known.read_before(names)
+        self._prompts.append(_Prompt(sequence, names))
 
     def drop(self, sequence: ScheduledSequence) -> None:
         """Stop reading a sequence's prompt, if it is being read."""
@@ -117,7 +119,7 @@ class PromptReader:
             The sequences whose prompts it finishes, which are to be added themselves.
         """
         self._tokens, self._ending = 0, []
-        beside = sum(item.added.generation.step_tokens for item in running)
+        beside = sum(item.step_tokens for item in running)
         for prompt, end in self._undisputed([*self._scorable(self._plan(beside))], running):
             self._tokens += end - prompt.start
             prompt.end = end

@@ -79,9 +79,7 @@ class Scheduler:
         self._cache_salts = cache_salts()
         self._isolate = isolate
         self._resume_grammars = ResumeGrammars(pipeline.text, compiled)
-        # A block is left for prompts.
-        rows = budget.max_tokens - pool.block_size
-        self._admission = Admission(pool, rows, self._waiting, self._resume_grammars)
+        self._admission = Admission(pool, self._waiting, self._resume_grammars)
         self._peak_batch_size = 0
         self._generated_tokens = 0
         self._preemptions = 0
@@ -181,7 +179,7 @@ class Scheduler:
     def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
         sequence.go_on(grammar, self._cache_salts)
-        sequence.speculate(len(self._running) + 1, self._cache_salts)
+        sequence.keep_answer(self._cache_salts, self._pool.block_size)
         self._reader.take(sequence)
         self._running.append(sequence)
         if not sequence.has_run:
@@ -266,7 +264,7 @@ class Scheduler:
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False
             self._isolate(None)
-        if misattributed:
+        if outputs and outputs[0].runs:
             # The pipeline knows nothing of it.
             self._stop(sequence)
         elif outputs and outputs[0].finish is not None:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
+from ovchat_server.engine.contract.prompt import ANSWER_SALTS, SALTED_TOKENS
+from ovchat_server.engine.contract.speculation import NO_SPECULATION
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore, Sampling
+    from ovchat_server.engine.contract.generation import GenerationRequest, PromptScore
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
     from ovchat_server.engine.scheduling.steps import Handle, Output
 
@@ -40,6 +42,8 @@ class ScheduledSequence:
         repeated: Tokens that are generated once more, because it was added again as before.
         cached: The number of tokens that the prefix cache had of its prompt when it was first read,
             until it is reported; None: not known.
+        read_before: Where blocks of its prompt end that were read before.
+        found: Where the pipeline began to read its prompt since it runs; None: not known.
         has_run: Whether it ran before.
         suspect: Whether it ran when something failed, and has generated nothing since.
         broke_at: The steps that a beam search had run for then.
@@ -55,6 +59,8 @@ class ScheduledSequence:
     scores: PromptScores | None = None
     repeated: list[int] = field(default_factory=list)
     cached: int | None = None
+    read_before: list[int] = field(default_factory=list)
+    found: int | None = None
     has_run: bool = False
     suspect: bool = field(init=False)
     broke_at: int = field(init=False)
@@ -82,6 +88,11 @@ class ScheduledSequence:
         """The number of tokens of prompt and answer so far."""
         grown = len(self.tokens) if self.request.generation.beams == 1 else self.steps
         return len(self.request.generation.prompt) + grown
+
+    @property
+    def step_tokens(self) -> int:
+        """The number of tokens that the next step reads of it once its prompt is read."""
+        return self.request.generation.beams * (self.handle.unread if self.handle else 1)
 
     @property
     def needs_grammar(self) -> bool:
@@ -140,13 +151,27 @@ class ScheduledSequence:
         """Note what was cached of the prompt that a handle has read, when it is read first."""
         if self.cached is None and not self.tokens:
             self.cached = handle.cached
+        if self.found is None:
+            self.found = handle.cached
 
     def take(self, handle: Handle) -> list[Output]:
         """Return the outputs of its handle since the last call."""
+        first = not handle.answered
         outputs = handle.take()
         if outputs:
             self.note_cached(handle)
+            if first and self.added.generation.speculates and self._may_lose_blocks():
+                handle.stop_proposing()
         return outputs
+
+    def _may_lose_blocks(self) -> bool:
+        """Return whether the pipeline may not find blocks of its prompt again.
+
+        The block that was read anew has the name of an older one, if that is still there. When the
+        older one is overwritten the name is gone (2026.4.1; block_manager.hpp, allocate_block), and
+        a sequence that is added anew would read all from there on.
+        """
+        return self.found is None or any(end > self.found for end in self.read_before)
 
     def report(self, outputs: Sequence[Output], scores: list[PromptScore]) -> list[SequenceOutput]:
         """Return the messages about outputs, with scores of the prompt if they are due."""
@@ -181,7 +206,7 @@ class ScheduledSequence:
         the cache salts: tokens that the prefix cache finds have no log probabilities.
         """
         generation, done = self.request.generation, len(self.tokens)
-        self.repeated = []
+        self.repeated, self.found = [], None
         if done == 0:
             self.scores = None
             if generation.prompt_logprobs is None:
@@ -194,33 +219,30 @@ class ScheduledSequence:
         elif grammar is None:
             self.repeated = self.tokens[self.answered :]
         else:
-            self._add_with(
-                dataclasses.replace(
-                    generation,
-                    prompt=generation.prompt.followed_by(self.tokens),
-                    max_tokens=generation.max_tokens - done,
-                    min_tokens=max(generation.min_tokens - done, 0),
-                    # It must not draw the same random numbers again.
-                    sampling=_reseeded(generation.sampling, done),
-                    grammar=grammar,
-                )
-            )
+            rest = generation.followed_by(self.tokens)
+            self._add_with(dataclasses.replace(rest, grammar=grammar))
 
-    def speculate(self, running: int, salts: Iterator[int]) -> None:
-        """Decide how much is proposed to it, while so many sequences run, itself among them.
+    def keep_answer(self, salts: Iterator[int], block_size: int) -> None:
+        """Have what is read from the end of its prompt on found by nobody else.
 
-        genai names a KV block once it is full, by the tokens that it then holds. Where wrong ones
-        were proposed up to there the block keeps that name, and those behind it theirs, though
-        others take their place (2026.4.1, sequence_group.cpp, get_hash). So nobody must find them.
+        Where tokens are proposed they are written into blocks that others could share with it, and
+        continue in. It is salted from the beginning of a block on, as the pipeline finds the
+        shortest text in a block.
         """
         generation = self.added.generation
-        if not generation.speculation.proposes:
+        start = len(generation.prompt) - SALTED_TOKENS
+        if not generation.speculates:
             return
-        prompt = generation.prompt
-        if not prompt.cache_salt:
-            prompt = dataclasses.replace(prompt, answer_salt=next(salts))
-        speculation = self.request.generation.speculation.beside(running)
-        self._add_with(dataclasses.replace(generation, prompt=prompt, speculation=speculation))
+        if start < 0:
+            # It says little that could be repeated.
+            self._add_with(dataclasses.replace(generation, speculation=NO_SPECULATION))
+            return
+        prompt = dataclasses.replace(
+            generation.prompt,
+            answer_salt=next(salts) % ANSWER_SALTS or 1,
+            answer_place=start // block_size * block_size,
+        )
+        self._add_with(dataclasses.replace(generation, prompt=prompt))
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
         """Return how many of the new tokens are repeated ones, or -1 if they differ from those.
@@ -241,7 +263,3 @@ class ScheduledSequence:
     def _add_as(self, request: SequenceRequest) -> None:
         self.added = request
         self.cache_ids = request.generation.prompt.cache_ids()
-
-
-def _reseeded(sampling: Sampling, done: int) -> Sampling:
-    return dataclasses.replace(sampling, seed=(sampling.seed + done) % 2**32)

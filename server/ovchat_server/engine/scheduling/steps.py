@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from ovchat_server.engine.contract.messages import MISATTRIBUTED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,8 +24,8 @@ class Output:
     """Tokens of a sequence, and "stop" or "length" where it ended.
 
     MISATTRIBUTED (contract.messages): nobody can tell whether they are its own, for the reason
-    given; it still runs. Of the tokens, so many as were `accepted` had been proposed; others that
-    had been were `rejected`.
+    given. Of the tokens, so many as were `accepted` had been proposed; others that had been were
+    `rejected`. An answer that was `cut` ends at a token which the pipeline did not choose.
     """
 
     tokens: list[int]
@@ -33,6 +35,12 @@ class Output:
     reason: str = ""
     accepted: int = 0
     rejected: int = 0
+    cut: bool = False
+
+    @property
+    def runs(self) -> bool:
+        """Whether the sequence still runs in the pipeline, though this is its last output."""
+        return self.cut or self.finish == MISATTRIBUTED
 
     def without(self, count: int) -> Output:
         """Return the output without its first `count` tokens."""
@@ -50,8 +58,17 @@ class Handle(Protocol):
         ...
 
     @property
+    def unread(self) -> int:
+        """The number of tokens that the next step reads of it, of each beam, behind its prompt."""
+        ...
+
+    @property
     def cached(self) -> int | None:
         """The number of tokens that the prefix cache had of the prompt; None: not known."""
+        ...
+
+    def stop_proposing(self) -> None:
+        """Propose no more tokens for it."""
         ...
 
     def take(self) -> list[Output]:

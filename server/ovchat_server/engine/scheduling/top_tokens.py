@@ -30,3 +30,8 @@ def log_total(logits: NDArray[np.float32]) -> float:
     """Return the log-sum-exp of the logits: a token's logit minus this is its log probability."""
     highest = logits.max()
     return float(highest + np.log(np.exp(logits - highest).sum()))
+
+
+def top_tokens(logits: NDArray[np.float32], total: float, count: int) -> list[tuple[int, float]]:
+    """Return the `count` likeliest tokens and their log probabilities, given the log-sum-exp."""
+    return [(token, float(logits[token]) - total) for token in likeliest(logits, count).tolist()]

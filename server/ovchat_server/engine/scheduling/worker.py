@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ovchat_server.domain.generation import MAX_ASSISTANT_TOKENS
 from ovchat_server.engine.contract.generation_messages import GenerationLimits, generation_decoder
 from ovchat_server.engine.contract.messages import EngineMemory, Ready
-from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.engine.scheduling.grammar_gate import GrammarGate, Grammars
 from ovchat_server.engine.scheduling.grammar_thread import Compiler, GrammarThread
 from ovchat_server.engine.scheduling.kv_pool import KvPool
@@ -69,8 +67,7 @@ class GenerationWorker:
         self.decoder = generation_decoder()
         grammars = Grammars(GrammarThread(pipeline.grammar_compiler, context.wake))
         options = spec.options
-        most = Speculation(MAX_ASSISTANT_TOKENS) if options.speculation else NO_SPECULATION
-        self._pool = KvPool(pipeline.total_blocks, pipeline.block_size, most)
+        self._pool = KvPool(pipeline.total_blocks, pipeline.block_size)
         self._scheduler = Scheduler(
             pipeline,
             self._pool,

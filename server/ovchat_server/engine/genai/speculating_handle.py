@@ -1,0 +1,200 @@
+"""A sequence for which tokens are proposed.
+
+Where genai proposes tokens itself, each sequence reads in every step as many as may ever be
+proposed, found or not (2026.4.1). So a sequence that is to have tokens checked is added anew
+instead: they are the end of its prompt, and the prefix cache has what is before.
+
+    [ prompt and answer so far                                ][ proposed    ]
+    [ full block ][ full block ][ found up to the last step   ]              |
+                                [ read                        ][ read        ]
+
+genai finds a partial block by the tokens that it held after the last step in which it generated, or
+in which it got a new block. So tokens are proposed only within a block: those that are wrong then
+never give a block its name, nothing needs another block, and little is read twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from ovchat_server.engine.contract.messages import MISATTRIBUTED
+from ovchat_server.engine.genai.proposal_check import ProposalCheck
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.engine.genai.handles import GenaiHandle
+    from ovchat_server.engine.genai.sequence_logits import SequenceLogits
+    from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.steps import Output
+
+
+class SequencePipeline(Protocol):
+    """What sequences run in."""
+
+    @property
+    def block_size(self) -> int:
+        """How many tokens a KV block holds."""
+        ...
+
+    def stops(self, request: GenerationRequest) -> Collection[int]:
+        """Return the tokens that end an answer."""
+        ...
+
+    def add_sequence(
+        self,
+        request: GenerationRequest,
+        logits: SequenceLogits | None,
+        scores: PromptScores | None = None,
+        check: ProposalCheck | None = None,
+    ) -> GenaiHandle:
+        """Add a sequence; it runs from the next step on."""
+        ...
+
+
+class SpeculatingHandle:
+    """A sequence inside the pipeline which is added anew for each check of proposed tokens."""
+
+    def __init__(
+        self,
+        pipeline: SequencePipeline,
+        request: GenerationRequest,
+        logits: SequenceLogits | None,
+        scores: PromptScores | None,
+    ) -> None:
+        """Add a sequence.
+
+        Args:
+            pipeline: Runs it.
+            request: What to generate.
+            logits: What is to be done with its logits.
+            scores: Collects the log probabilities of the prompt's tokens.
+        """
+        self._pipeline = pipeline
+        self._request = request
+        self._stops = frozenset() if request.ignore_eos else frozenset(pipeline.stops(request))
+        self._tokens: list[int] = []
+        self._lookup = PromptLookup(request.prompt.tokens, request.speculation.max_ngram_size)
+        # That of the tokens so far, and that of what runs, with proposed tokens.
+        self._logits = self._running = logits
+        self._handle = self._first = pipeline.add_sequence(request, logits, scores)
+        # How many tokens are found if it is added anew; 0: not known.
+        self._found = 0
+        # Whether it must be: what runs has tokens that are wrong.
+        self._wrong = False
+        self._proposes = True
+        self.ended = False
+
+    @property
+    def answered(self) -> int:
+        """The number of tokens generated."""
+        return len(self._tokens) or self._handle.answered
+
+    @property
+    def cached(self) -> int | None:
+        """The number of tokens that the prefix cache had of the prompt; None: not known."""
+        return self._first.cached
+
+    @property
+    def unread(self) -> int:
+        """The number of tokens that the next step reads if none is proposed."""
+        return self.known if self._wrong else 1
+
+    @property
+    def known(self) -> int:
+        """The number of tokens that the next step reads before those proposed."""
+        return self._length - self._found
+
+    def chances(self) -> list[float]:
+        """See speculator.Candidate."""
+        count = len(self._proposal(self._room))
+        return [self._lookup.chance(number) for number in range(1, count + 1)]
+
+    def prepare(self, count: int) -> int:
+        """Propose so many tokens for the next step.
+
+        Returns:
+            How many tokens it reads.
+        """
+        if not (count or self._wrong):
+            return 1
+        proposed, read = self._proposal(count), self.known + count
+        self._handle.cancel()
+        check, logits = None, self._logits
+        if proposed:
+            processor = logits.processor if logits else None
+            check = ProposalCheck(self._request, proposed, self._length, processor)
+            logits = logits.behind(proposed) if logits else None
+        rest = self._request.followed_by([*self._tokens, *proposed])
+        self._handle = self._pipeline.add_sequence(rest, logits, check=check)
+        self._running = logits
+        self._wrong = False
+        return read
+
+    def stop_proposing(self) -> None:
+        """Propose no more tokens."""
+        self._proposes = False
+
+    def take(self) -> list[Output]:
+        """Return the tokens since the last call."""
+        return [output for item in self._handle.take() if (output := self._took(item))]
+
+    def dropped(self) -> bool:
+        """Return whether genai dropped the sequence by itself."""
+        self.ended |= (dropped := self._handle.dropped())
+        return dropped
+
+    def cancel(self) -> None:
+        """Cancel it; its blocks are free after the next step."""
+        self.ended = True
+        self._handle.cancel()
+
+    @property
+    def _length(self) -> int:
+        """How many tokens of prompt and answer there are."""
+        return len(self._request.prompt) + len(self._tokens)
+
+    @property
+    def _room(self) -> int:
+        """How many tokens may be proposed: fewer than are still asked for, and within a block."""
+        size = self._pipeline.block_size
+        if not (self._proposes and self._found % size):
+            return 0
+        return min(
+            (self._found // size + 1) * size - self._length,
+            self._request.max_tokens - len(self._tokens) - 1,
+            self._request.speculation.num_assistant_tokens,
+        )
+
+    def _proposal(self, count: int) -> Sequence[int]:
+        """Return up to `count` tokens to propose, none of which ends the answer."""
+        tokens = self._lookup.proposal(max(count, 0))
+        stops = (place for place, token in enumerate(tokens) if token in self._stops)
+        return tokens[: next(stops, len(tokens))]
+
+    def _took(self, output: Output) -> Output | None:
+        if output.finish == MISATTRIBUTED:
+            return output
+        if not output.tokens:
+            # An older answer to the same prompt had the same salt.
+            self._wrong, self._proposes = True, False
+            return None
+        self._tokens += output.tokens
+        for token in output.tokens:
+            self._lookup.append(token)
+        if self._handle.answered > 1:
+            # It generated in this step, rather than read.
+            self._found = self._length - 1
+        if not output.rejected:
+            self._logits = self._running
+        else:
+            self._wrong = True
+            if self._logits:
+                self._logits = self._logits.behind(output.tokens)
+            if output.tokens[-1] in self._stops:
+                output = replace(output, finish="stop", cut=True)
+        self.ended = output.finish is not None
+        return output

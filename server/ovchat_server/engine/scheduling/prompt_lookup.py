@@ -1,0 +1,68 @@
+"""Prompt lookup: what followed the last tokens where they stood before is likely to come again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# How likely a token is the one that was looked up, before any came: the first one, and one after
+# others that were right. Then what came counts, the last time for so much.
+FIRST, NEXT, WEIGHT = 0.5, 0.8, 0.1
+
+
+class PromptLookup:
+    """Finds what may follow a text in the text itself, and learns how often that comes.
+
+    What is found counts whether it is proposed or not: so a text in which nothing repeats, or
+    differently each time, is soon known to be one.
+    """
+
+    def __init__(self, tokens: Iterable[int], size: int) -> None:
+        """Begin with a text, of which the last `size` tokens are looked up."""
+        self._size = size
+        self._text: list[int] = []
+        # What stands behind each sequence of tokens, where that came last.
+        self._behind: dict[tuple[int, ...], int] = {}
+        # Where the token stands that is expected next; 0: none is.
+        self._expected = 0
+        # Whether the last one came as expected.
+        self._right = False
+        self._first, self._next = FIRST, NEXT
+        for token in tokens:
+            self._append(token)
+
+    def append(self, token: int) -> None:
+        """Append a token, and note whether it was expected."""
+        expected = self._expected
+        self._append(token)
+        if not expected:
+            self._right = False
+            return
+        came = self._text[expected] == token
+        if self._right:
+            self._next += WEIGHT * (came - self._next)
+        else:
+            self._first += WEIGHT * (came - self._first)
+        self._right = came
+        if came:
+            # A longer match says more than the last place where a shorter one is.
+            self._expected = expected + 1
+
+    def proposal(self, count: int) -> Sequence[int]:
+        """Return up to `count` tokens that may come next."""
+        return self._text[self._expected : self._expected + count] if self._expected else ()
+
+    def chance(self, number: int) -> float:
+        """Return how likely all of the first `number` tokens of the proposal are to come."""
+        first = self._next if self._right else self._first
+        return first * self._next ** (number - 1)
+
+    def _append(self, token: int) -> None:
+        self._text.append(token)
+        if len(self._text) < self._size:
+            return
+        last = tuple(self._text[-self._size :])
+        self._expected = self._behind.get(last, 0)
+        self._behind[last] = len(self._text)

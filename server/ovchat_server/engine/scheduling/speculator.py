@@ -1,0 +1,96 @@
+"""Decides how many tokens are proposed for a step: as many as make it worth its time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from ovchat_server.engine.scheduling.step_cost import StepCost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# By how much a step with proposals must promise to be better than one without.
+MARGIN = 1.1
+
+
+class Candidate(Protocol):
+    """A sequence for which tokens may be proposed."""
+
+    @property
+    def unread(self) -> int:
+        """How many tokens the next step reads of it if none is proposed."""
+        ...
+
+    @property
+    def known(self) -> int:
+        """How many tokens it reads besides those proposed, if any is."""
+        ...
+
+    def chances(self) -> Sequence[float]:
+        """Return how likely each token that may be proposed is to come, with all before it."""
+        ...
+
+
+CandidateT = TypeVar("CandidateT", bound=Candidate)
+
+
+class Speculator:
+    """Weighs the tokens that a step may give against the time that it takes.
+
+    A token that is proposed is one more that the step reads. What that costs depends on the machine
+    and on how many sequences run, so it is measured.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing measured."""
+        # For 1 sequence, 2 to 3, 4 to 7 and so on: what is not worth it is tried once for them all.
+        self._costs: dict[int, StepCost] = {}
+
+    def propose(
+        self, running: int, candidates: Sequence[CandidateT], room: int
+    ) -> list[tuple[CandidateT, int]]:
+        """Return for whom to propose tokens, and how many.
+
+        Args:
+            running: How many sequences the step runs.
+            candidates: Those among them for which it may be done.
+            room: How many tokens the step may read of these, with those that it reads anyway.
+        """
+        cost = self._costs.get(running.bit_length())
+        if not cost:
+            return []
+        read = sum(item.unread for item in candidates)
+        tokens, chosen = float(running), Counter[int]()
+        best, best_chosen = MARGIN * tokens / cost.of(read - len(candidates)), Counter[int]()
+        for chance, number, reads in _likeliest(candidates):
+            read, tokens = read + reads, tokens + chance
+            if read > room:
+                break
+            chosen[number] += 1
+            pace = tokens / cost.of(read - len(candidates))
+            if pace > best:
+                best, best_chosen = pace, chosen.copy()
+        return [(candidates[number], count) for number, count in best_chosen.items()]
+
+    def note(self, running: int, further: int, seconds: float) -> None:
+        """Learn from a step that read `further` tokens besides one of each running sequence."""
+        cost = self._costs.setdefault(running.bit_length(), StepCost(running))
+        cost.note(running, further, seconds)
+
+
+def _likeliest(candidates: Sequence[Candidate]) -> Iterator[tuple[float, int, int]]:
+    """Yield tokens that may be proposed, the likeliest first.
+
+    Returns:
+        How likely each one is to come, the number of its candidate, and how many tokens are read
+        for it.
+    """
+    tokens = [
+        (-chance, number, place)
+        for number, item in enumerate(candidates)
+        for place, chance in enumerate(item.chances())
+    ]
+    for chance, number, place in sorted(tokens):
+        again = 0 if place else candidates[number].known - candidates[number].unread
+        yield -chance, number, 1 + again

@@ -1,0 +1,79 @@
+"""What followed the last tokens before is proposed, and how often that comes is learnt."""
+
+from __future__ import annotations
+
+import pytest
+
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
+
+
+def lookup(text: str, answer: str = "", size: int = 2) -> PromptLookup:
+    """A text of letters, and an answer that followed."""
+    found = PromptLookup(map(ord, text), size)
+    for letter in answer:
+        found.append(ord(letter))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "size", "expected"),
+    [
+        pytest.param("", "", 2, "", id="no text"),
+        pytest.param("a", "", 2, "", id="shorter than what is looked up"),
+        pytest.param("abcdef", "", 2, "", id="nothing repeats"),
+        pytest.param("abcdeab", "", 2, "cdeab", id="at the end of the text"),
+        pytest.param("abcde", "ab", 2, "cdeab", id="in the answer"),
+        pytest.param("abXabYab", "", 2, "Yab", id="the last place"),
+        pytest.param("abcdeb", "", 2, "", id="one token is not enough for two"),
+        pytest.param("abcdeb", "", 1, "cdeb", id="but for one"),
+        pytest.param("abcdeXbc", "", 3, "", id="nor two for three"),
+        pytest.param("aaa", "", 2, "a", id="up to the end"),
+        # "bc" was last before Y, but "abc" before X.
+        pytest.param("abcXdbcY", "abc", 2, "XdbcYabc", id="a match is followed on"),
+        pytest.param("abcXdbcY", "zbc", 2, "Yzbc", id="or begins where it was last"),
+        pytest.param("abcXdeY", "abde", 2, "Yabde", id="another one, behind what differs"),
+    ],
+)
+def test_what_followed_before_is_proposed(text: str, answer: str, size: int, expected: str) -> None:
+    found = lookup(text, answer, size)
+    assert "".join(map(chr, found.proposal(99))) == expected
+    assert "".join(map(chr, found.proposal(2))) == expected[:2]
+    assert not found.proposal(0)
+
+
+TEXT = "abcdefghijklmnopqrst"
+
+
+def test_what_comes_as_expected_makes_the_next_likelier() -> None:
+    """First of all the tokens behind one that was right."""
+    one, two = lookup(TEXT, "ab"), lookup(TEXT, "abc")
+    first = one.chance(1)
+    assert two.chance(1) > first
+    last = two.chance(1)
+    for letter in "defgh":
+        two.append(ord(letter))
+        assert last < (last := two.chance(1)) < 1
+
+
+def test_what_does_not_makes_it_less_likely() -> None:
+    """The first token of a match, where that differs each time."""
+    found = lookup(TEXT)
+    last = 1.0
+    # Each match begins anew and is wrong at once.
+    for number, pair in enumerate(["ab", "ef", "ij", "mn"]):
+        for letter in pair:
+            found.append(ord(letter))
+        assert 0 < found.chance(1) < last
+        last = found.chance(1)
+        found.append(1000 + number)
+    assert not found.proposal(1)
+
+
+def test_what_is_far_off_is_less_likely_by_each_token_before_it() -> None:
+    found = lookup(TEXT, "abc")
+    chances = [found.chance(number) for number in range(1, 6)]
+    assert chances == pytest.approx([found.chance(1) ** number for number in range(1, 6)])
+    # Behind a match that is new, the first one has a chance of its own.
+    new = lookup(TEXT, "ab")
+    assert new.chance(2) / new.chance(1) == pytest.approx(chances[0], rel=0.1)
+    assert new.chance(1) != pytest.approx(chances[0], rel=0.1)

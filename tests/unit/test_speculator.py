@@ -1,0 +1,151 @@
+"""As many tokens are proposed as make a step worth its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from ovchat_server.engine.scheduling.speculator import Speculator
+from ovchat_server.engine.scheduling.step_cost import FEW, USUAL, StepCost
+
+MANY = 99
+# The time of a step that reads a token of each sequence.
+PLAIN = 0.02
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One for which tokens may be proposed."""
+
+    likely: tuple[float, ...] = ()
+    unread: int = 1
+    known: int = 1
+
+    def chances(self) -> tuple[float, ...]:
+        return self.likely
+
+
+def measured(running: int, each: float) -> Speculator:
+    """Where a token more takes so much of a plain step's time."""
+    speculator = Speculator()
+    speculator.note(running, 0, PLAIN)
+    for _ in range(20):
+        for further in (1, 4, 8, 16):
+            speculator.note(running, further, PLAIN * (1 + each * further))
+            speculator.note(running, 0, PLAIN)
+    return speculator
+
+
+def counts(
+    speculator: Speculator, *candidates: Sequence, running: int = 0, room: int = MANY
+) -> list[int]:
+    """How many tokens are proposed for each."""
+    chosen = speculator.propose(running or len(candidates), candidates, room)
+    return [sum(count for item, count in chosen if item is one) for one in candidates]
+
+
+FALLING = tuple(0.8**number for number in range(1, 17))
+SURE = (1.0,) * 16
+
+
+def test_nothing_is_proposed_before_a_step_was_measured() -> None:
+    speculator = Speculator()
+    assert counts(speculator, Sequence(SURE)) == [0]
+    speculator.note(1, 0, PLAIN)
+    assert counts(speculator, Sequence(SURE)) == [16]
+    # With others beside it, it is another step.
+    assert counts(speculator, Sequence(SURE), running=2) == [0]
+
+
+def test_the_more_a_token_costs_the_less_is_proposed() -> None:
+    found = [counts(measured(1, each), Sequence(FALLING))[0] for each in (0, 0.02, 0.1, 0.3, 1)]
+    assert found == sorted(found, reverse=True)
+    assert (found[0], found[-1]) == (16, 0)
+    assert len({*found}) >= 4
+
+
+@pytest.mark.parametrize(
+    ("candidates", "running", "room", "expected"),
+    [
+        pytest.param([Sequence()], 1, MANY, [0], id="nothing was found"),
+        pytest.param([Sequence((0.01,) * 4)], 1, MANY, [0], id="nothing that is likely"),
+        # What a token more costs, it costs all of them.
+        pytest.param([Sequence((0.5,))], 15, MANY, [0], id="one among many"),
+        pytest.param([Sequence(SURE)], 4, MANY, [16], id="much for one among others"),
+        pytest.param(
+            [Sequence((0.2, 0.04)), Sequence((0.9, 0.8))], 2, MANY, [0, 2], id="the likelier"
+        ),
+        pytest.param([Sequence(SURE)], 1, 5, [4], id="as much as a step reads"),
+        pytest.param([Sequence(SURE)] * 2, 2, 0, [0, 0], id="no room"),
+        pytest.param(
+            [Sequence((0.9, 0.8, 0.7)), Sequence((0.95, 0.5))], 2, 5, [2, 1], id="of both"
+        ),
+    ],
+)
+def test_the_likeliest_are_proposed_where_there_is_room(
+    candidates: list[Sequence], running: int, room: int, expected: list[int]
+) -> None:
+    assert counts(measured(running, 0.1), *candidates, running=running, room=room) == expected
+
+
+@pytest.mark.parametrize(
+    ("unread", "known", "room", "expected"),
+    [
+        pytest.param(1, 1, 17, 16, id="nothing else"),
+        pytest.param(1, 9, 17, 8, id="what must be read again takes room"),
+        pytest.param(9, 9, 17, 8, id="what is read anyway too"),
+        pytest.param(1, 80, MANY, 0, id="and time"),
+        pytest.param(80, 80, MANY, 16, id="which is spent anyway"),
+    ],
+)
+def test_what_must_be_read_again_counts(unread: int, known: int, room: int, expected: int) -> None:
+    candidate = Sequence(SURE, unread, known)
+    assert counts(measured(1, 0.2), candidate, room=room) == [expected]
+
+
+def cost(*steps: tuple[int, float]) -> StepCost:
+    """Measured by steps with so many further tokens, of so many plain ones' times."""
+    found = StepCost(1)
+    for further, times in ((0, 1.0), *steps):
+        found.note(1, further, PLAIN * times)
+    return found
+
+
+def test_costs_follow_what_was_measured() -> None:
+    assert [cost().of(further) for further in (0, 1)] == [1, FEW]
+    steps = [(further, 1.5 + 0.1 * further) for further in (2, 8, 4, 16)] * 50
+    found = cost(*steps)
+    assert found.of(0) == 1
+    expected = [1.5 + 0.1 * further for further in (1, 4, 12, 32)]
+    assert [found.of(further) for further in (1, 4, 12, 32)] == pytest.approx(expected, rel=0.01)
+
+
+def test_a_step_is_never_faster_than_a_plain_one() -> None:
+    assert cost(*[(1, 1.0), (16, 0.5)] * 50).of(16) == 1
+
+
+def test_what_the_plain_step_behind_it_takes_longer_counts_for_a_step() -> None:
+    steps = [(further, 1 + 0.1 * further) for further in (2, 8, 4, 16)] * 50
+    quick = cost(*(item for step in steps for item in (step, (0, 1.0))))
+    slow = cost(*(item for step in steps for item in (step, (0, 1.5))))
+    again = cost(*(item for step in steps for item in (step, (0, 1.5), (0, 1.0))))
+
+    assert [quick.of(further) for further in (2, 8)] == pytest.approx([1.2, 1.8], rel=0.01)
+    # Those that follow are plain again.
+    for found in (slow, again):
+        assert [found.of(further) for further in (2, 8)] == pytest.approx([1.7, 2.3], rel=0.01)
+
+
+@pytest.mark.parametrize("outlier", [(4, 1000.0), (0, 1000.0)])
+def test_what_was_held_up_by_something_else_counts_for_little(outlier: tuple[int, float]) -> None:
+    steps = [(4, 1.4), (8, 1.8)] * 50
+    held_up = cost(*steps, outlier)
+    usual = cost(*steps)
+    assert usual.of(8) < held_up.of(8) < USUAL * usual.of(8)
+
+
+def test_what_was_slow_is_tried_again_some_time() -> None:
+    slow = [(4, 8.0), (0, 1.0), (0, 1.0)] * 50
+    assert cost(*slow).of(4) > 2
+    assert cost(*slow, *[(0, 1.0)] * 5000).of(4) == pytest.approx(cost().of(4), rel=0.05)
