@@ -14,6 +14,7 @@ import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from tests.conftest import ROOT, model_settings
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ovchat_server.settings import ModelSettings
     from tests.rest.conftest import Stack
 
+DEFAULTS = "generation_config.json"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 # What the examples of each page say, in their order.
 EXPECTED = {
@@ -86,9 +88,22 @@ json.dump(ended, sys.stdout)
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory, demo: ModelSettings) -> Iterator[Stack]:
-    """What `make run` serves."""
-    with running_stack(tmp_path_factory.mktemp("stack"), demo, model_settings("demo-vision")) as it:
+    """What `make run` serves, but for chance: the examples leave the temperature out."""
+    folder = tmp_path_factory.mktemp("models")
+    models = [likeliest(item, folder / item.name) for item in (demo, model_settings("demo-vision"))]
+    with running_stack(tmp_path_factory.mktemp("stack"), *models) as it:
         yield it
+
+
+def likeliest(model: ModelSettings, folder: Path) -> ModelSettings:
+    """A model whose own default is the likeliest token."""
+    folder.mkdir()
+    for file in model.path.iterdir():
+        (folder / file.name).symlink_to(file.resolve())
+    defaults = json.loads((model.path / DEFAULTS).read_text())
+    (folder / DEFAULTS).unlink()
+    (folder / DEFAULTS).write_text(json.dumps({**defaults, "top_k": 1}))
+    return msgspec.structs.replace(model, path=folder)
 
 
 def examples(*languages: str) -> list[Any]:
