@@ -11,6 +11,7 @@ from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.speculation import Speculation
 from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class Pipeline:
         del request
         return {END}
 
+    def proposer(self, request: GenerationRequest) -> PromptLookup:
+        size = request.speculation.max_ngram_size
+        return PromptLookup(request.prompt.tokens, size, self.stops(request))
+
     def add_sequence(
         self, request: GenerationRequest, logits: Any, scores: Any = None, check: Any = None
     ) -> Any:
@@ -77,11 +82,6 @@ class Running:
         last = self.pipeline.added[-1]
         checked = len(last.check.proposed) if last.check else 0
         return last.request.prompt.tokens[len(TEXT) :], checked
-
-
-def test_what_is_proposed_ends_before_a_stop_token() -> None:
-    assert len(Running().handle.chances()) == 2
-    assert len(Running(ignore_eos=True).handle.chances()) == 8
 
 
 def test_a_sequence_is_added_with_what_is_proposed_and_goes_on_if_that_was_right() -> None:
@@ -121,7 +121,7 @@ def test_it_goes_on_without_where_nothing_came_of_a_check() -> None:
     running.handle.prepare(0)
     assert running.added == ((3, 4), 0)
     running.came(Output([5], [0.0]))
-    assert running.handle.chances() == []
+    assert not running.handle.chances()
     assert running.handle.answered == 3
 
 

@@ -34,6 +34,7 @@ from ovchat_server.engine.genai.sequence_logits import (
     needs_processor,
 )
 from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
     from ovchat_server.engine.genai.proposal_check import ProposalCheck
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.proposer import Proposer
     from ovchat_server.engine.scheduling.speculator import Speculator
     from ovchat_server.engine.scheduling.steps import Handle
 
@@ -132,6 +134,12 @@ class GenaiPipeline:
     def stops(self, request: GenerationRequest) -> set[int]:
         """See SequencePipeline."""
         return {self._tokenizer_end, *self._stops(request)}
+
+    def proposer(self, request: GenerationRequest) -> Proposer:
+        """See SequencePipeline."""
+        stops = () if request.ignore_eos else self.stops(request)
+        size = request.speculation.max_ngram_size
+        return PromptLookup(request.prompt.tokens, size, stops)
 
     def read(self, prompt: Prompt, scores: PromptScores | None) -> GenaiHandle:
         """Add a prompt to be read into the prefix cache; its handle yields one token."""

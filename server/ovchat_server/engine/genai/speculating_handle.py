@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.genai.proposal_check import ProposalCheck
-from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.genai.handles import GenaiHandle
     from ovchat_server.engine.genai.sequence_logits import SequenceLogits
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.proposer import Proposer
     from ovchat_server.engine.scheduling.steps import Output
 
 
@@ -42,6 +42,10 @@ class SequencePipeline(Protocol):
 
     def stops(self, request: GenerationRequest) -> Collection[int]:
         """Return the tokens that end an answer."""
+        ...
+
+    def proposer(self, request: GenerationRequest) -> Proposer:
+        """Return what proposes tokens of an answer."""
         ...
 
     def add_sequence(
@@ -75,9 +79,9 @@ class SpeculatingHandle:
         """
         self._pipeline = pipeline
         self._request = request
-        self._stops = frozenset() if request.ignore_eos else frozenset(pipeline.stops(request))
+        self._stops = () if request.ignore_eos else pipeline.stops(request)
         self._tokens: list[int] = []
-        self._lookup = PromptLookup(request.prompt.tokens, request.speculation.max_ngram_size)
+        self._proposer = pipeline.proposer(request)
         # That of the tokens so far, and that of what runs, with proposed tokens.
         self._logits = self._running = logits
         self._handle = self._first = pipeline.add_sequence(request, logits, scores)
@@ -108,10 +112,9 @@ class SpeculatingHandle:
         """The number of tokens that the next step reads before those proposed."""
         return self._length - self._found
 
-    def chances(self) -> list[float]:
+    def chances(self) -> Sequence[float]:
         """See speculator.Candidate."""
-        count = len(self._proposal(self._room))
-        return [self._lookup.chance(number) for number in range(1, count + 1)]
+        return self._proposer.chances(self._room) if self._room > 0 else ()
 
     def prepare(self, count: int) -> int:
         """Propose so many tokens for the next step.
@@ -119,9 +122,10 @@ class SpeculatingHandle:
         Returns:
             How many tokens it reads.
         """
-        if not (count or self._wrong):
+        proposed = self._proposer.proposal(count) if count else ()
+        if not (proposed or self._wrong):
             return 1
-        proposed, read = self._proposal(count), self.known + count
+        read = self.known + len(proposed)
         self._handle.cancel()
         check, logits = None, self._logits
         if proposed:
@@ -169,12 +173,6 @@ class SpeculatingHandle:
             self._request.speculation.num_assistant_tokens,
         )
 
-    def _proposal(self, count: int) -> Sequence[int]:
-        """Return up to `count` tokens to propose, none of which ends the answer."""
-        tokens = self._lookup.proposal(max(count, 0))
-        stops = (place for place, token in enumerate(tokens) if token in self._stops)
-        return tokens[: next(stops, len(tokens))]
-
     def _took(self, output: Output) -> Output | None:
         if output.finish == MISATTRIBUTED:
             return output
@@ -184,7 +182,7 @@ class SpeculatingHandle:
             return None
         self._tokens += output.tokens
         for token in output.tokens:
-            self._lookup.append(token)
+            self._proposer.append(token)
         if self._handle.answered > 1:
             # It generated in this step, rather than read.
             self._found = self._length - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 # How likely a token is the one that was looked up, before any came: the first one, and one after
 # others that were right. Then what came counts, the last time for so much.
@@ -19,9 +19,16 @@ class PromptLookup:
     differently each time, is soon known to be one.
     """
 
-    def __init__(self, tokens: Iterable[int], size: int) -> None:
-        """Begin with a text, of which the last `size` tokens are looked up."""
+    def __init__(self, tokens: Iterable[int], size: int, stops: Collection[int] = ()) -> None:
+        """Begin with a text.
+
+        Args:
+            tokens: The text.
+            size: How many of the last tokens are looked up.
+            stops: Tokens that are not proposed, nor what follows them.
+        """
         self._size = size
+        self._stops = frozenset(stops)
         self._text: list[int] = []
         # What stands behind each sequence of tokens, where that came last.
         self._behind: dict[tuple[int, ...], int] = {}
@@ -34,7 +41,7 @@ class PromptLookup:
             self._append(token)
 
     def append(self, token: int) -> None:
-        """Append a token, and note whether it was expected."""
+        """See proposer.Proposer."""
         expected = self._expected
         self._append(token)
         if not expected:
@@ -51,13 +58,17 @@ class PromptLookup:
             self._expected = expected + 1
 
     def proposal(self, count: int) -> Sequence[int]:
-        """Return up to `count` tokens that may come next."""
-        return self._text[self._expected : self._expected + count] if self._expected else ()
+        """See proposer.Proposer."""
+        if not self._expected:
+            return ()
+        tokens = self._text[self._expected : self._expected + count]
+        stops = (place for place, token in enumerate(tokens) if token in self._stops)
+        return tokens[: next(stops, len(tokens))]
 
-    def chance(self, number: int) -> float:
-        """Return how likely all of the first `number` tokens of the proposal are to come."""
+    def chances(self, count: int) -> Sequence[float]:
+        """See proposer.Proposer."""
         first = self._next if self._right else self._first
-        return first * self._next ** (number - 1)
+        return [first * self._next**number for number in range(len(self.proposal(count)))]
 
     def _append(self, token: int) -> None:
         self._text.append(token)
