@@ -171,7 +171,9 @@ SAMPLED = (
 
 async def test_sampled_tokens_follow_the_models_own_distribution() -> None:
     """Those behind 16 others, which were proposed, or came in place of others that were."""
-    prompt = question("Repeat: sun moon river sun moon river sun moon tree")
+    # Of a block, so that all are read in one step.
+    prompt = question("Repeat: sun moon river sun moon river sun moon tree sun moon")
+    assert len(prompt) == 32
     often = Speculation(4, 1)
 
     async def answers(watched: Watched, asked: GenerationRequest) -> tuple[Counter[str], int]:
@@ -188,7 +190,8 @@ async def test_sampled_tokens_follow_the_models_own_distribution() -> None:
                 proposed += piece.accepted + piece.rejected
         return Counter(str(answer[16:18]) for answer in tokens), proposed
 
-    demo = DEMO | {"max_num_batched_tokens": 2048}
+    # With room for all at once, and for blocks of their own.
+    demo = DEMO | {"max_num_batched_tokens": 1 << 16, "kv_blocks": 1 << 13}
     async with engine(**demo) as plain, engine(**demo, **SPECULATING) as speculating:
         for sampling in SAMPLED:
             asked = GenerationRequest(prompt, 18, sampling, ignore_eos=True)
@@ -232,3 +235,16 @@ async def test_nobody_finds_what_was_read_for_tokens_that_were_wrong() -> None:
                 going_on = [*beginning, *chance.choices(words, k=5)]
                 got = await alone(speculating, asked(going_on, LOOKUP))
                 same(got, await alone(plain, asked(going_on, NO_SPECULATION)))
+
+
+async def test_the_next_turn_finds_an_answer_up_to_where_tokens_were_proposed() -> None:
+    """The whole of one for which none were."""
+    plain = successor_text(chr(FIRST), 80)
+    # The model goes on with what stands in its prompt.
+    quoting = successor_text(chr(FIRST + 40), 40) + plain[:41]
+    async with engine(**SPECULATING) as watched:
+        for text, least, most in ((plain, 79, 79), (quoting, 80, 96)):
+            [answer] = await alone(watched, request(text, 40, speculation=LOOKUP))
+            whole = text + answer.text
+            [turn] = await alone(watched, request(whole, 2, speculation=LOOKUP))
+            assert least <= turn.cached[0] <= most

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.messages import Capabilities
-from ovchat_server.engine.contract.prompt import Prompt
+from ovchat_server.engine.contract.prompt import ANSWER_SALTS, Prompt
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.configs import generation_config, greedy_config, scheduler_config
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
@@ -84,6 +84,7 @@ class GenaiPipeline:
         self._pipeline, self.capabilities = self._load(spec)
         # Not the requests' ids: slices of prompts have none.
         self._ids = itertools.count()
+        self._answer_salts = itertools.cycle(range(1, ANSWER_SALTS))
         self.vocabulary_size = vocabulary_size(spec.path)
         on_gpu = spec.options.device.startswith("GPU")
         self.block_size = GPU_BLOCK_SIZE if on_gpu else CPU_BLOCK_SIZE
@@ -135,6 +136,10 @@ class GenaiPipeline:
         """See SequencePipeline."""
         return {self._tokenizer_end, *self._stops(request)}
 
+    def answer_salt(self) -> int:
+        """See SequencePipeline."""
+        return next(self._answer_salts)
+
     def proposer(self, request: GenerationRequest) -> Proposer:
         """See SequencePipeline."""
         stops = () if request.ignore_eos else self.stops(request)
@@ -154,13 +159,13 @@ class GenaiPipeline:
         """Whether the last step computed its logits, as far as is known."""
         return self._logits.seen
 
-    def step(self) -> None:
-        """Run the model once over all sequences."""
+    def step(self, free_blocks: int = 0) -> None:
+        """See steps.Pipeline."""
         self._logits.seen = False
         reads, self._reads = self._reads, False
         self._speculating = [item for item in self._speculating if not item.ended]
         running, start = self._logits.beams, time.perf_counter()
-        further = self._propose(running, may=not reads)
+        further = self._propose(running, free_blocks, may=not reads)
         self._pipeline.step()
         if not reads:
             self._speculator.note(running, further, time.perf_counter() - start)
@@ -199,7 +204,7 @@ class GenaiPipeline:
         # genai crashes where it is to echo a prompt of rows.
         return pipeline, Capabilities(sees_logits=hooked is not None, scores_prompts=rows is None)
 
-    def _propose(self, running: int, *, may: bool) -> int:
+    def _propose(self, running: int, free_blocks: int, *, may: bool) -> int:
         """Have tokens proposed for the next step, where that `may` be done.
 
         Where prompts are read it is not: genai divides what a step may read among prompts.
@@ -207,9 +212,14 @@ class GenaiPipeline:
         Returns:
             How many tokens the step reads besides one of each running sequence.
         """
-        handles = self._speculating
-        room = self._step_tokens - running + len(handles)
-        chosen = dict(self._speculator.propose(running, handles, room) if may else ())
+        handles, candidates = self._speculating, []
+        for item in handles if may else ():
+            free_blocks -= item.new_blocks
+            if free_blocks >= 0:
+                candidates.append(item)
+        read = sum(item.unread for item in handles if item not in candidates)
+        room = self._step_tokens - (running - len(handles)) - read
+        chosen = dict(self._speculator.propose(running, candidates, room))
         return sum(item.prepare(chosen.get(item, 0)) - 1 for item in handles)
 
     def _add(self, prompt: Prompt, config: genai.GenerationConfig) -> genai.GenerationHandle:
