@@ -47,7 +47,8 @@ def quoting(chance: random.Random, length: int) -> str:
 def proposing(chance: random.Random, asked: GenerationRequest) -> GenerationRequest:
     least = 0 if asked.beam_search else 1
     speculation = Speculation(least * chance.choice([1, 2, 5, 20, 32]), chance.choice([1, 3, 9]))
-    return dataclasses.replace(asked, speculation=speculation)
+    prediction = tuple(quoting(chance, chance.choice([0, 0, 1, 60])).encode())
+    return dataclasses.replace(asked, speculation=speculation, prediction=prediction)
 
 
 async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:

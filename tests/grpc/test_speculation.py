@@ -11,12 +11,16 @@ from google.api import httpbody_pb2
 
 from ovchat.v1 import rest_service_pb2_grpc
 from ovchat_server.app import Server
+from ovchat_server.kinds import text_generation
+from ovchat_server.kinds.text_generation import generation_spec
+from tests.engine.eager_worker import EAGER
 from tests.grpc.conftest import Client, running
 from tests.grpc.requests import ask, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from ovchat_server.engine.contract.generation_spec import GenerationSpec
     from ovchat_server.settings import ModelSettings, Settings
 
 QUOTING = "Repeat: sun moon river stone tree bird cloud rain"
@@ -27,9 +31,16 @@ ANSWER = "sun moon river stone tree bird cloud rain"
 async def speculating(
     make_settings: Callable[..., Settings], demo: ModelSettings
 ) -> AsyncIterator[Client]:
+    """Whatever is found is proposed: whether that is worth its time depends on the machine."""
     model = msgspec.structs.replace(demo, speculation="lookup", num_assistant_tokens=4)
-    async with running(Server(make_settings(model))) as client:
-        yield client
+
+    def eager(*args: Any) -> GenerationSpec:
+        return msgspec.structs.replace(generation_spec(*args), worker=EAGER)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_generation, "generation_spec", eager)
+        async with running(Server(make_settings(model))) as client:
+            yield client
 
 
 async def test_quotations_come_several_tokens_a_step(
@@ -46,6 +57,18 @@ async def test_quotations_come_several_tokens_a_step(
     assert texts == {ANSWER}
     details = answer.usage.completion_tokens_details
     assert 0 < details.accepted_prediction_tokens < answer.usage.completion_tokens
+
+
+async def test_a_prediction_comes_several_tokens_a_step(speculating: Client) -> None:
+    greeting = ask("Hi there!", temperature=0)
+    without = await speculating.chat.CreateChatCompletion(greeting)
+    greeting.prediction = text_of(without)
+    predicted = await speculating.chat.CreateChatCompletion(greeting)
+
+    assert text_of(predicted) == text_of(without)
+    details = [item.usage.completion_tokens_details for item in (without, predicted)]
+    assert [item.accepted_prediction_tokens > 0 for item in details] == [False, True]
+    assert not any(item.rejected_prediction_tokens for item in details)
 
 
 async def test_rest_counts_and_names_what_does_nothing(speculating: Client) -> None:

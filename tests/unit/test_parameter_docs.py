@@ -206,6 +206,10 @@ def probes(said: str) -> tuple[list[Any], list[Any]]:
         "array of names": ([[], [LOGPROBS]], ["x", ["other"], [1]]),
         "object with a type": ([{"type": "text"}], ["x", [], {}, {"type": "x"}]),
         "object with a constraint": ([{"regex": "x"}], ["x", [], {}, {"regex": ""}]),
+        "predicted content": (
+            [{"type": "content", "content": content} for content in ("x", [])],
+            ["x", [], {}, {"type": "content"}, {"type": "text", "content": "x"}],
+        ),
         "structural tag": ([TAG], ["x", [], {}, {"type": "structural_tag"}]),
     }[said]
 

@@ -7,9 +7,9 @@ import pytest
 from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 
 
-def lookup(text: str, answer: str = "", size: int = 2) -> PromptLookup:
+def lookup(text: str, answer: str = "", size: int = 2, prediction: str = "") -> PromptLookup:
     """A text of letters, and an answer that followed."""
-    found = PromptLookup(map(ord, text), size)
+    found = PromptLookup(map(ord, text), size, prediction=[*map(ord, prediction)])
     for letter in answer:
         found.append(ord(letter))
     return found
@@ -39,6 +39,26 @@ def test_what_followed_before_is_proposed(text: str, answer: str, size: int, exp
     assert "".join(map(chr, found.proposal(99))) == expected
     assert "".join(map(chr, found.proposal(2))) == expected[:2]
     assert not found.proposal(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "size", "expected"),
+    [
+        pytest.param("abc", "", 2, "stuvw", id="from the first token on"),
+        pytest.param("abc", "st", 2, "uvw", id="it is followed on"),
+        pytest.param("a", "", 2, "stuvw", id="behind a text shorter than what is looked up"),
+        pytest.param("a", "sX", 2, "", id="where the answer leaves it"),
+        pytest.param("a", "sXuv", 2, "w", id="and comes back to it"),
+        pytest.param("bc", "stuvw", 2, "", id="up to its end"),
+        pytest.param("bc", "stuvwXbc", 2, "stuvwXbc", id="behind it what followed before"),
+        pytest.param("bcXbc", "", 2, "stuvw", id="rather than what followed in the text"),
+        pytest.param("abcstu", "", 2, "vw", id="in the middle of it, after a preemption"),
+        pytest.param("abcX", "", 2, "stuvw", id="or outside of it"),
+    ],
+)
+def test_a_prediction_is_proposed(text: str, answer: str, size: int, expected: str) -> None:
+    found = lookup(text, answer, size, "stuvw")
+    assert "".join(map(chr, found.proposal(99))) == expected
 
 
 def test_what_is_proposed_ends_before_a_stop_token() -> None:

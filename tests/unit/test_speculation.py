@@ -9,16 +9,31 @@ import pytest
 
 from ovchat.v1 import chat_pb2
 from ovchat_server.domain.generation import StreamOptions
-from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
+from ovchat_server.engine.contract.generation import (
+    BeamSearch,
+    GeneratedTokens,
+    GenerationRequest,
+    TokenFinish,
+)
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.rest.openai import objects
 from ovchat_server.rpc import response
+from ovchat_server.serving.prediction import with_prediction
 from ovchat_server.settings import ModelSettings
 from tests.conftest import ROOT
 from tests.unit.readers import read_chat, read_text
-from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, chats, served, texts
+from tests.unit.serving_tools import (
+    CONTEXT,
+    TOKENIZER,
+    WORKERS,
+    ScriptedEngine,
+    chats,
+    served,
+    texts,
+)
 
 if TYPE_CHECKING:
     from ovchat_server.domain.completion import Usage
@@ -28,6 +43,7 @@ LOOKUP = Speculation(5, 3)
 HOST = EngineHost(processors=(), on_change=lambda: None)
 ALL = {"num_assistant_tokens": 4, "max_ngram_size": 2}
 THRESHOLD = {"assistant_confidence_threshold": 0.5}
+PREDICTION = {"prediction": {"type": "content", "content": "abc"}}
 
 
 async def answer(
@@ -59,15 +75,45 @@ async def test_a_request_reaches_the_engine_with_what_is_proposed_for_it() -> No
     [
         (ALL, LOOKUP, []),
         (THRESHOLD, LOOKUP, [*THRESHOLD]),
+        (PREDICTION, LOOKUP, []),
+        (PREDICTION, NO_SPECULATION, [*PREDICTION]),
         (ALL, NO_SPECULATION, [*ALL]),
         (THRESHOLD, NO_SPECULATION, [*THRESHOLD]),
-        (dict.fromkeys(ALL | THRESHOLD), NO_SPECULATION, []),
+        (dict.fromkeys(ALL | THRESHOLD | PREDICTION), NO_SPECULATION, []),
     ],
 )
 async def test_what_does_nothing_on_a_model_is_named(
     fields: dict[str, Any], speculation: Speculation, ignored: list[str]
 ) -> None:
     assert list((await answer(fields, speculation)).ignored) == ignored
+
+
+async def test_a_prediction_reaches_the_engine_as_tokens() -> None:
+    """As many as the context has at most, and none that the model does not know."""
+    engine, [end] = two_choices(), TOKENIZER.encode("<|im_end|>")
+    model = dataclasses.replace(served(engine, vocabulary_size=end), speculation=LOOKUP)
+    content = "a<|im_end|>b" + "c" * CONTEXT
+    predicted = {"prediction": {"type": "content", "content": content}}
+    await (await chats(model).answer(read_chat(**predicted, n=2))).whole()
+    tokens = TOKENIZER.encode("ab" + "c" * (CONTEXT - 3))
+    assert [request.prediction for request in engine.asked] == [tuple(tokens)] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("", {"speculation": LOOKUP}),
+        (None, {"speculation": LOOKUP}),
+        ("abc", {"speculation": Speculation(0, 3)}),
+        ("abc", {"speculation": LOOKUP, "grammar": "root ::= [a-z]"}),
+        ("abc", {"speculation": LOOKUP, "beam_search": BeamSearch(2, 1)}),
+    ],
+)
+async def test_a_prediction_is_tokenized_only_where_it_may_be_proposed(
+    text: str | None, asked: dict[str, Any]
+) -> None:
+    requests = [GenerationRequest(Prompt((1,)), 3, **asked)]
+    assert await with_prediction(requests, served(), text, WORKERS) is requests
 
 
 async def test_nothing_is_proposed_in_a_beam_search() -> None:

@@ -89,7 +89,8 @@ def without_effect(request: SpeculationParams, options: Speculation) -> tuple[st
         options: What the model's options say; NO_SPECULATION if it does not speculate.
     """
     # The other one is for a draft model, of which there is none.
-    acting = ("num_assistant_tokens", "max_ngram_size") if options.proposes else ()
+    lookup = ("num_assistant_tokens", "max_ngram_size", "prediction")
+    acting = lookup if options.proposes else ()
     given = (name for name, value in dataclasses.asdict(request).items() if value is not None)
     return tuple(name for name in given if name not in acting)
 

@@ -144,7 +144,7 @@ class GenaiPipeline:
         """See SequencePipeline."""
         stops = () if request.ignore_eos else self.stops(request)
         size = request.speculation.max_ngram_size
-        return PromptLookup(request.prompt.tokens, size, stops)
+        return PromptLookup(request.prompt.tokens, size, stops, request.prediction)
 
     def read(self, prompt: Prompt, scores: PromptScores | None) -> GenaiHandle:
         """Add a prompt to be read into the prefix cache; its handle yields one token."""

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 # How likely a token is the one that was looked up, before any came: the first one, and one after
 # others that were right. Then what came counts, the last time for so much.
 FIRST, NEXT, WEIGHT = 0.5, 0.8, 0.1
+# Stands behind a prediction in place of a token: nothing is proposed from there on.
+END = -1
 
 
 class PromptLookup:
@@ -19,16 +21,23 @@ class PromptLookup:
     differently each time, is soon known to be one.
     """
 
-    def __init__(self, tokens: Iterable[int], size: int, stops: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        tokens: Iterable[int],
+        size: int,
+        stops: Collection[int] = (),
+        prediction: Sequence[int] = (),
+    ) -> None:
         """Begin with a text.
 
         Args:
             tokens: The text.
             size: How many of the last tokens are looked up.
             stops: Tokens that are not proposed, nor what follows them.
+            prediction: The tokens that are expected to follow; none if nothing is known.
         """
         self._size = size
-        self._stops = frozenset(stops)
+        self._stops = frozenset((*stops, END))
         self._text: list[int] = []
         # What stands behind each sequence of tokens, where that came last.
         self._behind: dict[tuple[int, ...], int] = {}
@@ -39,6 +48,8 @@ class PromptLookup:
         self._first, self._next = FIRST, NEXT
         for token in tokens:
             self._append(token)
+        if prediction:
+            self._predict(prediction)
 
     def append(self, token: int) -> None:
         """See proposer.Proposer."""
@@ -69,6 +80,14 @@ class PromptLookup:
         """See proposer.Proposer."""
         first = self._next if self._right else self._first
         return [first * self._next**number for number in range(len(self.proposal(count)))]
+
+    def _predict(self, prediction: Sequence[int]) -> None:
+        """Have a prediction found behind the text, whose last tokens stand behind it again."""
+        behind = len(self._text)
+        for token in (*prediction, END, *self._text[-self._size :]):
+            self._append(token)
+        # What is shorter than what is looked up is not found.
+        self._expected = self._expected or behind
 
     def _append(self, token: int) -> None:
         self._text.append(token)
