@@ -112,6 +112,11 @@ class SpeculatingHandle:
         """The number of tokens that the next step reads before those proposed."""
         return self._length - self._found
 
+    @property
+    def proposer(self) -> Proposer:
+        """What proposes its tokens."""
+        return self._proposer
+
     def chances(self) -> Sequence[float]:
         """See speculator.Candidate."""
         return self._proposer.chances(self._room) if self._room > 0 else ()
