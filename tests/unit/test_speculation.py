@@ -143,16 +143,18 @@ def test_a_vision_model_does_not_speculate() -> None:
         TextGeneration().build(settings, HOST)
 
 
-def with_token(path: Path, token: str, number: int) -> Path:
-    """A copy of the demo model in which a token has another number, or is one more."""
+def swapped(path: Path, one: int, other: int) -> tuple[Path, str, str]:
+    """A copy of the demo model in which two tokens have each other's number, and their texts."""
     path.mkdir()
     for file in DEMO.iterdir():
         if file.is_file() and file.name != "tokenizer.json":
             (path / file.name).symlink_to(file)
     tokenizer = json.loads((DEMO / "tokenizer.json").read_bytes())
-    tokenizer["model"]["vocab"][token] = number
+    numbers = tokenizer["model"]["vocab"]
+    first, second = (text for number in (one, other) for text in numbers if numbers[text] == number)
+    numbers[first], numbers[second] = other, one
     (path / "tokenizer.json").write_text(json.dumps(tokenizer))
-    return path
+    return path, first, second
 
 
 def refusal(draft: Path) -> str:
@@ -164,9 +166,10 @@ def refusal(draft: Path) -> str:
 
 
 def test_a_draft_model_has_the_vocabulary_of_its_model(tmp_path: Path) -> None:
-    more = with_token(tmp_path / "more", "other", 1530)
-    assert refusal(more) == (
-        f" must have the same vocabulary, and {more} has not: its token 1530 is 'other', not none"
+    path, first, second = swapped(tmp_path / "swapped", 500, 501)
+    assert refusal(path) == (
+        f" must have the same vocabulary, and {path} has not: "
+        f"its token 500 is {second!r}, not {first!r}"
     )
 
 

@@ -52,7 +52,7 @@ class TextGeneration:
                 "leave it out"
             )
         if settings.draft_model is not None:
-            check_draft_model(settings.name, settings.draft_model, files.tokenizer)
+            check_draft_model(settings.name, settings.draft_model, files)
         spec = generation_spec(settings, files, host.processors, host.replicas)
         engine = SupervisedGenerationEngine(spec, host.on_change)
         images = None
