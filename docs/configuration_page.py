@@ -35,6 +35,7 @@ EXAMPLES = {
     "weights": "auto",
     "kv_cache_gb": 1,
     "speculation": "lookup",
+    "draft_model": "models/smaller",
     "properties": {"INFERENCE_PRECISION_HINT": "f32"},
 }
 # The same, for the tables.

@@ -264,7 +264,9 @@ def resolved(name: str) -> Any:
     if hasattr(SamplingParams(), name):
         return resolve_sampling(SamplingParams(seed=1), defaults)
     options = GenerationOptions()
-    own = Speculation(options.num_assistant_tokens, options.max_ngram_size)
+    size = 0 if name == "assistant_confidence_threshold" else options.max_ngram_size
+    threshold = options.assistant_confidence_threshold
+    own = Speculation(options.num_assistant_tokens, size, threshold)
     return resolve_speculation(SpeculationParams(), defaults, own)
 
 

@@ -89,6 +89,34 @@ def test_the_likeliest_are_proposed_where_there_is_room(
     assert counts(measured(running, 0.1), *candidates, running=running, room=room) == expected
 
 
+def drafting(each: float, sequences: tuple[float, ...] = (0.8, 0.8)) -> list[int]:
+    """How many tokens are proposed where a draft of one takes so much of a plain step's time."""
+
+    def seconds(number: int, count: int) -> float:
+        return PLAIN * each * number * count
+
+    candidates = [Sequence(tuple(likely**n for n in range(1, 17))) for likely in sequences]
+    chosen = measured(2, 0.02).propose(2, candidates, MANY, seconds)
+    return [sum(count for item, count in chosen if item is one) for one in candidates]
+
+
+def test_the_longer_drafts_take_the_fewer_are_proposed() -> None:
+    found = [sum(drafting(each)) for each in (0, 0.02, 0.05, 0.1, 1)]
+    assert found == sorted(found, reverse=True)
+    assert (found[0] > found[1] > found[2] > 0, found[-1]) == (True, 0)
+
+
+def test_drafts_for_one_sequence_do_not_take_the_time_of_two() -> None:
+    assert drafting(0.08, (0.95, 0.1))[1] == 0 < drafting(0.08, (0.95, 0.1))[0]
+
+
+def test_nothing_that_takes_time_is_proposed_before_a_plain_step_was_measured() -> None:
+    speculator = measured(2, 0.02)
+    one = [Sequence(SURE)] * 3
+    assert speculator.propose(3, one, MANY)
+    assert not speculator.propose(3, one, MANY, lambda _number, _count: 1e-6)
+
+
 @pytest.mark.parametrize(
     ("unread", "known", "room", "expected"),
     [

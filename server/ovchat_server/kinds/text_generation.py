@@ -17,6 +17,7 @@ from ovchat_server.engine.contract.image_messages import ImageSpec
 from ovchat_server.engine.contract.spec import EngineOptions
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.kinds.base import BuiltModel, EngineProcesses, ModelSettingsError
+from ovchat_server.kinds.draft_model import check_draft_model
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.model_path import is_vision_model, model_graph
 from ovchat_server.serving.models import TextModel
@@ -50,6 +51,8 @@ class TextGeneration:
                 f"the model {settings.name!r}: speculation is not supported by vision models: "
                 "leave it out"
             )
+        if settings.draft_model is not None:
+            check_draft_model(settings.name, settings.draft_model, files)
         spec = generation_spec(settings, files, host.processors, host.replicas)
         engine = SupervisedGenerationEngine(spec, host.on_change)
         images = None
@@ -83,6 +86,7 @@ def generation_spec(
         path=str(settings.path.resolve()),
         context_length=files.context_length,
         end_tokens=files.end_tokens,
+        draft_model=str(settings.draft_model.resolve()) if settings.draft_model else "",
         # The settings without those that are not the engine's.
         options=msgspec.convert(settings, GenerationOptions, from_attributes=True),
         processors=processors,
@@ -121,6 +125,9 @@ def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
 def _speculation(settings: ModelSettings) -> Speculation:
     if settings.speculation is None:
         return NO_SPECULATION
+    if settings.speculation == "draft":
+        threshold = settings.assistant_confidence_threshold
+        return Speculation(settings.num_assistant_tokens, assistant_confidence_threshold=threshold)
     return Speculation(settings.num_assistant_tokens, settings.max_ngram_size)
 
 

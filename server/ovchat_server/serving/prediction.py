@@ -29,7 +29,8 @@ async def with_prediction(
         prediction: What the answers are expected to say; None if nothing is known.
         workers: Threads; a prediction may be as long as a prompt.
     """
-    if not (prediction and any(request.speculates for request in requests)):
+    looked_up = any(item.speculates and not item.speculation.drafts for item in requests)
+    if not (prediction and looked_up):
         return requests
     tokens = await workers.run(partial(_tokenize, model.files, prediction))
     return [dataclasses.replace(request, prediction=tokens) for request in requests]

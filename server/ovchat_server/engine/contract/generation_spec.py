@@ -29,14 +29,18 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
             0: no limit.
         grammar_timeout: Seconds that compiling the grammar of an answer may take.
         speculation: How tokens are proposed for a step, so that several may come of it: "lookup"
-            proposes what followed the last tokens where they stood before (prompt lookup). Not
-            with vision models. docs/models.md says what it is good for, and what it changes.
+            proposes what followed the last tokens where they stood before (prompt lookup), "draft"
+            what a smaller model would write (`draft_model`). Not with vision models.
+            docs/models.md says what it is good for, and what it changes.
         num_assistant_tokens: The most tokens that are proposed to a request for a step, unless it
             or the model's `generation_config.json` says. How many are is decided by how likely
             they are, and by how much longer a step takes for them.
         max_ngram_size: How many of the last tokens are looked up, unless a request or the model's
             `generation_config.json` says. All of them must be found, as in vLLM where
-            `prompt_lookup_min` and `prompt_lookup_max` are the same.
+            `prompt_lookup_min` and `prompt_lookup_max` are the same. Without effect on drafts.
+        assistant_confidence_threshold: How likely the draft model must find each token that it
+            proposes, unless a request or the model's `generation_config.json` says. 0: it proposes
+            whatever it finds the likeliest. Without effect on prompt lookup.
         properties: OpenVINO's own properties, as a table.
     """
 
@@ -46,11 +50,12 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
     max_num_batched_tokens: Count = 2048
     max_step_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.25
     grammar_timeout: Duration = 1.5
-    speculation: Literal["lookup"] | None = None
+    speculation: Literal["lookup", "draft"] | None = None
     num_assistant_tokens: Annotated[int, msgspec.Meta(ge=1, le=MAX_ASSISTANT_TOKENS)] = (
         MAX_ASSISTANT_TOKENS
     )
     max_ngram_size: Annotated[int, msgspec.Meta(ge=1, le=MAX_NGRAM_SIZE)] = 3
+    assistant_confidence_threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     properties: Annotated[
         dict[str, str | int | float | bool],
         msgspec.Meta(description="a table of strings, numbers and booleans"),
@@ -72,9 +77,11 @@ class GenerationSpec(EngineSpec, frozen=True, kw_only=True):
     Attributes:
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer, besides the tokenizer's own.
+        draft_model: Folder of the model whose tokens are proposed; "" for none.
     """
 
     context_length: int
     end_tokens: tuple[int, ...]
+    draft_model: str = ""
     worker: str = "ovchat_server.engine.genai.worker:load"
     options: GenerationOptions = GenerationOptions()

@@ -63,6 +63,8 @@ def _advice(text: str, spec: GenerationSpec) -> str:
         return f"correct the property {name}{_similar(name, spec.options)}: "
     if broken := _broken(Path(spec.path)):
         return f"export or copy {broken} anew: "
+    if spec.draft_model and (broken := _broken(Path(spec.draft_model))):
+        return f"export or copy {broken} of draft_model anew: "
     return ""
 
 

@@ -16,6 +16,7 @@ from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.prompt import ANSWER_SALTS, Prompt
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.configs import generation_config, greedy_config, scheduler_config
+from ovchat_server.engine.genai.draft_model import GenaiDraftModel
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
 from ovchat_server.engine.genai.handles import GenaiBeamSearchHandle, GenaiHandle
 from ovchat_server.engine.genai.hooked_model import hooked_model
@@ -34,17 +35,18 @@ from ovchat_server.engine.genai.sequence_logits import (
     needs_processor,
 )
 from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
-from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
+from ovchat_server.engine.scheduling.drafts import Drafts
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.contract.generation_spec import GenerationSpec
+    from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
     from ovchat_server.engine.genai.proposal_check import ProposalCheck
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
-    from ovchat_server.engine.scheduling.proposer import Proposer
+    from ovchat_server.engine.scheduling.proposer import Proposer, Proposers
     from ovchat_server.engine.scheduling.speculator import Speculator
     from ovchat_server.engine.scheduling.steps import Handle
 
@@ -76,6 +78,7 @@ class GenaiPipeline:
         self._logits = LogitsControl()
         self._speculates = spec.options.speculation is not None
         self._speculator = speculator
+        self._proposers: Proposers = PromptLookups()
         self._speculating: list[SpeculatingHandle] = []
         # Whether prompts were added since the last step.
         self._reads = False
@@ -92,6 +95,8 @@ class GenaiPipeline:
         self.total_blocks = self._measure_blocks()
         self.weight_bytes = sum(file.stat().st_size for file in Path(spec.path).glob(WEIGHTS))
         self.cache_bytes: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        if spec.draft_model:
+            self._load_draft_model(spec.draft_model, spec.options)
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
@@ -143,8 +148,7 @@ class GenaiPipeline:
     def proposer(self, request: GenerationRequest) -> Proposer:
         """See SequencePipeline."""
         stops = () if request.ignore_eos else self.stops(request)
-        size = request.speculation.max_ngram_size
-        return PromptLookup(request.prompt.tokens, size, stops, request.prediction)
+        return self._proposers.proposer(request, stops)
 
     def read(self, prompt: Prompt, scores: PromptScores | None) -> GenaiHandle:
         """Add a prompt to be read into the prefix cache; its handle yields one token."""
@@ -164,8 +168,11 @@ class GenaiPipeline:
         self._logits.seen = False
         reads, self._reads = self._reads, False
         self._speculating = [item for item in self._speculating if not item.ended]
-        running, start = self._logits.beams, time.perf_counter()
-        further = self._propose(running, free_blocks, may=not reads)
+        running = self._logits.beams
+        # Where prompts are read, genai divides what a step may read among them.
+        chosen = {} if reads else self._choose(running, free_blocks)
+        start = time.perf_counter()
+        further = sum(item.prepare(chosen.get(item, 0)) - 1 for item in self._speculating)
         self._pipeline.step()
         if not reads:
             self._speculator.note(running, further, time.perf_counter() - start)
@@ -204,23 +211,25 @@ class GenaiPipeline:
         # genai crashes where it is to echo a prompt of rows.
         return pipeline, Capabilities(sees_logits=hooked is not None, scores_prompts=rows is None)
 
-    def _propose(self, running: int, free_blocks: int, *, may: bool) -> int:
-        """Have tokens proposed for the next step, where that `may` be done.
+    def _load_draft_model(self, folder: str, options: GenerationOptions) -> None:
+        model = GenaiDraftModel(folder, options, self.total_blocks, self.vocabulary_size)
+        self._proposers = Drafts(model)
+        self.weight_bytes += model.weight_bytes
+        self.cache_bytes += model.cache_bytes
 
-        Where prompts are read it is not: genai divides what a step may read among prompts.
-
-        Returns:
-            How many tokens the step reads besides one of each running sequence.
-        """
+    def _choose(self, running: int, free_blocks: int) -> dict[SpeculatingHandle, int]:
+        """Return for whom to propose tokens in the next step, and how many; they are found."""
         handles, candidates = self._speculating, []
-        for item in handles if may else ():
+        for item in handles:
             free_blocks -= item.new_blocks
             if free_blocks >= 0:
                 candidates.append(item)
         read = sum(item.unread for item in handles if item not in candidates)
         room = self._step_tokens - (running - len(handles)) - read
-        chosen = dict(self._speculator.propose(running, candidates, room))
-        return sum(item.prepare(chosen.get(item, 0)) - 1 for item in handles)
+        find = self._proposers
+        chosen = self._speculator.propose(running, candidates, room, find.seconds)
+        find.find([(item.proposer, count) for item, count in chosen if item.ready])
+        return dict(chosen)
 
     def _add(self, prompt: Prompt, config: genai.GenerationConfig) -> genai.GenerationHandle:
         return self._pipeline.add_request(next(self._ids), self._input.tensor(prompt), config)

@@ -126,6 +126,11 @@ class SpeculatingHandle:
         return self._length - (self._found if self._owns else self._place)
 
     @property
+    def ready(self) -> bool:
+        """Whether what is proposed is read in the next step: it has blocks of its own."""
+        return self._owns
+
+    @property
     def new_blocks(self) -> int:
         """How many KV blocks must be free for proposals, besides those it has and needs anyway.
 
@@ -133,6 +138,11 @@ class SpeculatingHandle:
         """
         size = self._pipeline.block_size
         return 1 if self._owns else self._length // size + 1 - self._place // size
+
+    @property
+    def proposer(self) -> Proposer:
+        """What proposes its tokens."""
+        return self._proposer
 
     def chances(self) -> Sequence[float]:
         """See speculator.Candidate."""

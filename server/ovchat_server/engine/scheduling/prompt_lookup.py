@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.engine.scheduling.proposer import Proposer
+
 # How likely a token is the one that was looked up, before any came: the first one, and one after
 # others that were right. Then what came counts, the last time for so much.
 FIRST, NEXT, WEIGHT = 0.5, 0.8, 0.1
@@ -96,3 +99,20 @@ class PromptLookup:
         last = tuple(self._text[-self._size :])
         self._expected = self._behind.get(last, 0)
         self._behind[last] = len(self._text)
+
+
+class PromptLookups:
+    """See proposer.Proposers: what prompt lookup proposes is found when tokens come."""
+
+    def proposer(self, request: GenerationRequest, stops: Collection[int]) -> Proposer:
+        """See proposer.Proposers."""
+        size = request.speculation.max_ngram_size
+        return PromptLookup(request.prompt.tokens, size, stops, request.prediction)
+
+    def seconds(self, sequences: int, count: int) -> float:
+        """See proposer.Proposers."""
+        del sequences, count
+        return 0.0
+
+    def find(self, chosen: Iterable[tuple[Proposer, int]]) -> None:
+        """See proposer.Proposers."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
+
+    from ovchat_server.engine.contract.generation import GenerationRequest
 
 
 class Proposer(Protocol):
@@ -21,4 +23,25 @@ class Proposer(Protocol):
 
     def proposal(self, count: int) -> Sequence[int]:
         """Return up to `count` tokens that may come next, none of which ends the answer."""
+        ...
+
+
+class Proposers(Protocol):
+    """Makes the proposers of a pipeline's sequences."""
+
+    def proposer(self, request: GenerationRequest, stops: Collection[int]) -> Proposer:
+        """Return what proposes tokens of an answer.
+
+        Args:
+            request: The request.
+            stops: Tokens that are not proposed, nor what follows them.
+        """
+        ...
+
+    def seconds(self, sequences: int, count: int) -> float:
+        """Return how long it takes to find up to `count` tokens for each of some sequences."""
+        ...
+
+    def find(self, chosen: Iterable[tuple[Proposer, int]]) -> None:
+        """Find the tokens that these are to propose, up to so many each."""
         ...

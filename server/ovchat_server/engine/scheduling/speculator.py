@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from ovchat_server.engine.scheduling.step_cost import StepCost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 # By how much a step with proposals must promise to be better than one without.
 MARGIN = 1.1
@@ -35,6 +35,12 @@ class Candidate(Protocol):
 CandidateT = TypeVar("CandidateT", bound=Candidate)
 
 
+def at_once(sequences: int, count: int) -> float:
+    """Return how many seconds it takes to find tokens that are known already."""
+    del sequences, count
+    return 0.0
+
+
 class Speculator:
     """Weighs the tokens that a step may give against the time that it takes.
 
@@ -48,7 +54,11 @@ class Speculator:
         self._costs: dict[int, StepCost] = {}
 
     def propose(
-        self, running: int, candidates: Sequence[CandidateT], room: int
+        self,
+        running: int,
+        candidates: Sequence[CandidateT],
+        room: int,
+        finding: Callable[[int, int], float] = at_once,
     ) -> list[tuple[CandidateT, int]]:
         """Return for whom to propose tokens, and how many.
 
@@ -56,6 +66,8 @@ class Speculator:
             running: How many sequences the step runs.
             candidates: Those among them for which it may be done.
             room: How many tokens the step may read of these, with those that it reads anyway.
+            finding: How many seconds it takes to find up to so many tokens for each of so many
+                sequences.
         """
         cost = self._costs.get(running.bit_length())
         if not cost:
@@ -63,12 +75,15 @@ class Speculator:
         read = sum(item.unread for item in candidates)
         tokens, chosen = float(running), Counter[int]()
         best, best_chosen = MARGIN * tokens / cost.of(read - len(candidates)), Counter[int]()
+        most = 0
         for chance, number, reads in _likeliest(candidates):
             read, tokens = read + reads, tokens + chance
             if read > room:
                 break
             chosen[number] += 1
-            pace = tokens / cost.of(read - len(candidates))
+            most = max(most, chosen[number])
+            before = cost.times(running, finding(len(chosen), most))
+            pace = tokens / (before + cost.of(read - len(candidates)))
             if pace > best:
                 best, best_chosen = pace, chosen.copy()
         return [(candidates[number], count) for number, count in best_chosen.items()]

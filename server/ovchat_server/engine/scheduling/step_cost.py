@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 # The weight of a step against those before it.
 WEIGHT = 0.1
 # How many times as long as others a step is taken to be, before any was measured: with one token
@@ -43,6 +45,11 @@ class StepCost:
         spread = count * squares - tokens * tokens
         slope = max((count * products - tokens * times) / spread, 0) if spread > 0 else 0
         return max((times + slope * (further * count - tokens)) / count, 1)
+
+    def times(self, running: int, seconds: float) -> float:
+        """Return a time in times of a plain step, which may not have been measured: infinite."""
+        plain = self._plain.get(running)
+        return seconds / plain if plain else math.inf if seconds else 0
 
     def note(self, running: int, further: int, seconds: float) -> None:
         """Learn from a step."""
