@@ -262,11 +262,11 @@ async def test_nobody_finds_what_was_read_for_tokens_that_were_wrong() -> None:
 
 async def test_the_next_turn_finds_an_answer_up_to_where_tokens_were_proposed() -> None:
     """The whole of one for which none were."""
-    plain = successor_text(chr(FIRST), 80)
+    plain = successor_text(chr(FIRST), 40)
     # The model goes on with what stands in its prompt.
-    quoting = successor_text(chr(FIRST + 40), 40) + plain[:41]
+    quoting = successor_text(chr(FIRST + 40), 40) + plain
     async with engine(**SPECULATING) as watched:
-        for text, least, most in ((plain, 79, 79), (quoting, 80, 96)):
+        for text, least, most in ((plain, 79, 79), (quoting, 81, 96)):
             [answer] = await alone(watched, request(text, 40, speculation=LOOKUP))
             whole = text + answer.text
             [turn] = await alone(watched, request(whole, 2, speculation=LOOKUP))

@@ -21,6 +21,7 @@ class Sequence:
     likely: tuple[float, ...] = ()
     unread: int = 1
     known: int = 1
+    once: int = 0
 
     def chances(self) -> tuple[float, ...]:
         return self.likely
@@ -118,17 +119,21 @@ def test_nothing_that_takes_time_is_proposed_before_a_plain_step_was_measured() 
 
 
 @pytest.mark.parametrize(
-    ("unread", "known", "room", "expected"),
+    ("unread", "known", "once", "room", "expected"),
     [
-        pytest.param(1, 1, 17, 16, id="nothing else"),
-        pytest.param(1, 9, 17, 8, id="what must be read again takes room"),
-        pytest.param(9, 9, 17, 8, id="what is read anyway too"),
-        pytest.param(1, 80, MANY, 0, id="and time"),
-        pytest.param(80, 80, MANY, 16, id="which is spent anyway"),
+        pytest.param(1, 1, 0, 17, 16, id="nothing else"),
+        pytest.param(1, 9, 0, 17, 8, id="what must be read again takes room"),
+        pytest.param(9, 9, 0, 17, 8, id="what is read anyway too"),
+        pytest.param(1, 9, 8, 17, 8, id="or what is read once"),
+        pytest.param(1, 80, 0, MANY, 0, id="and time"),
+        pytest.param(80, 80, 0, MANY, 16, id="which is spent anyway"),
+        pytest.param(1, 80, 79, MANY, 16, id="or for later proposals, too"),
     ],
 )
-def test_what_must_be_read_again_counts(unread: int, known: int, room: int, expected: int) -> None:
-    candidate = Sequence(SURE, unread, known)
+def test_what_must_be_read_again_counts(
+    unread: int, known: int, once: int, room: int, expected: int
+) -> None:
+    candidate = Sequence(SURE, unread, known, once)
     assert counts(measured(1, 0.2), candidate, room=room) == [expected]
 
 

@@ -140,6 +140,11 @@ class SpeculatingHandle:
         return 1 if self._owns else self._length // size + 1 - self._place // size
 
     @property
+    def once(self) -> int:
+        """See speculator.Candidate: what it reads to get blocks of its own."""
+        return 0 if self._owns else self.known - 1
+
+    @property
     def proposer(self) -> Proposer:
         """What proposes its tokens."""
         return self._proposer

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # By how much a step with proposals must promise to be better than one without.
 MARGIN = 1.1
+# For how many proposals a sequence is taken to read what it reads once.
+PROPOSALS = 8
 
 
 class Candidate(Protocol):
@@ -25,6 +27,11 @@ class Candidate(Protocol):
     @property
     def known(self) -> int:
         """How many tokens it reads besides those proposed, if any is."""
+        ...
+
+    @property
+    def once(self) -> int:
+        """How many of those known it reads for later proposals, too, and not again."""
         ...
 
     def chances(self) -> Sequence[float]:
@@ -75,15 +82,17 @@ class Speculator:
         read = sum(item.unread for item in candidates)
         tokens, chosen = float(running), Counter[int]()
         best, best_chosen = MARGIN * tokens / cost.of(read - len(candidates)), Counter[int]()
-        most = 0
+        most, spared = 0, 0.0
         for chance, number, reads in _likeliest(candidates):
             read, tokens = read + reads, tokens + chance
             if read > room:
                 break
+            if not chosen[number]:
+                spared += candidates[number].once * (1 - 1 / PROPOSALS)
             chosen[number] += 1
             most = max(most, chosen[number])
             before = cost.times(running, finding(len(chosen), most))
-            pace = tokens / (before + cost.of(read - len(candidates)))
+            pace = tokens / (before + cost.of(read - spared - len(candidates)))
             if pace > best:
                 best, best_chosen = pace, chosen.copy()
         return [(candidates[number], count) for number, count in best_chosen.items()]

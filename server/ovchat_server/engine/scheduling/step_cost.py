@@ -37,7 +37,7 @@ class StepCost:
             self._add(tokens, FEW + 0.2 * (tokens - 1) / (running + 1))
         self._guess = self._sums
 
-    def of(self, further: int) -> float:
+    def of(self, further: float) -> float:
         """Return how many times as long as a plain one a step takes with further tokens."""
         if not further:
             return 1
