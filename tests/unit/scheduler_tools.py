@@ -173,6 +173,7 @@ class Pipeline:
     def __init__(self, total: int, scored_tokens: int = 10_000) -> None:
         self.total = total
         self.inside: list[Handle] = []
+        self.proposed = False
         # Whether a step that throws had its logits.
         self.computed = True
         self.peak = 0

@@ -51,7 +51,7 @@ def proposer(drafts: Drafts, length: int) -> DraftProposer:
 
 
 def expecting(luck: DraftLuck, *tokens: int, unsure: bool = False) -> DraftProposer:
-    made = DraftProposer((1,), luck)
+    made = DraftProposer((1,), luck, 4096)
     made.drafted(tokens, unsure=unsure)
     return made
 
@@ -67,7 +67,9 @@ def test_what_came_of_drafts_says_how_likely_the_next_ones_are() -> None:
     for _ in range(200):
         chance_after(expecting(luck, 2, 3), luck, 2, 3)
     assert luck.chance == pytest.approx(1, abs=0.01)
-    assert DraftProposer((), luck).chances(2) == [luck.chance, luck.chance**2]
+    assert DraftProposer((), luck, 9).chances(2) == [luck.chance, luck.chance**2]
+    # The model was made for no longer texts.
+    assert not DraftProposer(range(9), luck, 9).chances(2)
     for _ in range(200):
         chance_after(expecting(luck, 2, 3), luck, 9, 3)
     assert luck.chance < 0.05
@@ -76,7 +78,7 @@ def test_what_came_of_drafts_says_how_likely_the_next_ones_are() -> None:
 def test_what_was_bad_once_is_tried_again_some_time() -> None:
     luck = DraftLuck()
     luck.chance = 0.0
-    assert chance_after(DraftProposer((), luck), luck, *range(10_000)) > 0.95 * GUESS
+    assert chance_after(DraftProposer((), luck, 4096), luck, *range(10_000)) > 0.95 * GUESS
 
 
 def test_a_draft_that_ended_early_is_one_that_did_not_come() -> None:
@@ -89,7 +91,7 @@ def test_a_draft_that_ended_early_is_one_that_did_not_come() -> None:
 
 def test_tokens_are_drafted_for_all_chosen_sequences_at_once() -> None:
     model = Counting()
-    drafts = Drafts(model)
+    drafts = Drafts(model, 4096)
     one, other = proposer(drafts, 20), proposer(drafts, 30)
     assert (one.stops, one.threshold) == ({7}, 0.25)
     drafts.find([(one, 3), (other, 2)])
@@ -102,7 +104,7 @@ def test_tokens_are_drafted_for_all_chosen_sequences_at_once() -> None:
 
 def test_a_long_text_is_read_in_slices_before_anything_is_drafted_for_it() -> None:
     model = Counting()
-    drafts = Drafts(model)
+    drafts = Drafts(model, 4096)
     long, short = proposer(drafts, 2 * SLICE + FEW + 1), proposer(drafts, FEW)
     for _ in range(4):
         drafts.find([(long, 3), (short, 2)])
@@ -112,7 +114,7 @@ def test_a_long_text_is_read_in_slices_before_anything_is_drafted_for_it() -> No
 
 def test_a_draft_model_that_fails_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
     model = Counting()
-    drafts = Drafts(model)
+    drafts = Drafts(model, 4096)
     one = proposer(drafts, 20)
     assert drafts.seconds(1, 3) == pytest.approx(FIRST + 2 * FURTHER)
     model.fails = True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.kinds.base import ModelSettingsError
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.model_folder import ModelFilesError, ModelFolder
-from ovchat_server.serving.model_path import MODEL
+from ovchat_server.serving.model_path import MODEL, is_vision_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ovchat_server.serving.model_files import ModelFiles
 
 
-def check_draft_model(name: str, path: Path, files: ModelFiles) -> None:
-    """Check that the folder of a draft model is one, and has the vocabulary of its model.
+def draft_context_length(name: str, path: Path, files: ModelFiles) -> int:
+    """Return how many tokens a draft model was made for; check that it has the same vocabulary.
 
     Args:
         name: The name of the model for which it drafts.
@@ -27,15 +27,16 @@ def check_draft_model(name: str, path: Path, files: ModelFiles) -> None:
     Raises:
         ModelSettingsError: It cannot draft; the message says why.
     """
+    if is_vision_model(path):
+        raise ModelSettingsError(f"the model {name!r}: draft_model must not be a vision model")
     try:
-        # Vision models have none.
         ModelFolder(path).file(MODEL)
-        theirs = read_model_files(path).tokenizer.vocabulary
+        draft = read_model_files(path)
     except ModelFilesError as error:
         raise ModelSettingsError(f"the model {name!r}: draft_model: {error}") from error
-    ours = files.tokenizer.vocabulary
+    ours, theirs = files.tokenizer.vocabulary, draft.tokenizer.vocabulary
     if ours == theirs:
-        return
+        return draft.context_length
     first = next(token for token in itertools.count() if ours.get(token) != theirs.get(token))
     raise ModelSettingsError(
         f"the model {name!r}: draft_model must have the same vocabulary, and {path} has not: its "

@@ -17,7 +17,7 @@ from ovchat_server.engine.contract.image_messages import ImageSpec
 from ovchat_server.engine.contract.spec import EngineOptions
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.kinds.base import BuiltModel, EngineProcesses, ModelSettingsError
-from ovchat_server.kinds.draft_model import check_draft_model
+from ovchat_server.kinds.draft_model import draft_context_length
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.model_path import is_vision_model, model_graph
 from ovchat_server.serving.models import TextModel
@@ -51,9 +51,10 @@ class TextGeneration:
                 f"the model {settings.name!r}: speculation is not supported by vision models: "
                 "leave it out"
             )
-        if settings.draft_model is not None:
-            check_draft_model(settings.name, settings.draft_model, files)
         spec = generation_spec(settings, files, host.processors, host.replicas)
+        if draft := settings.draft_model:
+            length = draft_context_length(settings.name, draft, files)
+            spec = msgspec.structs.replace(spec, draft_context_length=length)
         engine = SupervisedGenerationEngine(spec, host.on_change)
         images = None
         if sees:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.worker_pool import WorkerPool
 
+# An answer may leave out half of what was expected.
+LEFT_OUT = 2
+
 
 async def with_prediction(
     requests: Sequence[GenerationRequest],
@@ -32,11 +35,12 @@ async def with_prediction(
     looked_up = any(item.speculates and not item.speculation.drafts for item in requests)
     if not (prediction and looked_up):
         return requests
-    tokens = await workers.run(partial(_tokenize, model.files, prediction))
+    most = LEFT_OUT * max(request.max_tokens for request in requests)
+    tokens = await workers.run(partial(_tokenize, model.files, prediction, most))
     return [dataclasses.replace(request, prediction=tokens) for request in requests]
 
 
-def _tokenize(files: ModelFiles, prediction: str) -> tuple[int, ...]:
-    tokens = files.tokenizer.encode(prediction, most_tokens=files.context_length)
+def _tokenize(files: ModelFiles, prediction: str, most: int) -> tuple[int, ...]:
+    tokens = files.tokenizer.encode(prediction, most_tokens=min(most, files.context_length))
     # Others are never generated, and reading them the engine would leave its tables.
     return tuple(token for token in tokens if token < files.vocabulary_size)

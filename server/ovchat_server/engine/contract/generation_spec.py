@@ -78,10 +78,12 @@ class GenerationSpec(EngineSpec, frozen=True, kw_only=True):
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer, besides the tokenizer's own.
         draft_model: Folder of the model whose tokens are proposed; "" for none.
+        draft_context_length: Most tokens that one was made for; 0: as many as the other.
     """
 
     context_length: int
     end_tokens: tuple[int, ...]
     draft_model: str = ""
+    draft_context_length: int = 0
     worker: str = "ovchat_server.engine.genai.worker:load"
     options: GenerationOptions = GenerationOptions()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.contract.generation_messages import SequenceRequest
-    from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
+    from ovchat_server.engine.contract.generation_spec import GenerationSpec
     from ovchat_server.engine.genai.proposal_check import ProposalCheck
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
     from ovchat_server.engine.scheduling.proposer import Proposer, Proposers
@@ -82,6 +82,7 @@ class GenaiPipeline:
         self._speculating: list[SpeculatingHandle] = []
         # Whether prompts were added since the last step.
         self._reads = False
+        self.proposed = False
         self._step_tokens = spec.options.max_num_batched_tokens
         self._input: PromptInput = TokenInput()
         self._pipeline, self.capabilities = self._load(spec)
@@ -96,7 +97,7 @@ class GenaiPipeline:
         self.weight_bytes = sum(file.stat().st_size for file in Path(spec.path).glob(WEIGHTS))
         self.cache_bytes: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
         if spec.draft_model:
-            self._load_draft_model(spec.draft_model, spec.options)
+            self._load_draft_model(spec)
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
@@ -174,6 +175,7 @@ class GenaiPipeline:
         start = time.perf_counter()
         further = sum(item.prepare(chosen.get(item, 0)) - 1 for item in self._speculating)
         self._pipeline.step()
+        self.proposed = bool(chosen)
         if not reads:
             self._speculator.note(running, further, time.perf_counter() - start)
         if not self.capabilities.sees_logits:
@@ -211,9 +213,11 @@ class GenaiPipeline:
         # genai crashes where it is to echo a prompt of rows.
         return pipeline, Capabilities(sees_logits=hooked is not None, scores_prompts=rows is None)
 
-    def _load_draft_model(self, folder: str, options: GenerationOptions) -> None:
-        model = GenaiDraftModel(folder, options, self.total_blocks, self.vocabulary_size)
-        self._proposers = Drafts(model)
+    def _load_draft_model(self, spec: GenerationSpec) -> None:
+        model = GenaiDraftModel(
+            spec.draft_model, spec.options, self.total_blocks, self.vocabulary_size
+        )
+        self._proposers = Drafts(model, spec.draft_context_length or spec.context_length)
         self.weight_bytes += model.weight_bytes
         self.cache_bytes += model.cache_bytes
 
@@ -221,8 +225,8 @@ class GenaiPipeline:
         """Return for whom to propose tokens in the next step, and how many; they are found."""
         handles, candidates = self._speculating, []
         for item in handles:
-            free_blocks -= item.new_blocks
-            if free_blocks >= 0:
+            if item.new_blocks <= free_blocks and item.chances():
+                free_blocks -= item.new_blocks
                 candidates.append(item)
         read = sum(item.unread for item in handles if item not in candidates)
         room = self._step_tokens - (running - len(handles)) - read

@@ -220,7 +220,8 @@ class SpeculatingHandle:
         size = self._pipeline.block_size
         read = self._found if self._owns else self._length - 1
         ready = read % size > 0 if self._owns else self._place >= 0
-        if not (self._proposes and self._tokens and ready):
+        # A sequence must not be cancelled before it is read to its end: see CancelledSequences.
+        if not (self._proposes and self._handle.answered and ready):
             return 0
         return min(
             (read // size + 1) * size - self._length,

@@ -39,6 +39,7 @@ class DraftProposer:
         self,
         tokens: Iterable[int],
         luck: DraftLuck,
+        context_length: int,
         stops: Collection[int] = (),
         threshold: float = 0.0,
     ) -> None:
@@ -47,6 +48,7 @@ class DraftProposer:
         Args:
             tokens: The text.
             luck: What is known of the model.
+            context_length: The length of a text behind which it drafts nothing.
             stops: Tokens that end the answer.
             threshold: How likely the model must find each token, 0 to 1.
         """
@@ -56,6 +58,7 @@ class DraftProposer:
         # How many tokens of the text the model has read.
         self.read = 0
         self._luck = luck
+        self._context_length = context_length
         self._drafted: list[int] = []
 
     def append(self, token: int) -> None:
@@ -70,7 +73,8 @@ class DraftProposer:
 
     def chances(self, count: int) -> Sequence[float]:
         """See proposer.Proposer."""
-        return [self._luck.chance**number for number in range(1, count + 1)]
+        most = min(count, self._context_length - len(self.text))
+        return [self._luck.chance**number for number in range(1, most + 1)]
 
     def proposal(self, count: int) -> Sequence[int]:
         """See proposer.Proposer."""
@@ -78,5 +82,6 @@ class DraftProposer:
 
     def drafted(self, tokens: Sequence[int], *, unsure: bool = False) -> None:
         """Be told what the model wrote behind the text, and whether it was `unsure` of the rest."""
-        self.read = len(self.text)
+        if tokens or unsure:
+            self.read = len(self.text)
         self._drafted = [*tokens, *([UNSURE] if unsure else [])]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.scheduling.proposer import Proposer
 
-# A model that drafts reads no more than this of a text: of one of which more is new, a slice before
-# each step, so that streams go on.
+# Streams must go on: a draft reads at most FEW new tokens of a text. Of one of which more is new a
+# SLICE is read before each step, and nothing is drafted.
 FEW, SLICE = 64, 256
 
 
@@ -39,21 +39,24 @@ class DraftModel(Protocol):
 class Drafts:
     """See proposer.Proposers: a model drafts for all chosen sequences together."""
 
-    def __init__(self, model: DraftModel) -> None:
-        """Propose what a model drafts."""
+    def __init__(self, model: DraftModel, context_length: int) -> None:
+        """Propose what a model drafts, for texts of as many tokens as it was made for."""
         self._model = model
+        self._context_length = context_length
         self._luck = DraftLuck()
         self._cost = DraftCost()
         self._failed = False
         # The first time it prepares what later ones use.
         for _ in range(2):
             self._cost = DraftCost()
-            self._draft([(DraftProposer((0,), self._luck), 4)])
+            self._draft([(DraftProposer((0,), self._luck, context_length), 4)])
 
     def proposer(self, request: GenerationRequest, stops: Collection[int]) -> Proposer:
         """See proposer.Proposers."""
         threshold = request.speculation.assistant_confidence_threshold
-        return DraftProposer(request.prompt.tokens, self._luck, stops, threshold)
+        return DraftProposer(
+            request.prompt.tokens, self._luck, self._context_length, stops, threshold
+        )
 
     def seconds(self, sequences: int, count: int) -> float:
         """See proposer.Proposers."""

@@ -28,14 +28,18 @@ class FilledBlocks:
             return
         # The last token is read with the next one.
         before, sequence.filled = sequence.filled, (sequence.length - 1) // size
-        if before is None:
-            found = sequence.found
-            ends = [size] if found is None else [end for end in sequence.read_before if end > found]
-        elif before < sequence.filled:
-            names = self._known.names(sequence.texts()[0][: sequence.filled * size])
-            ends = [end for end in self._known.read_before(names) if end > before * size]
-            self._known.note(names[before:])
-        else:
+        if before == sequence.filled:
             return
+        start = (before or 0) * size
+        text = sequence.texts()[0][start : sequence.filled * size]
+        names = self._known.names(text, sequence.last_block)
+        if before is not None:
+            ends = [start + end for end in self._known.read_before(names)]
+            self._known.note(names)
+        elif sequence.found is None:
+            ends = [size]
+        else:
+            ends = [end for end in sequence.read_before if end > sequence.found]
+        sequence.last_block = names[-1] if names else 0
         if ends:
             handle.own_from(ends[0] - size)

@@ -89,8 +89,9 @@ class PromptLookup:
         behind = len(self._text)
         for token in (*prediction, END, *self._text[-self._size :]):
             self._append(token)
-        # What is shorter than what is looked up is not found.
-        self._expected = self._expected or behind
+        if behind < self._size:
+            # It is not found.
+            self._expected = behind
 
     def _append(self, token: int) -> None:
         self._text.append(token)

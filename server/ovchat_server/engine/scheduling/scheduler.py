@@ -139,7 +139,8 @@ class Scheduler:
                 raise
             self._recover(error)
         else:
-            self._reader.stepped(time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            self._reader.stepped(None if self._pipeline.proposed else seconds)
         self._cancelled.stepped()
         # The youngest first: so the oldest of several that were dropped is the next again.
         collected = [outputs for item in self._running[::-1] if (outputs := self._collect(item))]

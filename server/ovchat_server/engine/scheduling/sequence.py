@@ -43,6 +43,7 @@ class ScheduledSequence:
         read_before: Where blocks of its prompt end that were read before.
         found: Where the pipeline began to read its prompt since it runs; None: not known.
         filled: The blocks that it has filled; None: it is not known whether others have the same.
+        last_block: The name of the last of these (KnownPrefixes); 0 if there are none.
         has_run: Whether it ran before.
         suspect: Whether it ran when something failed, and has generated nothing since.
         broke_at: The steps that a beam search had run for then.
@@ -61,6 +62,7 @@ class ScheduledSequence:
     read_before: list[int] = field(default_factory=list)
     found: int | None = None
     filled: int | None = None
+    last_block: int = 0
     has_run: bool = False
     suspect: bool = field(init=False)
     broke_at: int = field(init=False)
@@ -196,7 +198,7 @@ class ScheduledSequence:
         the cache salts: tokens that the prefix cache finds have no log probabilities.
         """
         generation, done = self.request.generation, len(self.tokens)
-        self.repeated, self.found, self.filled = [], None, None
+        self.repeated, self.found, self.filled, self.last_block = [], None, None, 0
         if done == 0:
             self.scores = None
             if generation.prompt_logprobs is None:

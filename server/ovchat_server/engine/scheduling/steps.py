@@ -98,6 +98,11 @@ class Pipeline(Protocol):
         ...
 
     @property
+    def proposed(self) -> bool:
+        """Whether tokens were proposed for the last step, which so took longer."""
+        ...
+
+    @property
     def computed(self) -> bool:
         """Whether the last step computed its logits, as far as is known."""
         ...
