@@ -59,6 +59,18 @@ def test_nothing_is_proposed_before_a_step_was_measured() -> None:
     assert counts(speculator, Sequence(SURE), running=2) == [0]
 
 
+def test_what_was_measured_at_the_start_counts_from_the_first_step_on() -> None:
+    """Of one sequence: where a guess would say that it is not worth a trial, and the other way."""
+    likely = Sequence((0.7, 0.49))
+    for further, expected in ((1.02, 2), (3.0, 0)):
+        speculator = Speculator()
+        speculator.begin(PLAIN, [(2, PLAIN * further), (16, PLAIN * further)])
+        assert counts(speculator, likely) == [expected]
+    speculator = Speculator()
+    speculator.note(1, 0, PLAIN)
+    assert counts(speculator, likely) == [2]
+
+
 def test_the_more_a_token_costs_the_less_is_proposed() -> None:
     found = [counts(measured(1, each), Sequence(FALLING))[0] for each in (0, 0.02, 0.1, 0.3, 1)]
     assert found == sorted(found, reverse=True)

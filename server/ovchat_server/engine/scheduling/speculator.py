@@ -60,6 +60,17 @@ class Speculator:
         # For 1 sequence, 2 to 3, 4 to 7 and so on: what is not worth it is tried once for them all.
         self._costs: dict[int, StepCost] = {}
 
+    def begin(self, plain: float, measured: Sequence[tuple[int, float]]) -> None:
+        """Begin with what steps of one sequence take.
+
+        Args:
+            plain: The seconds of a step without proposals.
+            measured: Numbers of further tokens, and the seconds of such steps.
+        """
+        times = [(further, seconds / plain) for further, seconds in measured]
+        self._costs[1] = StepCost(1, times)
+        self.note(1, 0, plain)
+
     def propose(
         self,
         running: int,
