@@ -15,7 +15,13 @@ import openvino_genai as genai
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.worker import ModelLoadError
-from ovchat_server.engine.genai.configs import generation_config, greedy_config, scheduler_config
+from ovchat_server.engine.genai.configs import (
+    counted_twice,
+    device_properties,
+    generation_config,
+    greedy_config,
+    scheduler_config,
+)
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
 from ovchat_server.engine.genai.handles import GenaiBeamSearchHandle, GenaiHandle
 from ovchat_server.engine.genai.hooked_model import hooked_model
@@ -90,7 +96,8 @@ class GenaiPipeline:
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
         self.weight_bytes = sum(file.stat().st_size for file in Path(spec.path).glob(WEIGHTS))
-        self.cache_bytes: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        counted: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        self.cache_bytes = counted // counted_twice(spec.options)
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
@@ -193,7 +200,7 @@ class GenaiPipeline:
                 self._tokenizer,
                 scheduler_config(options),
                 options.device,
-                **options.properties,
+                **device_properties(options),
                 **({"extensions": operations} if operations else {}),
             )
         # genai crashes where it is to echo a prompt of rows.
