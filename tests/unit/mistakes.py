@@ -243,6 +243,9 @@ MODEL_KEYS = {
     'kv_blocks = "many"': ': kv_blocks must be a whole number of at least 4, got "many"',
     "kv_blocks = 3": ": kv_blocks must be a whole number of at least 4, got 3",
     "kv_cache_gb = 0": ": kv_cache_gb must be a whole number of at least 1, got 0",
+    'kv_cache_precision = "u9"': (
+        ': kv_cache_precision must be one of bf16, f16, f32, u4, u8, got "u9"'
+    ),
     "max_num_batched_tokens = 0": (
         ": max_num_batched_tokens must be a whole number of at least 1, got 0"
     ),

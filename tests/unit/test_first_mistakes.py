@@ -94,6 +94,10 @@ def test_a_key_after_a_value_of_several_lines_has_its_line() -> None:
             'speculation = "draft" takes a model that drafts: set draft_model to its folder',
         ),
         (
+            'kv_cache_precision = "u8"\nproperties = { KV_CACHE_PRECISION = "u4" }',
+            "kv_cache_precision and KV_CACHE_PRECISION in properties are the same: set one",
+        ),
+        (
             'speculation = "lookup"\ndraft_model = "models/demo"',
             'draft_model has no effect: set speculation = "draft", or leave it out',
         ),

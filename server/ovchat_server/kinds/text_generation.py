@@ -135,7 +135,7 @@ def _speculation(settings: ModelSettings) -> Speculation:
 def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
     """Return a digest of all that may change answers: files, the engine's options, parsers."""
     how = (
-        f"{settings.device}:{settings.max_num_batched_tokens}:"
+        f"{settings.device}:{settings.kv_cache_precision}:{settings.max_num_batched_tokens}:"
         f"{settings.tool_parser}:{settings.reasoning_parser}:"
         # Several tokens in a step round differently than each in one of its own.
         f"{settings.constrain_tool_calls}:{settings.speculation}:{sorted(settings.properties.items())}"

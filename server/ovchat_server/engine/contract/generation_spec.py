@@ -11,6 +11,8 @@ from ovchat_server.engine.contract.spec import Count, Duration, EngineOptions, E
 
 DEFAULT_KV_BLOCKS = 512
 MIN_KV_BLOCKS = 4
+# OpenVINO's name of kv_cache_precision.
+KV_CACHE_PRECISION = "KV_CACHE_PRECISION"
 
 
 class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
@@ -21,6 +23,9 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
         kv_blocks: Size of the KV cache in blocks of 32 tokens (16 on a GPU), shared by all
             callers (docs/models.md).
         kv_cache_gb: Size of the KV cache in GiB, a whole number, instead of `kv_blocks`.
+        kv_cache_precision: What the KV cache keeps a number in: "u4", "u8", "f16", "bf16" or "f32".
+            Unset: what the model's graph asks for, or else OpenVINO's choice, "u8" on a CPU.
+            docs/models.md says what each costs.
         max_num_batched_tokens: Most tokens processed in one step. A longer prompt takes several
             steps, and each running request gets a token in between.
         max_step_seconds: Target for the longest step, in seconds. A step reads only as many
@@ -47,6 +52,7 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
     device: str = "CPU"
     kv_blocks: Annotated[int, msgspec.Meta(ge=MIN_KV_BLOCKS)] | None = None
     kv_cache_gb: Count | None = None
+    kv_cache_precision: Literal["u4", "u8", "f16", "bf16", "f32"] | None = None
     max_num_batched_tokens: Count = 2048
     max_step_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.25
     grammar_timeout: Duration = 1.5
@@ -69,6 +75,10 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
         """
         if self.kv_blocks is not None and self.kv_cache_gb is not None:
             raise ValueError("kv_blocks and kv_cache_gb both set the KV cache's size: set one")
+        if self.kv_cache_precision is not None and KV_CACHE_PRECISION in self.properties:
+            raise ValueError(
+                f"kv_cache_precision and {KV_CACHE_PRECISION} in properties are the same: set one"
+            )
 
 
 class GenerationSpec(EngineSpec, frozen=True, kw_only=True):

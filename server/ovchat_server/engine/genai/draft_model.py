@@ -13,7 +13,12 @@ import openvino as ov
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.worker import ModelLoadError
-from ovchat_server.engine.genai.configs import greedy_config, scheduler_config
+from ovchat_server.engine.genai.configs import (
+    counted_twice,
+    device_properties,
+    greedy_config,
+    scheduler_config,
+)
 from ovchat_server.engine.genai.grammar_compiler import vocabulary_size
 from ovchat_server.engine.genai.model_layers import has_recurrent_layers
 
@@ -98,14 +103,15 @@ class GenaiDraftModel:
         scheduler.cache_size, scheduler.num_kv_blocks = 0, blocks
         self._step_tokens = options.max_num_batched_tokens
         self._pipeline = genai.ContinuousBatchingPipeline(
-            folder, genai.Tokenizer(folder), scheduler, options.device, **options.properties
+            folder, genai.Tokenizer(folder), scheduler, options.device, **device_properties(options)
         )
         self._ids = itertools.count()
         self._known = vocabulary_size(folder)
         self._vocabulary = vocabulary
         self.weight_bytes = (Path(folder) / WEIGHTS).stat().st_size
         self.read((0,))
-        self.cache_bytes: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        counted: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        self.cache_bytes = counted // counted_twice(options)
 
     def read(self, tokens: Sequence[int]) -> None:
         """See scheduling.drafts.DraftModel."""

@@ -15,8 +15,15 @@ import openvino_genai as genai
 from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.prompt import ANSWER_SALTS, Prompt
 from ovchat_server.engine.contract.worker import ModelLoadError
-from ovchat_server.engine.genai.configs import generation_config, greedy_config, scheduler_config
+from ovchat_server.engine.genai.configs import (
+    counted_twice,
+    device_properties,
+    generation_config,
+    greedy_config,
+    scheduler_config,
+)
 from ovchat_server.engine.genai.draft_model import GenaiDraftModel
+from ovchat_server.engine.genai.first_steps import first_steps
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
 from ovchat_server.engine.genai.handles import GenaiBeamSearchHandle, GenaiHandle
 from ovchat_server.engine.genai.hooked_model import hooked_model
@@ -58,9 +65,6 @@ GPU_BLOCK_SIZE = 16
 # Logits that a step computes for scores of prompts at most: 64 MB, and a tenth of a second.
 SCORED_LOGITS = 1 << 24
 
-# Further tokens of the steps that are measured at the start, behind those that prepare.
-MEASURED_STEPS = (0, 0, 0, 0, 2, 0, 16, 0, 2, 0, 16, 0)
-
 
 class GenaiPipeline:
     """A loaded model; implements engine.scheduling.steps.Pipeline."""
@@ -98,11 +102,13 @@ class GenaiPipeline:
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
         self.weight_bytes = sum(file.stat().st_size for file in Path(spec.path).glob(WEIGHTS))
-        self.cache_bytes: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        counted: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        self.cache_bytes = counted // counted_twice(spec.options)
         if spec.draft_model:
             self._load_draft_model(spec)
         if self._speculates:
-            self._measure_steps()
+            # Without, nothing might be worth a trial.
+            speculator.begin(*first_steps(self._add, self._pipeline.step))
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
@@ -212,7 +218,7 @@ class GenaiPipeline:
                 self._tokenizer,
                 scheduler_config(options),
                 options.device,
-                **options.properties,
+                **device_properties(options),
                 **({"extensions": operations} if operations else {}),
             )
         # genai crashes where it is to echo a prompt of rows.
@@ -259,26 +265,6 @@ class GenaiPipeline:
             # The grammar allows all others inside strings, where they must not end the answer.
             return {self._tokenizer_end}
         return self._end_tokens.union(request.stop_tokens)
-
-    def _measure_steps(self) -> None:
-        """Have the speculator begin with what steps take, or nothing might be worth a trial."""
-        config = greedy_config(max_tokens=2 * len(MEASURED_STEPS))
-        handle = self._add(Prompt((0,)), config)
-        seconds = []
-        for number, further in enumerate(MEASURED_STEPS):
-            # Each of other tokens: the prefix cache has none of them.
-            piece = self._add(Prompt((number,) * further), greedy_config(1)) if further else None
-            start = time.perf_counter()
-            self._pipeline.step()
-            seconds.append(time.perf_counter() - start)
-            del piece
-        handle.cancel()
-        self._pipeline.step()
-        plain = min(seconds[1:4])
-        # The first time prepares; and the step behind takes longer, too: see StepCost.
-        last = {further: place for place, further in enumerate(MEASURED_STEPS) if further}
-        measured = {key: sum(seconds[place : place + 2]) - plain for key, place in last.items()}
-        self._speculator.begin(plain, [*measured.items()])
 
     def _measure_blocks(self) -> int:
         """Return the number of KV blocks, from the share that a sequence of one block takes."""
