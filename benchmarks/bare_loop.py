@@ -24,7 +24,7 @@ from benchmarks.request_forms import SEED, TEMPERATURE, TOP_K
 from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 # The server's own, so that it cannot differ.
-from ovchat_server.engine.genai.configs import scheduler_config
+from ovchat_server.engine.genai.configs import device_properties, scheduler_config
 from ovchat_server.engine.genai.image_decoding import decode_image
 from ovchat_server.engine.genai.image_encoder import IMAGE, TEMPLATE
 from ovchat_server.serving.model_path import is_vision_model
@@ -165,7 +165,7 @@ def main() -> None:
         tokenizer,
         scheduler_config(spec.options),
         spec.options.device,
-        **spec.options.properties,
+        **device_properties(spec.options),
     )
     loop = Loop(
         pipeline,

@@ -34,7 +34,9 @@ EXAMPLES = {
     "allowed_local_media_path": "images",
     "weights": "auto",
     "kv_cache_gb": 1,
+    "kv_cache_precision": "u8",
     "speculation": "lookup",
+    "draft_model": "models/smaller",
     "properties": {"INFERENCE_PRECISION_HINT": "f32"},
 }
 # The same, for the tables.

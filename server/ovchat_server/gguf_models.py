@@ -31,7 +31,7 @@ def check_paths(models: Iterable[ModelSettings]) -> None:
         ModelFilesError: One is neither; the message names the model, and says what to do.
     """
     for model in models:
-        if fault := _fault(model):
+        if fault := _fault(model) or _draft_fault(model.draft_model):
             raise ModelFilesError(f"the model {model.name!r}: {fault}")
 
 
@@ -66,6 +66,15 @@ def _fault(model: ModelSettings) -> str | None:
     if model.weights is not None and path.is_dir():
         return f"weights is for GGUF files, and {path} is a folder"
     return folder_fault(path)
+
+
+def _draft_fault(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    if path.is_file():
+        return f"draft_model must be a model's folder, and {path} is a file"
+    fault = folder_fault(path)
+    return fault and f"draft_model: {fault}"
 
 
 def _with_folder(

@@ -37,6 +37,8 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
         reasoning_parser: How the model writes its reasoning; as `tool_parser`.
         constrain_tool_calls: Enforce the tools' schemas on calls that the model makes by its own
             choice, too. Forced calls always follow them.
+        draft_model: Folder of the smaller model that proposes tokens where `speculation` is
+            "draft". It must have the same vocabulary.
     """
 
     name: ModelName
@@ -45,6 +47,23 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
     constrain_tool_calls: bool = True
+    draft_model: Path | None = None
+
+    def __post_init__(self) -> None:
+        """See GenerationOptions.
+
+        Raises:
+            ValueError: Options contradict each other.
+        """
+        super().__post_init__()
+        if self.speculation == "draft" and self.draft_model is None:
+            raise ValueError(
+                'speculation = "draft" takes a model that drafts: set draft_model to its folder'
+            )
+        if self.draft_model is not None and self.speculation != "draft":
+            raise ValueError(
+                'draft_model has no effect: set speculation = "draft", or leave it out'
+            )
 
 
 class StoredResponsesSettings(msgspec.Struct, frozen=True, kw_only=True):

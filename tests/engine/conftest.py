@@ -147,7 +147,7 @@ class Watched(WatchedProcess):
 def spec(path: str = "models/successor", **changes: Any) -> GenerationSpec:
     """Describe an engine; `changes` are GenerationSpec's and GenerationOptions'."""
     own = {"name": "successor", "context_length": 4096, "end_tokens": (258,)}
-    own |= {name: changes.pop(name) for name in (*own, "worker") if name in changes}
+    own |= {name: changes.pop(name) for name in (*own, "worker", "draft_model") if name in changes}
     options = {
         "kv_blocks": 64,
         "max_num_batched_tokens": 256,

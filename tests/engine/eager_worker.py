@@ -8,11 +8,11 @@ import msgspec
 
 from ovchat_server.engine.contract.generation_spec import GenerationSpec
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
-from ovchat_server.engine.scheduling.speculator import Candidate, Speculator
+from ovchat_server.engine.scheduling.speculator import Candidate, Speculator, at_once
 from ovchat_server.engine.scheduling.worker import GenerationWorker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ovchat_server.engine.contract.worker import WorkerContext
 
@@ -22,9 +22,13 @@ CandidateT = TypeVar("CandidateT", bound=Candidate)
 
 class EagerSpeculator(Speculator):
     def propose(
-        self, running: int, candidates: Sequence[CandidateT], room: int
+        self,
+        running: int,
+        candidates: Sequence[CandidateT],
+        room: int,
+        finding: Callable[[int, int], float] = at_once,
     ) -> list[tuple[CandidateT, int]]:
-        del running
+        del running, finding
         chosen, room = [], room - sum(item.unread for item in candidates)
         for item in candidates:
             again = item.known - item.unread

@@ -36,6 +36,13 @@ LASTING: dict[str, tuple[dict[str, Any], str]] = {
         {"properties": {"KV_CACHE_PRECISION": "u9"}},
         "correct the property KV_CACHE_PRECISION: .*u9.* u8, u4",
     ),
+    "precision": (
+        {
+            "kv_cache_precision": "bf16",
+            "properties": {"INFERENCE_PRECISION_HINT": "f32"},
+        },
+        "set kv_cache_precision to u4, u8, f16 or f32, as the model is computed: ",
+    ),
     "gigabytes": (
         {"kv_blocks": None, "kv_cache_gb": 400_000},
         "lower kv_cache_gb from 400000: this machine has .* GiB of memory",

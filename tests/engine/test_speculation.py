@@ -10,6 +10,9 @@ import dataclasses
 import itertools
 import random
 from collections import Counter
+from typing import Any
+
+import pytest
 
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
@@ -19,6 +22,7 @@ from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculatio
 from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 from ovchat_server.grammar.formats import grammar_text
 from tests.chi_square import UNLIKELY, surprise
+from tests.conftest import ROOT
 from tests.effort import scaled
 from tests.engine.conftest import Watched, engine, request
 from tests.engine.eager_worker import EAGER
@@ -28,8 +32,15 @@ from tests.grammars import format_of
 from tests.successor import FIRST, LAST, successor_text
 
 SPECULATING = {"speculation": "lookup", "worker": EAGER}
+
+
+def drafting(folder: object) -> dict[str, Any]:
+    """Options of an engine to which the model in a folder proposes tokens."""
+    return {"speculation": "draft", "draft_model": str(ROOT / str(folder)), "worker": EAGER}
+
+
 # A step holds what is proposed to few sequences at once, and the pool no more than a few.
-EDGE = {"kv_blocks": 24, "max_num_batched_tokens": 96, **SPECULATING}
+EDGE: dict[str, Any] = {"kv_blocks": 24, "max_num_batched_tokens": 96}
 AT_ONCE, GIVEN_UP = 60, 0.2
 LOOKUP = Speculation(32, 3)
 DEMO = {"path": "models/demo", "name": "demo", "end_tokens": (2,), "kv_blocks": 512}
@@ -46,11 +57,16 @@ def quoting(chance: random.Random, length: int) -> str:
 
 def proposing(chance: random.Random, asked: GenerationRequest) -> GenerationRequest:
     least = 0 if asked.beam_search else 1
-    speculation = Speculation(least * chance.choice([1, 2, 5, 20, 32]), chance.choice([1, 3, 9]))
-    return dataclasses.replace(asked, speculation=speculation)
+    count, size = least * chance.choice([1, 2, 5, 20, 32]), chance.choice([1, 3, 9])
+    speculation = Speculation(count, size, chance.choice([0.0, 0.0, 0.5]))
+    prediction = tuple(quoting(chance, chance.choice([0, 0, 1, 60])).encode())
+    return dataclasses.replace(asked, speculation=speculation, prediction=prediction)
 
 
-async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:
+@pytest.mark.parametrize(
+    "how", [SPECULATING, drafting("models/successor")], ids=["lookup", "draft"]
+)
+async def test_all_tokens_are_right_where_steps_and_pool_are_full(how: dict[str, Any]) -> None:
     """Requests of all lengths at once, some given up, and the engine dies: each token is known."""
     chance, room = random.Random(8), asyncio.Semaphore(AT_ONCE)
     accepted = rejected = 0
@@ -76,12 +92,14 @@ async def test_all_tokens_are_right_where_steps_and_pool_are_full() -> None:
         if next(ended) == AT_ONCE:
             watched.kill()
 
-    async with engine(**EDGE) as watched:
+    async with engine(**EDGE, **how) as watched:
         await asyncio.gather(*(one(watched) for _ in range(scaled(600))))
         load = watched.load
         await watched.idle()
     assert load.preemptions > 0
-    assert min(accepted, rejected) > 0
+    assert accepted > 0
+    # The draft model is the model itself.
+    assert rejected > 0 or how is not SPECULATING
 
 
 async def test_prompts_with_the_same_beginning_take_no_blocks_from_each_other() -> None:
@@ -95,7 +113,7 @@ async def test_prompts_with_the_same_beginning_take_no_blocks_from_each_other() 
         [got] = await alone(watched, proposing(chance, asked) if chance.random() < 0.5 else asked)
         assert got.text == successor_text(begun, length)
 
-    async with engine(**EDGE) as watched:
+    async with engine(**EDGE, **SPECULATING) as watched:
         await asyncio.gather(*(one(watched) for _ in range(scaled(200))))
         await watched.idle()
 
@@ -171,7 +189,9 @@ SAMPLED = (
 
 async def test_sampled_tokens_follow_the_models_own_distribution() -> None:
     """Those behind 16 others, which were proposed, or came in place of others that were."""
-    prompt = question("Repeat: sun moon river sun moon river sun moon tree")
+    # Of a block, so that all are read in one step.
+    prompt = question("Repeat: sun moon river sun moon river sun moon tree sun moon")
+    assert len(prompt) == 32
     often = Speculation(4, 1)
 
     async def answers(watched: Watched, asked: GenerationRequest) -> tuple[Counter[str], int]:
@@ -188,16 +208,22 @@ async def test_sampled_tokens_follow_the_models_own_distribution() -> None:
                 proposed += piece.accepted + piece.rejected
         return Counter(str(answer[16:18]) for answer in tokens), proposed
 
-    demo = DEMO | {"max_num_batched_tokens": 2048}
-    async with engine(**demo) as plain, engine(**demo, **SPECULATING) as speculating:
+    # With room for all at once, and for blocks of their own.
+    demo = DEMO | {"max_num_batched_tokens": 1 << 16, "kv_blocks": 1 << 13}
+    async with (
+        engine(**demo) as plain,
+        engine(**demo, **SPECULATING) as looking_up,
+        engine(**demo, **drafting("models/demo")) as drafted,
+    ):
         for sampling in SAMPLED:
             asked = GenerationRequest(prompt, 18, sampling, ignore_eos=True)
             expected, _ = await answers(plain, asked)
-            got, proposed = await answers(
-                speculating, dataclasses.replace(asked, speculation=often)
-            )
-            assert proposed > 2 * got.total()
-            assert surprise(expected, got) < UNLIKELY
+            for speculating in (looking_up, drafted):
+                got, proposed = await answers(
+                    speculating, dataclasses.replace(asked, speculation=often)
+                )
+                assert proposed > 2 * got.total()
+                assert surprise(expected, got) < UNLIKELY
 
 
 def proposals(text: list[int]) -> list[int]:
@@ -232,3 +258,16 @@ async def test_nobody_finds_what_was_read_for_tokens_that_were_wrong() -> None:
                 going_on = [*beginning, *chance.choices(words, k=5)]
                 got = await alone(speculating, asked(going_on, LOOKUP))
                 same(got, await alone(plain, asked(going_on, NO_SPECULATION)))
+
+
+async def test_the_next_turn_finds_an_answer_up_to_where_tokens_were_proposed() -> None:
+    """The whole of one for which none were."""
+    plain = successor_text(chr(FIRST), 40)
+    # The model goes on with what stands in its prompt.
+    quoting = successor_text(chr(FIRST + 40), 40) + plain
+    async with engine(**SPECULATING) as watched:
+        for text, least, most in ((plain, 79, 79), (quoting, 81, 96)):
+            [answer] = await alone(watched, request(text, 40, speculation=LOOKUP))
+            whole = text + answer.text
+            [turn] = await alone(watched, request(whole, 2, speculation=LOOKUP))
+            assert least <= turn.cached[0] <= most

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
+import msgspec
 import openai
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
-from tests.conftest import model_settings, model_table
+from tests.conftest import ROOT, model_settings, model_table
 from tests.ports import unused_port
 
 if TYPE_CHECKING:
@@ -134,13 +135,17 @@ async def gone(*pids: int) -> None:
 
 @contextlib.asynccontextmanager
 async def started(
-    directory: Path, *options: str, kv_blocks: int = DEFAULT_KV_BLOCKS
+    directory: Path,
+    *options: str,
+    kv_blocks: int = DEFAULT_KV_BLOCKS,
+    folder: Path = ROOT / "models/successor",
 ) -> AsyncIterator[Stack]:
-    """`ovchat up` with the successor model, at whatever it does now."""
+    """`ovchat up` with the successor model, from a folder, at whatever it does now."""
     log, config = directory / "log", directory / "ovchat.toml"
     # Exact numbers: in bfloat16 OpenVINO 2026.4.1 dies of so small a model where the processor
     # has AMX.
-    config.write_text(model_table(model_settings("successor", kv_blocks=kv_blocks)))
+    model = model_settings("successor", kv_blocks=kv_blocks)
+    config.write_text(model_table(msgspec.structs.replace(model, path=folder)))
     rest_port, grpc_port, admin_port = unused_port(), unused_port(), unused_port()
     with log.open("w") as errors:
         process = await asyncio.create_subprocess_exec(

@@ -37,7 +37,7 @@ async def test_the_banner_asks_a_model_that_is_served(tmp_path: Path) -> None:
 
 async def test_the_banner_waits_for_the_first_model_that_is_served(tmp_path: Path) -> None:
     folder = broken(tmp_path)
-    async with started(tmp_path, "--model", f"successor={folder}", "--replicas=2") as stack:
+    async with started(tmp_path, "--replicas=2", folder=folder) as stack:
         await stack.says("no model is served; successor cannot be loaded")
         assert not stack.printed
         shutil.copy(ROOT / "models/successor" / WEIGHTS, folder)

@@ -156,6 +156,17 @@ SPECULATION: list[Effect] = [
     )
     for effect in of_both(name, COUNT, {name: value}, lambda without, given: without == given)
 ]
+SPECULATION += [
+    Effect(
+        "chat",
+        "prediction",
+        COUNT[0],
+        {"prediction": {"type": "content", "content": predicted}},
+        lambda without, given: without == given,
+        predicted,
+    )
+    for predicted in ("defghijk", "defxyz")
+]
 
 STREAM: list[Effect] = [
     *of_both(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf import json_format
 
 from ovchat.v1 import chat_pb2, completion_pb2, tokenizer_service_pb2
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +126,13 @@ def _with_json_text(value: Any, name: str) -> Any:
 
 
 def _prediction(value: Any) -> Any:
-    return value["content"] if isinstance(value, dict) else value
+    match value:
+        case {"type": "content", "content": str(text)}:
+            return text
+        case {"type": "content", "content": [*parts]} if len(parts) <= DEFAULT_LIMITS.max_parts:
+            with contextlib.suppress(TypeError, KeyError):
+                return "\n".join(part["text"] for part in parts)
+    return value
 
 
 def _padding_side(value: Any) -> Any:

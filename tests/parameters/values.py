@@ -75,6 +75,11 @@ def _tools(count: int) -> list[Any]:
     ]
 
 
+def _predicted(content: Any) -> Fields:
+    return {"type": "content", "content": content}
+
+
+DE = [{"type": "text", "text": "de"}]
 NAMED = {"type": "function", "function": {"name": "get_weather"}}
 FUNCTIONS = [{"name": f"f{number}"} for number in range(1024)]
 AGENT_FORMATS = ("openai", "codex", "passthrough", "qwen3", "llama3", "auto")
@@ -152,6 +157,20 @@ BOUNDS: list[Bound] = [
         )
     ),
     _one("chat", "agent_format", AGENT_FORMATS, ("hermes", "")),
+    _one(
+        "chat",
+        "prediction",
+        (_predicted(""), _predicted("de"), _predicted([]), _predicted(DE * 1024)),
+        (
+            {},
+            {"content": "de"},
+            {"type": "content"},
+            {"type": "text", "content": "de"},
+            _predicted([{"type": "text"}]),
+            _predicted([{"type": "refusal", "refusal": "de"}]),
+            _predicted(DE * 1025),
+        ),
+    ),
     # A model of whose prompt only the last message is part.
     Bound(
         "chat",
@@ -314,6 +333,8 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     "functions": ARRAY,
     "function_call": (1, True, []),
     "agent_format": STRING,
+    # Over gRPC a string.
+    "prediction": (1, True, [], _predicted(1), _predicted({}), _predicted(["x"])),
     "parallel_tool_calls": BOOLEAN,
     "include_reasoning": BOOLEAN,
     "chat_template_kwargs": OBJECT,
@@ -374,7 +395,6 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
     "prompt_cache_options": ({"mode": "implicit"}, 5),
     "prompt_cache_retention": ("24h", 5),
     "verbosity": ("low", 5),
-    "prediction": ({"type": "content", "content": "Hello"}, 5),
     "routed_experts_prompt_start": (0, "x"),
     "return_mm_kwargs": (True, 5),
     "audio": ({"format": "wav", "voice": "x"}, 5),

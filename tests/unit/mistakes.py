@@ -243,6 +243,9 @@ MODEL_KEYS = {
     'kv_blocks = "many"': ': kv_blocks must be a whole number of at least 4, got "many"',
     "kv_blocks = 3": ": kv_blocks must be a whole number of at least 4, got 3",
     "kv_cache_gb = 0": ": kv_cache_gb must be a whole number of at least 1, got 0",
+    'kv_cache_precision = "u9"': (
+        ': kv_cache_precision must be one of bf16, f16, f32, u4, u8, got "u9"'
+    ),
     "max_num_batched_tokens = 0": (
         ": max_num_batched_tokens must be a whole number of at least 1, got 0"
     ),
@@ -250,7 +253,12 @@ MODEL_KEYS = {
     "num_assistant_tokens = 33": (
         ": num_assistant_tokens must be a whole number from 1 to 32, got 33"
     ),
-    'speculation = "draft"': ': speculation must be one of lookup, got "draft"',
+    'speculation = "drafts"': (
+        ': speculation must be one of draft, lookup, got "drafts"; did you mean draft?'
+    ),
+    "assistant_confidence_threshold = 2": (
+        ": assistant_confidence_threshold must be a number from 0 to 1, got 2"
+    ),
     "max_queue = 0": ": max_queue must be a whole number of at least 1, got 0",
     "max_queue_wait = nan": ": max_queue_wait must be a number above 0, got NaN",
     "step_timeout = 0": ": step_timeout must be a number above 0, got 0",

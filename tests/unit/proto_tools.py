@@ -288,6 +288,10 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
         ]
     }
     | {
+        "prediction": (
+            {"prediction": "a\nb"},
+            {"prediction": {"type": "content", "content": "a\nb"}},
+        ),
         "log probabilities": (
             {"logprobs": True, "top_logprobs": 20},
             {"logprobs": True, "top_logprobs": 20},

@@ -115,6 +115,8 @@ class Handle:
     cancelled: bool = False
     gave_up: bool = False
     unread: int = 1
+    shared: int | None = None
+    own: int | None = None
     beams: list[Beam] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,6 +129,9 @@ class Handle:
     @property
     def cached(self) -> int | None:
         return None
+
+    def own_from(self, place: int) -> None:
+        self.own = place
 
     @property
     def blocks(self) -> int:
@@ -168,6 +173,7 @@ class Pipeline:
     def __init__(self, total: int, scored_tokens: int = 10_000) -> None:
         self.total = total
         self.inside: list[Handle] = []
+        self.proposed = False
         # Whether a step that throws had its logits.
         self.computed = True
         self.peak = 0
@@ -210,7 +216,8 @@ class Pipeline:
         self._fresh.append((PIECE, handle := Handle(piece, scores)))
         return handle
 
-    def step(self) -> None:
+    def step(self, free_blocks: int = 0) -> None:
+        self.free_blocks = free_blocks
         self.read_tokens.append(sum(self._unread(handle) for _, handle in self._fresh))
         scored = (handle for _, handle in self._fresh if handle.scores)
         self.scored.append(sum(map(self._unread, scored)))

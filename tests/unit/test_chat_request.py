@@ -90,6 +90,7 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
         ("num_assistant_tokens", ["1", 1.5, True], "an integer"),
         ("max_ngram_size", ["1", 1.5, True], "an integer"),
         ("assistant_confidence_threshold", ["1", True, {}], "a number"),
+        ("prediction", ["x", 1, True, []], "an object"),
         ("logprobs", [1, "true"], "true or false"),
         ("top_logprobs", ["1", 1.5, True], "an integer"),
         ("prompt_logprobs", ["x", 1.5, True, []], "an integer"),
@@ -206,6 +207,36 @@ def test_documents_are_objects_with_keys_in_the_callers_order() -> None:
 )
 def test_a_wrong_document_is_refused_by_its_place(value: Any, path: str, code: str) -> None:
     assert [(item.field, item.code) for item in refused(documents=value)] == [(path, code)]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", ""),
+        ("a b", "a b"),
+        ([], ""),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
+    ],
+)
+def test_a_prediction_is_a_text(content: Any, expected: str) -> None:
+    fields = {"prediction": {"type": "content", "content": content}}
+    assert read(**fields).generation.speculation.prediction == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "path", "code"),
+    [
+        (None, "prediction.content", "missing_required_parameter"),
+        (1, "prediction.content", "invalid_type"),
+        (["a"], "prediction.content[0]", "invalid_type"),
+        ([{"type": "text"}], "prediction.content[0].text", "missing_required_parameter"),
+        ([{"type": "refusal", "refusal": "a"}], "prediction.content[0].type", "invalid_value"),
+        ([{"type": "text", "text": "a"}] * 1025, "prediction.content", "invalid_value"),
+    ],
+)
+def test_a_wrong_prediction_is_refused_by_its_place(content: Any, path: str, code: str) -> None:
+    violations = refused(prediction={"type": "content", "content": content})
+    assert [(item.field, item.code) for item in violations] == [(path, code)]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ GENERATIONS = st.builds(
     ignore_eos=st.booleans(),
     stop_tokens=st.lists(TOKEN, max_size=4).map(tuple),
     logprobs=st.booleans(),
-    speculation=st.builds(Speculation, st.integers(0, 32), st.integers(0, 32)),
+    speculation=st.builds(Speculation, st.integers(0, 32), st.integers(0, 32), st.floats(0, 1)),
 )
 REQUESTS = st.builds(
     SequenceRequest,

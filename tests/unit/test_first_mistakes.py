@@ -82,12 +82,32 @@ def test_a_key_after_a_value_of_several_lines_has_its_line() -> None:
     assert line == "Error: serve.toml:11: [server] has no option 'port'; did you mean rest_port?"
 
 
-def test_two_options_that_contradict_are_told_with_the_line_of_their_table() -> None:
-    [line] = first_lines(file("", f"\n{TABLE}kv_blocks = 9\nkv_cache_gb = 1"))
-    assert line == (
-        "Error: serve.toml:2: [[models]] 'demo': "
-        "kv_blocks and kv_cache_gb both set the KV cache's size: set one"
-    )
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            "kv_blocks = 9\nkv_cache_gb = 1",
+            "kv_blocks and kv_cache_gb both set the KV cache's size: set one",
+        ),
+        (
+            'speculation = "draft"',
+            'speculation = "draft" takes a model that drafts: set draft_model to its folder',
+        ),
+        (
+            'kv_cache_precision = "u8"\nproperties = { KV_CACHE_PRECISION = "u4" }',
+            "kv_cache_precision and KV_CACHE_PRECISION in properties are the same: set one",
+        ),
+        (
+            'speculation = "lookup"\ndraft_model = "models/demo"',
+            'draft_model has no effect: set speculation = "draft", or leave it out',
+        ),
+    ],
+)
+def test_options_that_contradict_are_told_with_the_line_of_their_table(
+    options: str, says: str
+) -> None:
+    [line] = first_lines(file("", f"\n{TABLE}{options}"))
+    assert line == f"Error: serve.toml:2: [[models]] 'demo': {says}"
 
 
 def test_after_a_mistake_in_flags_one_line_tells_where_they_are_listed() -> None:

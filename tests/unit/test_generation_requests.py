@@ -133,6 +133,31 @@ def test_what_is_proposed_is_the_requests_then_the_folders_then_the_options(
     assert resolve_speculation(request, defaults, NO_SPECULATION) == NO_SPECULATION
 
 
+@pytest.mark.parametrize(
+    ("asked", "folder", "expected"),
+    [
+        ((None, None), (None, None), (5, 0.3)),
+        ((None, None), (7, 0.4), (7, 0.4)),
+        # So many tokens, or as many as the draft model is sure of.
+        ((9, None), (7, 0.4), (9, 0.0)),
+        ((None, 0.6), (7, 0.4), (32, 0.6)),
+        ((None, 0.0), (None, None), (32, 0.0)),
+        ((0, None), (7, 0.4), (0, 0.0)),
+        ((None, None), (-1, -1.0), (0, 0.0)),
+        ((None, None), (1000, 2.0), (32, 1.0)),
+    ],
+)
+def test_what_is_drafted_is_the_requests_then_the_folders_then_the_options(
+    asked: tuple[Any, Any], folder: tuple[Any, Any], expected: tuple[int, float]
+) -> None:
+    request = SpeculationParams(asked[0], 9, asked[1])
+    defaults = GenerationDefaults(
+        num_assistant_tokens=folder[0], max_ngram_size=9, assistant_confidence_threshold=folder[1]
+    )
+    resolved = resolve_speculation(request, defaults, Speculation(5, 0, 0.3))
+    assert resolved == Speculation(expected[0], 0, expected[1])
+
+
 @given(st.integers(0, 2**32 - 1))
 def test_a_seed_that_the_engine_takes_is_what_it_gets(seed: int) -> None:
     assert seeds(seed) == [seed]

@@ -9,9 +9,10 @@ import pytest
 
 from ovchat_server.conversion.cache import ConvertedModels
 from ovchat_server.conversion.weight_form import WeightForm
-from ovchat_server.gguf_models import with_folders
+from ovchat_server.gguf_models import check_paths, with_folders
+from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
-from tests.conftest import settings_of
+from tests.conftest import ROOT, settings_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +50,13 @@ def test_a_folder_stays_what_it_is(tmp_path: Path) -> None:
     given = settings(tmp_path, "folder")
 
     assert with_folders(given, pytest.fail) == given
+
+
+def test_a_draft_model_is_a_folder(tmp_path: Path) -> None:
+    demo, file = ROOT / "models/demo", tmp_path / "x.gguf"
+    model = ModelSettings(name="m", path=demo, speculation="draft", draft_model=demo)
+    check_paths([model])
+    for fault in ("there is no folder", "must be a model's folder, and .* is a file"):
+        with pytest.raises(ModelFilesError, match=f"the model 'm': draft_model.*{fault}"):
+            check_paths([msgspec.structs.replace(model, draft_model=file)])
+        file.touch()

@@ -94,6 +94,10 @@ class FakeHandle:
     wait: int = 0
     cached: int | None = None
     unread: int = 1
+    shared: int | None = None
+
+    def own_from(self, place: int) -> None:
+        del place
 
     def take(self) -> list[Output]:
         tokens, self.new = self.new, []
@@ -111,6 +115,7 @@ class FakePipeline:
 
     scored_tokens = 1000
     computed = True
+    proposed = False
 
     def __init__(self, total: int, compiler: FakeCompiler, wait: int) -> None:
         self.total = total
@@ -138,7 +143,8 @@ class FakePipeline:
     def text(self, tokens: Sequence[int]) -> str:
         return "".join(map(str, tokens))
 
-    def step(self) -> None:
+    def step(self, free_blocks: int = 0) -> None:
+        del free_blocks
         assert sum(-(-(item.length + 1) // BLOCK) for item in self.inside) <= self.total
         for handle in self.inside:
             if handle.wait:

@@ -106,6 +106,7 @@ BOTH: list[dict[str, Any]] = [
     *CONSTRAINTS,
 ]
 ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [NAMED]}}
+PREDICTED = {"type": "content", "content": [{"type": "text", "text": "a", **HINTS}]}
 PROMPTS: list[dict[str, Any]] = [
     CHAT,
     {**CHAT, "tool_choice": NAMED},
@@ -115,6 +116,7 @@ PROMPTS: list[dict[str, Any]] = [
 REQUESTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     *((read_chat_request, request) for request in PROMPTS),
     *((read_chat_request, {"messages": MESSAGES, **others}) for others in BOTH),
+    (read_chat_request, {"messages": MESSAGES, "prediction": PREDICTED}),
     *((read_text_request, {"prompt": "a", **others}) for others in BOTH),
     *(
         (read_tokenize_request, request)
@@ -130,6 +132,8 @@ FREE = {
     "messages[].annotations[]",
     "messages[].content[].cache_control",
     "messages[].content[].prompt_cache_breakpoint",
+    "prediction.content[].cache_control",
+    "prediction.content[].prompt_cache_breakpoint",
     "tools[].cache_control",
     "tools[].function.parameters",
     "functions[].parameters",

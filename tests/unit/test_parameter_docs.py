@@ -206,6 +206,10 @@ def probes(said: str) -> tuple[list[Any], list[Any]]:
         "array of names": ([[], [LOGPROBS]], ["x", ["other"], [1]]),
         "object with a type": ([{"type": "text"}], ["x", [], {}, {"type": "x"}]),
         "object with a constraint": ([{"regex": "x"}], ["x", [], {}, {"regex": ""}]),
+        "predicted content": (
+            [{"type": "content", "content": content} for content in ("x", [])],
+            ["x", [], {}, {"type": "content"}, {"type": "text", "content": "x"}],
+        ),
         "structural tag": ([TAG], ["x", [], {}, {"type": "structural_tag"}]),
     }[said]
 
@@ -260,7 +264,9 @@ def resolved(name: str) -> Any:
     if hasattr(SamplingParams(), name):
         return resolve_sampling(SamplingParams(seed=1), defaults)
     options = GenerationOptions()
-    own = Speculation(options.num_assistant_tokens, options.max_ngram_size)
+    size = 0 if name == "assistant_confidence_threshold" else options.max_ngram_size
+    threshold = options.assistant_confidence_threshold
+    own = Speculation(options.num_assistant_tokens, size, threshold)
     return resolve_speculation(SpeculationParams(), defaults, own)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from ovchat_server.engine.contract.speculation import Speculation
@@ -52,46 +53,67 @@ def test_blocks_of_an_answer_that_was_cut_are_taken_until_they_are_free() -> Non
 
 
 @pytest.mark.parametrize(
-    ("length", "found", "lost", "expected"),
+    ("found", "read", "expected"),
     [
-        pytest.param(LENGTH, 0, [], True, id="a new prompt"),
-        pytest.param(LENGTH, 8, [4, 8], True, id="what was read before was found"),
-        pytest.param(LENGTH, 4, [4, 8], False, id="a part of it was not"),
-        pytest.param(LENGTH, None, [], False, id="not known"),
+        pytest.param(0, [], None, id="a new prompt"),
+        pytest.param(8, [4, 8], None, id="what was read before was found"),
+        pytest.param(4, [4, 8], 4, id="a part of it was not"),
+        pytest.param(5, [4, 8], 4, id="nor a part of a block"),
+        pytest.param(None, [], 0, id="not known"),
     ],
 )
-def test_nothing_is_proposed_where_blocks_may_not_be_found_again(
-    length: int, found: int | None, lost: list[int], *, expected: bool
+def test_a_handle_is_told_from_where_on_others_have_the_same_blocks(
+    found: int | None, read: list[int], expected: int | None
 ) -> None:
+    """The pipeline may not find those of its prompt again."""
     run = Run(100)
-    run.add(sequence(1, length, 5, speculation=LOOKUP))
+    run.add(sequence(1, LENGTH, 5, speculation=LOOKUP))
     run.step()
     [running] = run.scheduler._running
-    running.handle, running.found, running.read_before = CountingHandle(running.added), found, lost
-    running.handle.grow()
-    running.take(running.handle)
-    assert running.handle.proposes == expected
+    running.found, running.read_before, running.filled = found, read, None
+    running.handle.own = None
+    run.step()
+    assert running.handle.own == expected
 
 
-class CountingHandle(Handle):
-    proposes = True
-
-    @property
-    def answered(self) -> int:
-        return 0
-
-    def stop_proposing(self) -> None:
-        self.proposes = False
-
-
-def test_short_prompts_have_nothing_proposed() -> None:
+@pytest.mark.parametrize("over", [False, True])
+def test_two_that_say_the_same_have_the_same_blocks(*, over: bool) -> None:
+    """Whether the first is over or not."""
     run = Run(100)
-    run.add(sequence(1, 7, 2, speculation=LOOKUP), sequence(2, 8, 2, speculation=LOOKUP))
-    run.finish_all()
-    [short], [long] = run.pipeline.requests[1], run.pipeline.requests[2]
-    assert (short.generation.speculates, long.generation.speculates) == (False, True)
-    assert not short.generation.prompt.answer_salt
-    assert long.generation.prompt.answer_salt
+    first = sequence(1, LENGTH, 3 * BLOCK, ignore_eos=True, speculation=LOOKUP)
+    run.add(first)
+    for _ in range(2 * BLOCK):
+        run.step()
+    if over:
+        run.finish_all()
+    run.add(msgspec.structs.replace(first, id=2))
+    run.step()
+    running = run.scheduler._running[-1]
+    running.handle.own = None
+    for _ in range(BLOCK):
+        run.step()
+    assert running.handle.own == LENGTH
+
+
+def test_only_what_a_sequence_shares_is_found_by_others() -> None:
+    run = Run(100)
+    run.add(sequence(1, LENGTH, 9, ignore_eos=True, speculation=LOOKUP))
+    run.step()
+    [running] = run.scheduler._running
+    run.step()
+    whole = running.texts()[0]
+    assert len(whole) == LENGTH + 2
+    running.handle.shared = LENGTH + 1
+    run.step()
+    assert running.texts() == [whole[: LENGTH + 1], whole[:LENGTH]]
+
+
+def test_the_pipeline_is_told_of_the_blocks_that_are_free() -> None:
+    """So it can give a sequence others, beside those that it has."""
+    run = Run(100)
+    run.add(sequence(1, LENGTH, 9))
+    run.step()
+    assert run.pipeline.free_blocks == 100 - run.scheduler._pool.blocks(LENGTH)
 
 
 def test_blocks_are_remembered_longer_than_they_are_there() -> None:

@@ -11,14 +11,15 @@ from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.speculation import Speculation
 from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
     from ovchat_server.engine.genai.proposal_check import ProposalCheck
 
 # Two tokens into the second block; what follows 1, 2, 3 is 4, 5 and so on.
-TEXT = (*range(10, 34), *range(1, 9), 1, 2)
-END = 7
+TEXT = (*range(20, 40), *range(1, 13), 1, 2)
+END = 9
 
 
 @dataclass
@@ -49,6 +50,13 @@ class Pipeline:
         del request
         return {END}
 
+    def proposer(self, request: GenerationRequest) -> PromptLookup:
+        size = request.speculation.max_ngram_size
+        return PromptLookup(request.prompt.tokens, size, self.stops(request))
+
+    def answer_salt(self) -> int:
+        return 7
+
     def add_sequence(
         self, request: GenerationRequest, logits: Any, scores: Any = None, check: Any = None
     ) -> Any:
@@ -58,14 +66,16 @@ class Pipeline:
 
 
 class Running:
-    """A sequence behind which 3 and 4 came, one after the other."""
+    """A sequence with blocks of its own, behind which 3, 4 and 5 came, one after the other."""
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, text: tuple[int, ...] = TEXT) -> None:
         self.pipeline = Pipeline()
-        request = GenerationRequest(Prompt(TEXT), 20, speculation=Speculation(8, 2), **fields)
+        request = GenerationRequest(Prompt(text), 20, speculation=Speculation(8, 2))
         self.handle = SpeculatingHandle(self.pipeline, request, None, None)
         self.came(Output([3], [0.0]))
+        self.handle.prepare(1)
         self.came(Output([4], [0.0]))
+        self.came(Output([5], [0.0]))
 
     def came(self, output: Output) -> list[Output]:
         self.pipeline.added[-1].outputs.append(output)
@@ -79,38 +89,77 @@ class Running:
         return last.request.prompt.tokens[len(TEXT) :], checked
 
 
-def test_what_is_proposed_ends_before_a_stop_token() -> None:
-    assert len(Running().handle.chances()) == 2
-    assert len(Running(ignore_eos=True).handle.chances()) == 8
+@pytest.mark.parametrize(
+    ("length", "repeats", "place"),
+    [
+        pytest.param(6, None, None, id="too short for a salt"),
+        pytest.param(7, None, 0, id="in the first block"),
+        pytest.param(38, None, 0, id="the salt would not fit into the second"),
+        pytest.param(39, None, 32, id="but here"),
+        pytest.param(200, None, 192, id="far behind"),
+        pytest.param(200, 64, 64, id="others have the same blocks"),
+    ],
+)
+def test_first_it_gets_blocks_of_its_own(
+    length: int, repeats: int | None, place: int | None
+) -> None:
+    """What is before others still find. One more token came than the prompt has."""
+    pipeline = Pipeline()
+    text = (*range(100, 100 + length - 5), 1, 2, 3, 1, 2)
+    request = GenerationRequest(Prompt(text), 20, speculation=Speculation(8, 2))
+    handle = SpeculatingHandle(pipeline, request, None, None)
+    if repeats is not None:
+        handle.own_from(repeats)
+    pipeline.added[0].outputs.append(Output([3], [0.0]))
+    handle.take()
+    assert handle.unread == 1
+    assert (len(handle.chances()) > 0) == (place is not None)
+    if place is None:
+        return
+    assert handle.known == length + 1 - place
+    assert handle.new_blocks == (length + 1) // 32 + 1 - place // 32
+    assert handle.prepare(2) == handle.known
+    assert handle.shared == length + 1
+    added = pipeline.added[-1]
+    assert (pipeline.added[0].cancelled, added.check) == (True, None)
+    prompt = added.request.prompt
+    assert (prompt.tokens, prompt.answer_salt) == ((*text, 3), 7)
+    assert prompt.answer_place == place
+    # Its block has no name before it generates.
+    pipeline.added[1].outputs.append(Output([4], [0.0]))
+    handle.take()
+    assert not handle.chances()
 
 
 def test_a_sequence_is_added_with_what_is_proposed_and_goes_on_if_that_was_right() -> None:
     running = Running()
+    assert len(running.handle.chances()) == 3
     assert running.handle.prepare(0) == 1
     assert running.handle.prepare(2) == 3
-    assert running.added == ((3, 4, 5, 6), 2)
-    assert running.pipeline.added[0].cancelled
-    assert running.pipeline.added[1].request.max_tokens == 16
-    running.came(Output([5, 6, 9], [0.0] * 3, accepted=2))
+    assert running.added == ((3, 4, 5, 6, 7), 2)
+    assert running.pipeline.added[1].cancelled
+    assert running.pipeline.added[2].request.max_tokens == 15
+    running.came(Output([6, 7, 50], [0.0] * 3, accepted=2))
     assert running.handle.prepare(0) == 1
-    assert len(running.pipeline.added) == 2
-    assert running.handle.answered == 5
+    assert len(running.pipeline.added) == 3
+    assert running.handle.answered == 6
 
 
 def test_it_is_added_again_with_what_came_if_that_was_wrong() -> None:
     running = Running()
     running.handle.prepare(2)
-    running.came(Output([5, 9], [0.0] * 2, accepted=1, rejected=1))
+    running.came(Output([6, 50], [0.0] * 2, accepted=1, rejected=1))
     # The last token that was decoded, and those that came.
+    assert running.handle.unread == 3
     assert running.handle.prepare(0) == 3
-    assert running.added == ((3, 4, 5, 9), 0)
+    assert running.added == ((3, 4, 5, 6, 50), 0)
 
 
 def test_an_answer_ends_at_a_stop_token_in_place_of_what_was_proposed() -> None:
     running = Running()
     running.handle.prepare(2)
-    [told] = running.came(Output([5, END], [0.0] * 2, accepted=1, rejected=1))
-    assert (told.tokens, told.finish, told.runs) == ([5, END], "stop", True)
+    [told] = running.came(Output([6, END], [0.0] * 2, accepted=1, rejected=1))
+    assert (told.tokens, told.finish, told.runs) == ([6, END], "stop", True)
     assert running.handle.ended
 
 
@@ -119,19 +168,14 @@ def test_it_goes_on_without_where_nothing_came_of_a_check() -> None:
     running.handle.prepare(2)
     assert running.came(Output([], [], rejected=2)) == []
     running.handle.prepare(0)
-    assert running.added == ((3, 4), 0)
-    running.came(Output([5], [0.0]))
-    assert running.handle.chances() == []
-    assert running.handle.answered == 3
+    assert running.added == ((3, 4, 5), 0)
+    running.came(Output([6], [0.0]))
+    assert not running.handle.chances()
+    assert running.handle.answered == 4
 
 
-@pytest.mark.parametrize(("length", "expected"), [(28, 2), (29, 1), (30, 0), (31, 0), (32, 2)])
+@pytest.mark.parametrize(("length", "expected"), [(26, 3), (27, 2), (28, 1), (29, 0), (30, 0)])
 def test_tokens_are_proposed_within_a_block(length: int, expected: int) -> None:
-    """With 3 and 4, a text of 30 fills one; one of 31 begins another, of which nothing is read."""
-    running = Running()
-    text = TEXT[-length:] if length <= len(TEXT) else (*range(50, 50 + length - len(TEXT)), *TEXT)
-    request = GenerationRequest(Prompt(text), 20, speculation=Speculation(8, 2))
-    running.handle = SpeculatingHandle(running.pipeline, request, None, None)
-    running.came(Output([3], [0.0]))
-    running.came(Output([4], [0.0]))
+    """With 3, 4 and 5, a text of 29 fills one; one of 30 begins another, of which none is read."""
+    running = Running(TEXT[-length:])
     assert len(running.handle.chances()) == expected

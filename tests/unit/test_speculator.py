@@ -21,6 +21,7 @@ class Sequence:
     likely: tuple[float, ...] = ()
     unread: int = 1
     known: int = 1
+    once: int = 0
 
     def chances(self) -> tuple[float, ...]:
         return self.likely
@@ -58,6 +59,18 @@ def test_nothing_is_proposed_before_a_step_was_measured() -> None:
     assert counts(speculator, Sequence(SURE), running=2) == [0]
 
 
+def test_what_was_measured_at_the_start_counts_from_the_first_step_on() -> None:
+    """Of one sequence: where a guess would say that it is not worth a trial, and the other way."""
+    likely = Sequence((0.7, 0.49))
+    for further, expected in ((1.02, 2), (3.0, 0)):
+        speculator = Speculator()
+        speculator.begin(PLAIN, [(2, PLAIN * further), (16, PLAIN * further)])
+        assert counts(speculator, likely) == [expected]
+    speculator = Speculator()
+    speculator.note(1, 0, PLAIN)
+    assert counts(speculator, likely) == [2]
+
+
 def test_the_more_a_token_costs_the_less_is_proposed() -> None:
     found = [counts(measured(1, each), Sequence(FALLING))[0] for each in (0, 0.02, 0.1, 0.3, 1)]
     assert found == sorted(found, reverse=True)
@@ -89,18 +102,50 @@ def test_the_likeliest_are_proposed_where_there_is_room(
     assert counts(measured(running, 0.1), *candidates, running=running, room=room) == expected
 
 
+def drafting(each: float, sequences: tuple[float, ...] = (0.8, 0.8)) -> list[int]:
+    """How many tokens are proposed where a draft of one takes so much of a plain step's time."""
+
+    def seconds(number: int, count: int) -> float:
+        return PLAIN * each * number * count
+
+    candidates = [Sequence(tuple(likely**n for n in range(1, 17))) for likely in sequences]
+    chosen = measured(2, 0.02).propose(2, candidates, MANY, seconds)
+    return [sum(count for item, count in chosen if item is one) for one in candidates]
+
+
+def test_the_longer_drafts_take_the_fewer_are_proposed() -> None:
+    found = [sum(drafting(each)) for each in (0, 0.02, 0.05, 0.1, 1)]
+    assert found == sorted(found, reverse=True)
+    assert (found[0] > found[1] > found[2] > 0, found[-1]) == (True, 0)
+
+
+def test_drafts_for_one_sequence_do_not_take_the_time_of_two() -> None:
+    assert drafting(0.08, (0.95, 0.1))[1] == 0 < drafting(0.08, (0.95, 0.1))[0]
+
+
+def test_nothing_that_takes_time_is_proposed_before_a_plain_step_was_measured() -> None:
+    speculator = measured(2, 0.02)
+    one = [Sequence(SURE)] * 3
+    assert speculator.propose(3, one, MANY)
+    assert not speculator.propose(3, one, MANY, lambda _number, _count: 1e-6)
+
+
 @pytest.mark.parametrize(
-    ("unread", "known", "room", "expected"),
+    ("unread", "known", "once", "room", "expected"),
     [
-        pytest.param(1, 1, 17, 16, id="nothing else"),
-        pytest.param(1, 9, 17, 8, id="what must be read again takes room"),
-        pytest.param(9, 9, 17, 8, id="what is read anyway too"),
-        pytest.param(1, 80, MANY, 0, id="and time"),
-        pytest.param(80, 80, MANY, 16, id="which is spent anyway"),
+        pytest.param(1, 1, 0, 17, 16, id="nothing else"),
+        pytest.param(1, 9, 0, 17, 8, id="what must be read again takes room"),
+        pytest.param(9, 9, 0, 17, 8, id="what is read anyway too"),
+        pytest.param(1, 9, 8, 17, 8, id="or what is read once"),
+        pytest.param(1, 80, 0, MANY, 0, id="and time"),
+        pytest.param(80, 80, 0, MANY, 16, id="which is spent anyway"),
+        pytest.param(1, 80, 79, MANY, 16, id="or for later proposals, too"),
     ],
 )
-def test_what_must_be_read_again_counts(unread: int, known: int, room: int, expected: int) -> None:
-    candidate = Sequence(SURE, unread, known)
+def test_what_must_be_read_again_counts(
+    unread: int, known: int, once: int, room: int, expected: int
+) -> None:
+    candidate = Sequence(SURE, unread, known, once)
     assert counts(measured(1, 0.2), candidate, room=room) == [expected]
 
 

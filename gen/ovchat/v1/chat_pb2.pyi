@@ -154,6 +154,7 @@ class CreateChatCompletionRequest(_message.Message):
     NUM_ASSISTANT_TOKENS_FIELD_NUMBER: _builtins.int
     ASSISTANT_CONFIDENCE_THRESHOLD_FIELD_NUMBER: _builtins.int
     MAX_NGRAM_SIZE_FIELD_NUMBER: _builtins.int
+    PREDICTION_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
@@ -162,7 +163,6 @@ class CreateChatCompletionRequest(_message.Message):
     SAFETY_IDENTIFIER_FIELD_NUMBER: _builtins.int
     PROMPT_CACHE_KEY_FIELD_NUMBER: _builtins.int
     VERBOSITY_FIELD_NUMBER: _builtins.int
-    PREDICTION_FIELD_NUMBER: _builtins.int
     PROMPT_CACHE_RETENTION_FIELD_NUMBER: _builtins.int
     MODALITIES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
@@ -316,7 +316,7 @@ class CreateChatCompletionRequest(_message.Message):
     false.
     """
     num_assistant_tokens: _builtins.int
-    """--- Speculative decoding (OVMS) ---
+    """--- Speculative decoding (OVMS, OpenAI) ---
 
     The maximum number of tokens to propose for a step of the model, from 0 to 32; 0 proposes none.
     As many are proposed as are worth the time of the step. A greedy answer stays the same; a
@@ -325,14 +325,20 @@ class CreateChatCompletionRequest(_message.Message):
     assistant_confidence_threshold.
     """
     assistant_confidence_threshold: _builtins.float
-    """The confidence threshold below which a draft model stops proposing, from 0 to 1. Has no effect:
-    there is no draft model.
+    """How likely a draft model must find each token that it proposes, from 0 to 1; there may be up to
+    32 of them for a step. Defaults to the model's. Has no effect on a model that is served without a
+    draft model.
     """
     max_ngram_size: _builtins.int
     """The number of last tokens that prompt lookup searches for in the prompt and the answer so far,
     from 1 to 32; what followed all of them may be proposed. Changes the answer no more than
     num_assistant_tokens does. Defaults to the model's. Has no effect on a model that is served
     without speculation.
+    """
+    prediction: _builtins.str
+    """The expected answer, such as the text that is to be edited: what may be proposed from the
+    beginning on, and again where the answer comes back to it. Changes the answer no more than
+    num_assistant_tokens does. Has no effect on a model that is served without speculation.
     """
     priority: _builtins.int
     """--- Scheduling ---
@@ -357,8 +363,6 @@ class CreateChatCompletionRequest(_message.Message):
     """
     verbosity: _builtins.str
     """The verbosity: "low", "medium" or "high". Has no effect."""
-    prediction: _builtins.str
-    """The expected answer. Has no effect."""
     prompt_cache_retention: _builtins.str
     """The retention of the prefix cache: "in_memory" or "24h". Has no effect."""
     @_builtins.property
@@ -496,6 +500,7 @@ class CreateChatCompletionRequest(_message.Message):
         num_assistant_tokens: _builtins.int | None = ...,
         assistant_confidence_threshold: _builtins.float | None = ...,
         max_ngram_size: _builtins.int | None = ...,
+        prediction: _builtins.str | None = ...,
         priority: _builtins.int | None = ...,
         user: _builtins.str | None = ...,
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
@@ -504,7 +509,6 @@ class CreateChatCompletionRequest(_message.Message):
         safety_identifier: _builtins.str | None = ...,
         prompt_cache_key: _builtins.str | None = ...,
         verbosity: _builtins.str | None = ...,
-        prediction: _builtins.str | None = ...,
         prompt_cache_retention: _builtins.str | None = ...,
         modalities: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...

@@ -229,8 +229,9 @@ class CreateResponseRequest(_message.Message):
     assistant_confidence_threshold.
     """
     assistant_confidence_threshold: _builtins.float
-    """The confidence threshold below which a draft model stops proposing, from 0 to 1. Has no effect:
-    there is no draft model.
+    """How likely a draft model must find each token that it proposes, from 0 to 1; there may be up to
+    32 of them for a step. Defaults to the model's. Has no effect on a model that is served without a
+    draft model.
     """
     max_ngram_size: _builtins.int
     """The number of last tokens that prompt lookup searches for in the prompt and the answer so far,

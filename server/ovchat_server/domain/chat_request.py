@@ -17,6 +17,7 @@ from ovchat_server.domain.known_keys import ANY_KEYS
 from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.domain.messages import read_messages
 from ovchat_server.domain.parameters import CHAT
+from ovchat_server.domain.prediction import read_prediction
 from ovchat_server.domain.reader import Reader
 from ovchat_server.domain.tools import read_tool_choice, read_tools, refuse_large_schemas
 
@@ -85,9 +86,7 @@ def read_chat_request(
     request = ChatRequest(
         model=reader.string("model") or "",
         messages=read_messages(reader),
-        generation=_read_logprobs(
-            reader, read_generation(reader, max_tokens_fields=MAX_TOKENS_FIELDS)
-        ),
+        generation=_read_logprobs(reader, _read_generation(reader)),
         tools=tools,
         tool_choice=read_tool_choice(reader, tools),
         call_tags=_read_call_tags(reader),
@@ -105,6 +104,12 @@ def read_chat_request(
     if choice.mode is not ToolMode.NONE:
         refuse_large_schemas(reader, tools, choice)
     return reader.checked(request)
+
+
+def _read_generation(reader: Reader) -> GenerationParams:
+    generation = read_generation(reader, max_tokens_fields=MAX_TOKENS_FIELDS)
+    speculation = dataclasses.replace(generation.speculation, prediction=read_prediction(reader))
+    return dataclasses.replace(generation, speculation=speculation)
 
 
 def _read_logprobs(reader: Reader, generation: GenerationParams) -> GenerationParams:

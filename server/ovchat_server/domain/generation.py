@@ -87,11 +87,13 @@ class SpeculationParams:
         num_assistant_tokens: The most tokens that are proposed for a step; 0 for none.
         max_ngram_size: How many of the last tokens are looked up.
         assistant_confidence_threshold: 0 to 1: how likely a draft model must find what it proposes.
+        prediction: What the answer is expected to say, in chats.
     """
 
     num_assistant_tokens: int | None = None
     max_ngram_size: int | None = None
     assistant_confidence_threshold: float | None = None
+    prediction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Limits:
     Attributes:
         max_messages: Messages of a conversation, as in OpenAI. Some chat templates go through all
             messages for each one (gemma, command-r), which takes 8 s for so many.
-        max_parts: Content parts of a message; also tool calls of a message.
+        max_parts: Content parts of a message, and of a prediction; also tool calls of a message.
         max_total_parts: Content parts and tool calls of all messages together. Reading so many
             takes 50 ms, in which the event loop serves nobody else.
         max_tools: Tools, or functions.

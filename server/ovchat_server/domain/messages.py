@@ -10,7 +10,7 @@ from ovchat_server.domain.limits import text_deeper, too_many_parts
 from ovchat_server.domain.reader import kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ovchat_server.domain.content import Content, ContentPart
     from ovchat_server.domain.json_value import JsonValue
@@ -105,7 +105,7 @@ def _read_message(reader: Reader, call_id: str, called: Mapping[str, str]) -> Me
         return None
     role = Role.TOOL if given == FUNCTION else Role(given)
     tool_calls = _read_tool_calls(reader, role, call_id)
-    content = _read_content(reader)
+    content = read_content(reader)
     if reader.fields.get("content") in (None, []):
         # Left out, null or without parts: no text, as OVMS takes it.
         refusal = reader.string("refusal") if role is Role.ASSISTANT else None
@@ -130,8 +130,13 @@ def _read_message(reader: Reader, call_id: str, called: Mapping[str, str]) -> Me
     )
 
 
-def _read_content(reader: Reader) -> Content:
-    """Read a string, or the parts of an array."""
+def read_content(reader: Reader, keys: Mapping[str, Collection[str]] = PARTS) -> Content:
+    """Read a string, or the parts of an array; note what is wrong in the reader.
+
+    Args:
+        reader: What has the content.
+        keys: The keys of each type of parts that it may have.
+    """
     value = reader.fields.get("content")
     if value is None:
         return ()
@@ -141,11 +146,13 @@ def _read_content(reader: Reader) -> Content:
         complaint = f"must be a string or an array, not {kind(value)}"
         reader.refuse("content", complaint, "invalid_type")
         return ()
-    parts = map(_read_part, reader.objects("content", PARTS, reader.limits.max_parts))
+    types = [name for name in JSON_PARTS if name in keys]
+    readers = reader.objects("content", keys, reader.limits.max_parts)
+    parts = (_read_part(part, types) for part in readers)
     return tuple(part for part in parts if part is not None)
 
 
-def _read_part(part: Reader) -> ContentPart | None:
+def _read_part(part: Reader, types: Collection[str]) -> ContentPart | None:
     if not part.require("type"):
         return None
     given: JsonValue = part.fields["type"]
@@ -154,7 +161,7 @@ def _read_part(part: Reader) -> ContentPart | None:
         return None
     if _has_bytes(part.fields.get("image")):
         return _read_image_file(part)
-    known = part.choice("type", JSON_PARTS)
+    known = part.choice("type", types)
     if known is None or not part.require(known):
         return None
     return _read_image(part) if known == "image_url" else part.string(known)

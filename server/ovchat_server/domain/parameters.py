@@ -211,6 +211,7 @@ CHAT = Parameters(
         "function_call",
         "include_reasoning",
         "agent_format",
+        "prediction",
     },
     accepted=_GENERATION_ACCEPTED
     | {
@@ -226,7 +227,6 @@ CHAT = Parameters(
         "prompt_cache_options",
         "prompt_cache_retention",
         "verbosity",
-        "prediction",
     },
     refused={
         **_GENERATION_REFUSED,

@@ -17,6 +17,7 @@ from ovchat_server.engine.contract.image_messages import ImageSpec
 from ovchat_server.engine.contract.spec import EngineOptions
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.kinds.base import BuiltModel, EngineProcesses, ModelSettingsError
+from ovchat_server.kinds.draft_model import draft_context_length
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.model_path import is_vision_model, model_graph
 from ovchat_server.serving.models import TextModel
@@ -51,6 +52,9 @@ class TextGeneration:
                 "leave it out"
             )
         spec = generation_spec(settings, files, host.processors, host.replicas)
+        if draft := settings.draft_model:
+            length = draft_context_length(settings.name, draft, files)
+            spec = msgspec.structs.replace(spec, draft_context_length=length)
         engine = SupervisedGenerationEngine(spec, host.on_change)
         images = None
         if sees:
@@ -83,6 +87,7 @@ def generation_spec(
         path=str(settings.path.resolve()),
         context_length=files.context_length,
         end_tokens=files.end_tokens,
+        draft_model=str(settings.draft_model.resolve()) if settings.draft_model else "",
         # The settings without those that are not the engine's.
         options=msgspec.convert(settings, GenerationOptions, from_attributes=True),
         processors=processors,
@@ -121,13 +126,16 @@ def _dialects(settings: ModelSettings, files: ModelFiles) -> Dialects:
 def _speculation(settings: ModelSettings) -> Speculation:
     if settings.speculation is None:
         return NO_SPECULATION
+    if settings.speculation == "draft":
+        threshold = settings.assistant_confidence_threshold
+        return Speculation(settings.num_assistant_tokens, assistant_confidence_threshold=threshold)
     return Speculation(settings.num_assistant_tokens, settings.max_ngram_size)
 
 
 def _fingerprint(settings: ModelSettings, files: ModelFiles) -> str:
     """Return a digest of all that may change answers: files, the engine's options, parsers."""
     how = (
-        f"{settings.device}:{settings.max_num_batched_tokens}:"
+        f"{settings.device}:{settings.kv_cache_precision}:{settings.max_num_batched_tokens}:"
         f"{settings.tool_parser}:{settings.reasoning_parser}:"
         # Several tokens in a step round differently than each in one of its own.
         f"{settings.constrain_tool_calls}:{settings.speculation}:{sorted(settings.properties.items())}"

@@ -45,6 +45,8 @@ def chat_request(
         InvalidRequestError: With every fault found, and the contract's paths.
     """
     fields = _prompt_fields(request, limits)
+    if request.HasField("prediction"):
+        fields["prediction"] = {"type": "content", "content": request.prediction}
     with contract_paths(request):
         return read_chat_request({**fields, "stream": stream}, strict=True, limits=limits)
 

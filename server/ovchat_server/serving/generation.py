@@ -70,13 +70,15 @@ def resolve_speculation(
     """
     if not options.proposes:
         return options
+    if options.drafts:
+        return _drafts(request, defaults, options)
     tokens = _first(
         request.num_assistant_tokens, defaults.num_assistant_tokens, options.num_assistant_tokens
     )
     size = _first(request.max_ngram_size, defaults.max_ngram_size, options.max_ngram_size)
     return Speculation(
+        num_assistant_tokens=_some(tokens),
         # Those of the model's folder may be any numbers.
-        num_assistant_tokens=min(max(tokens, 0), MAX_ASSISTANT_TOKENS),
         max_ngram_size=min(max(size, 1), MAX_NGRAM_SIZE),
     )
 
@@ -88,8 +90,14 @@ def without_effect(request: SpeculationParams, options: Speculation) -> tuple[st
         request: The parameters of the request.
         options: What the model's options say; NO_SPECULATION if it does not speculate.
     """
-    # The other one is for a draft model, of which there is none.
-    acting = ("num_assistant_tokens", "max_ngram_size") if options.proposes else ()
+    acting: set[str] = set()
+    if options.proposes:
+        how = (
+            {"assistant_confidence_threshold"}
+            if options.drafts
+            else {"max_ngram_size", "prediction"}
+        )
+        acting = {"num_assistant_tokens", *how}
     given = (name for name, value in dataclasses.asdict(request).items() if value is not None)
     return tuple(name for name in given if name not in acting)
 
@@ -146,6 +154,27 @@ def generation_requests(  # noqa: PLR0913  all that the engine is told
         for number, request in enumerate(requests)
         for choice in range(params.n)
     ]
+
+
+def _drafts(
+    request: SpeculationParams, defaults: GenerationDefaults, options: Speculation
+) -> Speculation:
+    """Return what a draft model may propose: so many tokens, or as many as it is sure of."""
+    tokens = _first(defaults.num_assistant_tokens, None, options.num_assistant_tokens)
+    threshold = _first(
+        defaults.assistant_confidence_threshold, None, options.assistant_confidence_threshold
+    )
+    if request.num_assistant_tokens is not None:
+        tokens, threshold = request.num_assistant_tokens, 0.0
+    elif request.assistant_confidence_threshold is not None:
+        tokens, threshold = MAX_ASSISTANT_TOKENS, request.assistant_confidence_threshold
+    threshold = min(max(threshold, 0.0), 1.0)
+    return Speculation(_some(tokens), assistant_confidence_threshold=threshold)
+
+
+def _some(tokens: int) -> int:
+    """Return a number of tokens to propose; that of the model's folder may be any number."""
+    return min(max(tokens, 0), MAX_ASSISTANT_TOKENS)
 
 
 def _of_choice(request: GenerationRequest, number: int, *, first: bool) -> GenerationRequest:

@@ -49,6 +49,7 @@ class GenerationDefaults:
     max_tokens: int | None = None
     num_assistant_tokens: int | None = None
     max_ngram_size: int | None = None
+    assistant_confidence_threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ def read_model_files(directory: Path) -> ModelFiles:
             max_tokens=integer(generation, "max_new_tokens"),
             num_assistant_tokens=integer(generation, "num_assistant_tokens"),
             max_ngram_size=integer(generation, "max_ngram_size"),
+            assistant_confidence_threshold=number(generation, "assistant_confidence_threshold"),
         ),
         template=template,
         tokenizer=tokenizer,

@@ -28,6 +28,7 @@ from ovchat_server.serving.generation import (
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.plan import GenerationPlan, completion_info, engine_params, generates
+from ovchat_server.serving.prediction import with_prediction
 from ovchat_server.serving.reasoning import reasoning_budget
 from ovchat_server.serving.record import current_record
 
@@ -177,7 +178,9 @@ class Completions(Generic[RequestT]):
             info=completion_info(model, stages.id_prefix, sampling),
             params=request.generation,
             prompts=prompts,
-            requests=requests,
+            requests=await with_prediction(
+                requests, model, params.speculation.prediction, self._workers
+            ),
             assembly=tuple(stages.assembly(model, request, prompts, answer_format)),
             first_chunks=tuple(stages.first_chunks(request, prompts)),
             ignored=without_effect(params.speculation, model.speculation),

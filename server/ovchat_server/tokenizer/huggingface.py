@@ -85,6 +85,12 @@ class Tokenizer:
             raise TokenizerError(f"tokenizer.json cannot be read: {error}") from error
         return cls(tokenizer, _pad_token(directory / "tokenizer_config.json"))
 
+    @property
+    def vocabulary(self) -> dict[int, str]:
+        """Every token as the vocabulary writes it."""
+        known = self._tokenizer.get_vocab(with_added_tokens=True)
+        return {token: text for text, token in known.items()}
+
     def token(self, text: str) -> int | None:
         """Return the id of the token with this text, or None if there is none."""
         return self._tokenizer.token_to_id(text)

@@ -144,6 +144,8 @@ class GenerationRequest:
         resumptions: How to resume the grammar in the middle of the answer. If empty, it cannot be
             resumed, and the sequence is never preempted.
         speculation: The tokens that may be proposed for a step. Not in a search.
+        prediction: Tokens of the vocabulary that the answer is expected to have, which may be
+            proposed; at most as many as the context has.
     """
 
     prompt: Prompt
@@ -161,6 +163,7 @@ class GenerationRequest:
     self_terminating: bool = False
     resumptions: tuple[Resumption, ...] = ()
     speculation: Speculation = NO_SPECULATION
+    prediction: tuple[int, ...] = ()
 
     @property
     def sequences(self) -> int:

@@ -11,6 +11,8 @@ from ovchat_server.engine.contract.spec import Count, Duration, EngineOptions, E
 
 DEFAULT_KV_BLOCKS = 512
 MIN_KV_BLOCKS = 4
+# OpenVINO's name of kv_cache_precision.
+KV_CACHE_PRECISION = "KV_CACHE_PRECISION"
 
 
 class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
@@ -21,6 +23,9 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
         kv_blocks: Size of the KV cache in blocks of 32 tokens (16 on a GPU), shared by all
             callers (docs/models.md).
         kv_cache_gb: Size of the KV cache in GiB, a whole number, instead of `kv_blocks`.
+        kv_cache_precision: What the KV cache keeps a number in: "u4", "u8", "f16", "bf16" or "f32".
+            Unset: what the model's graph asks for, or else OpenVINO's choice, "u8" on a CPU.
+            docs/models.md says what each costs.
         max_num_batched_tokens: Most tokens processed in one step. A longer prompt takes several
             steps, and each running request gets a token in between.
         max_step_seconds: Target for the longest step, in seconds. A step reads only as many
@@ -29,28 +34,34 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
             0: no limit.
         grammar_timeout: Seconds that compiling the grammar of an answer may take.
         speculation: How tokens are proposed for a step, so that several may come of it: "lookup"
-            proposes what followed the last tokens where they stood before (prompt lookup). Not
-            with vision models. docs/models.md says what it is good for, and what it changes.
+            proposes what followed the last tokens where they stood before (prompt lookup), "draft"
+            what a smaller model would write (`draft_model`). Not with vision models.
+            docs/models.md says what it is good for, and what it changes.
         num_assistant_tokens: The most tokens that are proposed to a request for a step, unless it
             or the model's `generation_config.json` says. How many are is decided by how likely
             they are, and by how much longer a step takes for them.
         max_ngram_size: How many of the last tokens are looked up, unless a request or the model's
             `generation_config.json` says. All of them must be found, as in vLLM where
-            `prompt_lookup_min` and `prompt_lookup_max` are the same.
+            `prompt_lookup_min` and `prompt_lookup_max` are the same. Without effect on drafts.
+        assistant_confidence_threshold: How likely the draft model must find each token that it
+            proposes, unless a request or the model's `generation_config.json` says. 0: it proposes
+            whatever it finds the likeliest. Without effect on prompt lookup.
         properties: OpenVINO's own properties, as a table.
     """
 
     device: str = "CPU"
     kv_blocks: Annotated[int, msgspec.Meta(ge=MIN_KV_BLOCKS)] | None = None
     kv_cache_gb: Count | None = None
+    kv_cache_precision: Literal["u4", "u8", "f16", "bf16", "f32"] | None = None
     max_num_batched_tokens: Count = 2048
     max_step_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.25
     grammar_timeout: Duration = 1.5
-    speculation: Literal["lookup"] | None = None
+    speculation: Literal["lookup", "draft"] | None = None
     num_assistant_tokens: Annotated[int, msgspec.Meta(ge=1, le=MAX_ASSISTANT_TOKENS)] = (
         MAX_ASSISTANT_TOKENS
     )
     max_ngram_size: Annotated[int, msgspec.Meta(ge=1, le=MAX_NGRAM_SIZE)] = 3
+    assistant_confidence_threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     properties: Annotated[
         dict[str, str | int | float | bool],
         msgspec.Meta(description="a table of strings, numbers and booleans"),
@@ -64,6 +75,10 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
         """
         if self.kv_blocks is not None and self.kv_cache_gb is not None:
             raise ValueError("kv_blocks and kv_cache_gb both set the KV cache's size: set one")
+        if self.kv_cache_precision is not None and KV_CACHE_PRECISION in self.properties:
+            raise ValueError(
+                f"kv_cache_precision and {KV_CACHE_PRECISION} in properties are the same: set one"
+            )
 
 
 class GenerationSpec(EngineSpec, frozen=True, kw_only=True):
@@ -72,9 +87,13 @@ class GenerationSpec(EngineSpec, frozen=True, kw_only=True):
     Attributes:
         context_length: Most tokens of prompt and answer that the model was made for.
         end_tokens: Tokens that end an answer, besides the tokenizer's own.
+        draft_model: Folder of the model whose tokens are proposed; "" for none.
+        draft_context_length: Most tokens that one was made for; 0: as many as the other.
     """
 
     context_length: int
     end_tokens: tuple[int, ...]
+    draft_model: str = ""
+    draft_context_length: int = 0
     worker: str = "ovchat_server.engine.genai.worker:load"
     options: GenerationOptions = GenerationOptions()

@@ -77,10 +77,7 @@ class Prompt:
         return sum(image.length for image in self.images)
 
     def beginning(self, length: int) -> Prompt:
-        """Return its first `length` tokens; an image may be cut there.
-
-        It has the answer's salt if that is not cut.
-        """
+        """Return its first `length` tokens; an image may be cut there, an answer's salt not."""
         if length >= len(self.tokens):
             return self
         images = (
@@ -88,16 +85,7 @@ class Prompt:
             for image in self.images
             if image.start < length
         )
-        place, salt = self.answer_place, self.answer_salt
-        if length < place + SALTED_TOKENS:
-            place = salt = 0
-        return dataclasses.replace(
-            self,
-            tokens=self.tokens[:length],
-            images=tuple(images),
-            answer_salt=salt,
-            answer_place=place,
-        )
+        return dataclasses.replace(self, tokens=self.tokens[:length], images=tuple(images))
 
     def followed_by(self, tokens: Iterable[int]) -> Prompt:
         """Return it with more tokens at its end; what is salted stays so."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import openvino_genai as genai
 
-from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
+from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS, KV_CACHE_PRECISION
 from ovchat_server.engine.genai.grammar_compiler import structured
 
 if TYPE_CHECKING:
@@ -65,12 +65,27 @@ def scheduler_config(options: GenerationOptions) -> genai.SchedulerConfig:
     config = genai.SchedulerConfig()
     # A fixed size: a cache that grows takes the machine's memory before it is full.
     if options.kv_cache_gb is not None:
-        config.cache_size = options.kv_cache_gb
+        config.cache_size = options.kv_cache_gb * counted_twice(options)
     else:
         config.num_kv_blocks = options.kv_blocks or DEFAULT_KV_BLOCKS
     config.max_num_batched_tokens = options.max_num_batched_tokens
     config.enable_prefix_caching = True
     return config
+
+
+def device_properties(options: GenerationOptions) -> dict[str, str | int | float | bool]:
+    """Return OpenVINO's properties of a model: those given, and what other options set."""
+    if options.kv_cache_precision is None:
+        return options.properties
+    return {**options.properties, KV_CACHE_PRECISION: options.kv_cache_precision}
+
+
+def counted_twice(options: GenerationOptions) -> int:
+    """Return how often genai counts each byte of the KV cache (2026.4.1).
+
+    Twice where it holds numbers of 4 bits, of which genai takes each to be a byte.
+    """
+    return 2 if device_properties(options).get(KV_CACHE_PRECISION) == "u4" else 1
 
 
 def _set_sampling(config: genai.GenerationConfig, sampling: Sampling) -> None:

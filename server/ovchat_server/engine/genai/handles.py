@@ -46,8 +46,13 @@ class GenaiHandle:
         """The number of tokens that the prefix cache had of the prompt; None: not known."""
         return self._sequence.cached
 
-    def stop_proposing(self) -> None:
-        """Do nothing: no tokens are proposed."""
+    @property
+    def shared(self) -> None:
+        """How many of its tokens others may find: all."""
+        return None
+
+    def own_from(self, place: int) -> None:
+        """Do nothing: it is never added anew."""
 
     def take(self) -> list[Output]:
         """Return the tokens since the last call."""

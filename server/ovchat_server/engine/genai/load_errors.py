@@ -30,6 +30,7 @@ _DEVICE = re.compile(
 )
 _DRIVEN = ("GPU", "NPU")
 _PROPERTY = re.compile(r"(?:Unsupported property|property key) (?P<name>\w+)")
+_CACHE_TYPE = re.compile(r"expect kvcache type (?P<computed>\w+)")
 # Of memory and of what drivers hold there may be enough in a moment.
 _PASSING = re.compile(r"memory|alloc|resource", re.IGNORECASE)
 
@@ -61,8 +62,13 @@ def _advice(text: str, spec: GenerationSpec) -> str:
     if found := _PROPERTY.search(text):
         name = found["name"]
         return f"correct the property {name}{_similar(name, spec.options)}: "
+    if found := _CACHE_TYPE.search(text):
+        computed = found["computed"]
+        return f"set kv_cache_precision to u4, u8, f16 or {computed}, as the model is computed: "
     if broken := _broken(Path(spec.path)):
         return f"export or copy {broken} anew: "
+    if spec.draft_model and (broken := _broken(Path(spec.draft_model))):
+        return f"export or copy {broken} of draft_model anew: "
     return ""
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 # Those of transformers whose keys and values are kept for each token.
-ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
+ATTENTION = {"attention", "full_attention", "sliding_attention", "chunked_attention"}
 
 
 def has_recurrent_layers(folder: str) -> bool:
@@ -16,4 +16,4 @@ def has_recurrent_layers(folder: str) -> bool:
         return False
     config = json.loads(path.read_text())
     layers = config.get("layer_types") or config.get("layers_block_type") or []
-    return not ATTENTION.union({"attention"}).issuperset(layers)
+    return not ATTENTION.issuperset(layers)

@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.messages import Capabilities
-from ovchat_server.engine.contract.prompt import Prompt
+from ovchat_server.engine.contract.prompt import ANSWER_SALTS, Prompt
 from ovchat_server.engine.contract.worker import ModelLoadError
-from ovchat_server.engine.genai.configs import generation_config, greedy_config, scheduler_config
+from ovchat_server.engine.genai.configs import (
+    counted_twice,
+    device_properties,
+    generation_config,
+    greedy_config,
+    scheduler_config,
+)
+from ovchat_server.engine.genai.draft_model import GenaiDraftModel
+from ovchat_server.engine.genai.first_steps import first_steps
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
 from ovchat_server.engine.genai.handles import GenaiBeamSearchHandle, GenaiHandle
 from ovchat_server.engine.genai.hooked_model import hooked_model
@@ -34,6 +42,8 @@ from ovchat_server.engine.genai.sequence_logits import (
     needs_processor,
 )
 from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
+from ovchat_server.engine.scheduling.drafts import Drafts
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +53,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
     from ovchat_server.engine.genai.proposal_check import ProposalCheck
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.proposer import Proposer, Proposers
     from ovchat_server.engine.scheduling.speculator import Speculator
     from ovchat_server.engine.scheduling.steps import Handle
 
@@ -74,21 +85,30 @@ class GenaiPipeline:
         self._logits = LogitsControl()
         self._speculates = spec.options.speculation is not None
         self._speculator = speculator
+        self._proposers: Proposers = PromptLookups()
         self._speculating: list[SpeculatingHandle] = []
         # Whether prompts were added since the last step.
         self._reads = False
+        self.proposed = False
         self._step_tokens = spec.options.max_num_batched_tokens
         self._input: PromptInput = TokenInput()
         self._pipeline, self.capabilities = self._load(spec)
         # Not the requests' ids: slices of prompts have none.
         self._ids = itertools.count()
+        self._answer_salts = itertools.cycle(range(1, ANSWER_SALTS))
         self.vocabulary_size = vocabulary_size(spec.path)
         on_gpu = spec.options.device.startswith("GPU")
         self.block_size = GPU_BLOCK_SIZE if on_gpu else CPU_BLOCK_SIZE
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
         self.weight_bytes = sum(file.stat().st_size for file in Path(spec.path).glob(WEIGHTS))
-        self.cache_bytes: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        counted: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
+        self.cache_bytes = counted // counted_twice(spec.options)
+        if spec.draft_model:
+            self._load_draft_model(spec)
+        if self._speculates:
+            # Without, nothing might be worth a trial.
+            speculator.begin(*first_steps(self._add, self._pipeline.step))
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
@@ -133,6 +153,15 @@ class GenaiPipeline:
         """See SequencePipeline."""
         return {self._tokenizer_end, *self._stops(request)}
 
+    def answer_salt(self) -> int:
+        """See SequencePipeline."""
+        return next(self._answer_salts)
+
+    def proposer(self, request: GenerationRequest) -> Proposer:
+        """See SequencePipeline."""
+        stops = () if request.ignore_eos else self.stops(request)
+        return self._proposers.proposer(request, stops)
+
     def read(self, prompt: Prompt, scores: PromptScores | None) -> GenaiHandle:
         """Add a prompt to be read into the prefix cache; its handle yields one token."""
         self._reads = True
@@ -146,14 +175,18 @@ class GenaiPipeline:
         """Whether the last step computed its logits, as far as is known."""
         return self._logits.seen
 
-    def step(self) -> None:
-        """Run the model once over all sequences."""
+    def step(self, free_blocks: int = 0) -> None:
+        """See steps.Pipeline."""
         self._logits.seen = False
         reads, self._reads = self._reads, False
         self._speculating = [item for item in self._speculating if not item.ended]
-        running, start = self._logits.beams, time.perf_counter()
-        further = self._propose(running, may=not reads)
+        running = self._logits.beams
+        # Where prompts are read, genai divides what a step may read among them.
+        chosen = {} if reads else self._choose(running, free_blocks)
+        start = time.perf_counter()
+        further = sum(item.prepare(chosen.get(item, 0)) - 1 for item in self._speculating)
         self._pipeline.step()
+        self.proposed = bool(chosen)
         if not reads:
             self._speculator.note(running, further, time.perf_counter() - start)
         if not self.capabilities.sees_logits:
@@ -185,24 +218,33 @@ class GenaiPipeline:
                 self._tokenizer,
                 scheduler_config(options),
                 options.device,
-                **options.properties,
+                **device_properties(options),
                 **({"extensions": operations} if operations else {}),
             )
         # genai crashes where it is to echo a prompt of rows.
         return pipeline, Capabilities(sees_logits=hooked is not None, scores_prompts=rows is None)
 
-    def _propose(self, running: int, *, may: bool) -> int:
-        """Have tokens proposed for the next step, where that `may` be done.
+    def _load_draft_model(self, spec: GenerationSpec) -> None:
+        model = GenaiDraftModel(
+            spec.draft_model, spec.options, self.total_blocks, self.vocabulary_size
+        )
+        self._proposers = Drafts(model, spec.draft_context_length or spec.context_length)
+        self.weight_bytes += model.weight_bytes
+        self.cache_bytes += model.cache_bytes
 
-        Where prompts are read it is not: genai divides what a step may read among prompts.
-
-        Returns:
-            How many tokens the step reads besides one of each running sequence.
-        """
-        handles = self._speculating
-        room = self._step_tokens - running + len(handles)
-        chosen = dict(self._speculator.propose(running, handles, room) if may else ())
-        return sum(item.prepare(chosen.get(item, 0)) - 1 for item in handles)
+    def _choose(self, running: int, free_blocks: int) -> dict[SpeculatingHandle, int]:
+        """Return for whom to propose tokens in the next step, and how many; they are found."""
+        handles, candidates = self._speculating, []
+        for item in handles:
+            if item.new_blocks <= free_blocks and item.chances():
+                free_blocks -= item.new_blocks
+                candidates.append(item)
+        read = sum(item.unread for item in handles if item not in candidates)
+        room = self._step_tokens - (running - len(handles)) - read
+        find = self._proposers
+        chosen = self._speculator.propose(running, candidates, room, find.seconds)
+        find.find([(item.proposer, count) for item, count in chosen if item.ready])
+        return dict(chosen)
 
     def _add(self, prompt: Prompt, config: genai.GenerationConfig) -> genai.GenerationHandle:
         return self._pipeline.add_request(next(self._ids), self._input.tensor(prompt), config)

@@ -11,6 +11,11 @@ instead: they are the end of its prompt, and the prefix cache has what is before
 genai finds a partial block by the tokens that it held after the last step in which it generated, or
 in which it got a new block. So tokens are proposed only within a block: those that are wrong then
 never give a block its name, nothing needs another block, and little is read twice.
+
+A prompt that is added writes into the partial block that it finds, though others may use it, too.
+So the sequence gets blocks of its own before anything is proposed: it is added anew without, and
+salted from the beginning of a block on. What is before, others find: the next turn of a
+conversation need not read an answer again for which nothing was proposed.
 """
 
 from __future__ import annotations
@@ -19,8 +24,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
+from ovchat_server.engine.contract.prompt import SALTED_TOKENS
 from ovchat_server.engine.genai.proposal_check import ProposalCheck
-from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.genai.handles import GenaiHandle
     from ovchat_server.engine.genai.sequence_logits import SequenceLogits
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
+    from ovchat_server.engine.scheduling.proposer import Proposer
     from ovchat_server.engine.scheduling.steps import Output
 
 
@@ -42,6 +48,14 @@ class SequencePipeline(Protocol):
 
     def stops(self, request: GenerationRequest) -> Collection[int]:
         """Return the tokens that end an answer."""
+        ...
+
+    def proposer(self, request: GenerationRequest) -> Proposer:
+        """Return what proposes tokens of an answer."""
+        ...
+
+    def answer_salt(self) -> int:
+        """Return a salt for an answer's blocks, which none has that runs."""
         ...
 
     def add_sequence(
@@ -75,17 +89,20 @@ class SpeculatingHandle:
         """
         self._pipeline = pipeline
         self._request = request
-        self._stops = frozenset() if request.ignore_eos else frozenset(pipeline.stops(request))
+        self._stops = () if request.ignore_eos else pipeline.stops(request)
         self._tokens: list[int] = []
-        self._lookup = PromptLookup(request.prompt.tokens, request.speculation.max_ngram_size)
+        self._proposer = pipeline.proposer(request)
         # That of the tokens so far, and that of what runs, with proposed tokens.
         self._logits = self._running = logits
         self._handle = self._first = pipeline.add_sequence(request, logits, scores)
         # How many tokens are found if it is added anew; 0: not known.
         self._found = 0
         # Whether it must be: what runs has tokens that are wrong.
-        self._wrong = False
+        self._anew = False
         self._proposes = True
+        # Where blocks begin that others have, too.
+        self._repeats = len(request.prompt) + request.max_tokens
+        self.shared: int | None = None
         self.ended = False
 
     @property
@@ -101,27 +118,56 @@ class SpeculatingHandle:
     @property
     def unread(self) -> int:
         """The number of tokens that the next step reads if none is proposed."""
-        return self.known if self._wrong else 1
+        return self.known if self._anew else 1
 
     @property
     def known(self) -> int:
         """The number of tokens that the next step reads before those proposed."""
-        return self._length - self._found
+        return self._length - (self._found if self._owns else self._place)
 
-    def chances(self) -> list[float]:
+    @property
+    def ready(self) -> bool:
+        """Whether what is proposed is read in the next step: it has blocks of its own."""
+        return self._owns
+
+    @property
+    def new_blocks(self) -> int:
+        """How many KV blocks must be free for proposals, besides those it has and needs anyway.
+
+        Those that it gets of its own, or the one after a block that it fills in one step.
+        """
+        size = self._pipeline.block_size
+        return 1 if self._owns else self._length // size + 1 - self._place // size
+
+    @property
+    def once(self) -> int:
+        """See speculator.Candidate: what it reads to get blocks of its own."""
+        return 0 if self._owns else self.known - 1
+
+    @property
+    def proposer(self) -> Proposer:
+        """What proposes its tokens."""
+        return self._proposer
+
+    def chances(self) -> Sequence[float]:
         """See speculator.Candidate."""
-        count = len(self._proposal(self._room))
-        return [self._lookup.chance(number) for number in range(1, count + 1)]
+        return self._proposer.chances(self._room) if self._room > 0 else ()
 
     def prepare(self, count: int) -> int:
         """Propose so many tokens for the next step.
 
+        At first it gets blocks of its own instead.
+
         Returns:
             How many tokens it reads.
         """
-        if not (count or self._wrong):
+        gets_blocks = count > 0 and not self._owns
+        proposed = self._proposer.proposal(count) if count and self._owns else ()
+        if not (proposed or gets_blocks or self._anew):
             return 1
-        proposed, read = self._proposal(count), self.known + count
+        if gets_blocks:
+            self._get_blocks()
+        read = self.known + len(proposed)
         self._handle.cancel()
         check, logits = None, self._logits
         if proposed:
@@ -131,12 +177,12 @@ class SpeculatingHandle:
         rest = self._request.followed_by([*self._tokens, *proposed])
         self._handle = self._pipeline.add_sequence(rest, logits, check=check)
         self._running = logits
-        self._wrong = False
+        self._anew = False
         return read
 
-    def stop_proposing(self) -> None:
-        """Propose no more tokens."""
-        self._proposes = False
+    def own_from(self, place: int) -> None:
+        """See steps.Handle."""
+        self._repeats = min(place, self._repeats)
 
     def take(self) -> list[Output]:
         """Return the tokens since the last call."""
@@ -158,40 +204,55 @@ class SpeculatingHandle:
         return len(self._request.prompt) + len(self._tokens)
 
     @property
+    def _owns(self) -> bool:
+        """Whether it has blocks of its own."""
+        return self.shared is not None
+
+    @property
+    def _place(self) -> int:
+        """Where blocks of its own would begin; below 0: it is too short for a salt."""
+        size = self._pipeline.block_size
+        return min((self._length - SALTED_TOKENS) // size * size, self._repeats)
+
+    @property
     def _room(self) -> int:
         """How many tokens may be proposed: fewer than are still asked for, and within a block."""
         size = self._pipeline.block_size
-        if not (self._proposes and self._found % size):
+        read = self._found if self._owns else self._length - 1
+        ready = read % size > 0 if self._owns else self._place >= 0
+        # A sequence must not be cancelled before it is read to its end: see CancelledSequences.
+        if not (self._proposes and self._handle.answered and ready):
             return 0
         return min(
-            (self._found // size + 1) * size - self._length,
+            (read // size + 1) * size - self._length,
             self._request.max_tokens - len(self._tokens) - 1,
             self._request.speculation.num_assistant_tokens,
         )
 
-    def _proposal(self, count: int) -> Sequence[int]:
-        """Return up to `count` tokens to propose, none of which ends the answer."""
-        tokens = self._lookup.proposal(max(count, 0))
-        stops = (place for place, token in enumerate(tokens) if token in self._stops)
-        return tokens[: next(stops, len(tokens))]
+    def _get_blocks(self) -> None:
+        """Have it added with blocks of its own."""
+        self.shared, self._found = self._length, self._place
+        salt = self._pipeline.answer_salt()
+        prompt = replace(self._request.prompt, answer_salt=salt, answer_place=self._found)
+        self._request = replace(self._request, prompt=prompt)
 
     def _took(self, output: Output) -> Output | None:
         if output.finish == MISATTRIBUTED:
             return output
         if not output.tokens:
             # An older answer to the same prompt had the same salt.
-            self._wrong, self._proposes = True, False
+            self._anew, self._proposes = True, False
             return None
         self._tokens += output.tokens
         for token in output.tokens:
-            self._lookup.append(token)
+            self._proposer.append(token)
         if self._handle.answered > 1:
             # It generated in this step, rather than read.
             self._found = self._length - 1
         if not output.rejected:
             self._logits = self._running
         else:
-            self._wrong = True
+            self._anew = True
             if self._logits:
                 self._logits = self._logits.behind(output.tokens)
             if output.tokens[-1] in self._stops:

@@ -29,10 +29,15 @@ class KnownPrefixes:
         # Those that may still be there without others before them.
         self._read: dict[int, None] = {}
 
-    def names(self, cache_ids: Sequence[int]) -> list[int]:
-        """Return the names of the full blocks of a text (Prompt.cache_ids)."""
+    def names(self, cache_ids: Sequence[int], before: int = 0) -> list[int]:
+        """Return the names of the full blocks of a text, or of what follows a block.
+
+        Args:
+            cache_ids: Of the text (Prompt.cache_ids).
+            before: The name of the block before it; 0 if there is none.
+        """
         names: list[int] = []
-        name = 0
+        name = before
         for end in range(self.block_size, len(cache_ids) + 1, self.block_size):
             name = hash((name, *cache_ids[end - self.block_size : end]))
             names.append(name)

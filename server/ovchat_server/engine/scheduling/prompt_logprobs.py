@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.generation import PromptScore
-from ovchat_server.engine.scheduling.top_tokens import likeliest, log_total
+from ovchat_server.engine.scheduling.top_tokens import log_total, top_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +51,10 @@ class PromptScores:
             return
         token = self._prompt[position + 1]
         total = log_total(row)
-        top = likeliest(row, self._top).tolist() if self._top else []
         self._scores.append(
             PromptScore(
                 logprob=float(row[token]) - total,
                 rank=int((row >= row[token]).sum()),
-                alternatives=tuple((other, float(row[other]) - total) for other in top),
+                alternatives=tuple(top_tokens(row, total, self._top)) if self._top else (),
             )
         )

@@ -131,9 +131,10 @@ class PromptReader:
             self._prompts.remove(prompt)
         return [prompt.sequence for prompt in self._ending]
 
-    def stepped(self, seconds: float) -> None:
-        """Note that the step is over, and how long it took."""
-        self._budget.note(self._tokens, seconds)
+    def stepped(self, seconds: float | None) -> None:
+        """Note that the step is over, and how long it took; None: that says nothing of others."""
+        if seconds is not None:
+            self._budget.note(self._tokens, seconds)
         for prompt in self._ending:
             self._known.note(prompt.names)
         self._tokens, self._ending = 0, []

@@ -27,6 +27,7 @@ from ovchat_server.engine.contract.prompt import cache_salts
 from ovchat_server.engine.scheduling.admission import Admission
 from ovchat_server.engine.scheduling.cached_prefixes import KnownPrefixes
 from ovchat_server.engine.scheduling.cancelled import CancelledSequences
+from ovchat_server.engine.scheduling.filled_blocks import FilledBlocks
 from ovchat_server.engine.scheduling.prompt_reader import PromptReader
 from ovchat_server.engine.scheduling.resume_grammars import ResumeGrammars
 from ovchat_server.engine.scheduling.sequence import ScheduledSequence
@@ -70,6 +71,7 @@ class Scheduler:
         self._pool = pool
         known = KnownPrefixes(pool.total, pool.block_size)
         self._reader = PromptReader(pipeline, known, budget)
+        self._filled = FilledBlocks(known)
         # Oldest first: the youngest is at the end.
         self._running: list[ScheduledSequence] = []
         self._waiting = WaitingLine()
@@ -130,14 +132,15 @@ class Scheduler:
             self._begin()
         start = time.perf_counter()
         try:
-            self._pipeline.step()
+            self._pipeline.step(self._pool.total - self._held())
         except Exception as error:
             if not self._pipeline.computed:
                 # The prefix cache may have blocks under names of what was never written.
                 raise
             self._recover(error)
         else:
-            self._reader.stepped(time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            self._reader.stepped(None if self._pipeline.proposed else seconds)
         self._cancelled.stepped()
         # The youngest first: so the oldest of several that were dropped is the next again.
         collected = [outputs for item in self._running[::-1] if (outputs := self._collect(item))]
@@ -179,7 +182,6 @@ class Scheduler:
     def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
         request = sequence.request
         sequence.go_on(grammar, self._cache_salts)
-        sequence.keep_answer(self._cache_salts, self._pool.block_size)
         self._reader.take(sequence)
         self._running.append(sequence)
         if not sequence.has_run:
@@ -260,6 +262,7 @@ class Scheduler:
         for output in outputs:
             self._generated_tokens += len(output.tokens)
             sequence.tokens += output.tokens
+            self._filled.note(sequence)
         searched = sequence.request.generation.beams > 1 and sequence.steps > sequence.broke_at
         if sequence.suspect and (outputs or searched):
             sequence.suspect = False

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
-from ovchat_server.engine.contract.prompt import ANSWER_SALTS, SALTED_TOKENS
-from ovchat_server.engine.contract.speculation import NO_SPECULATION
 from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
 
 if TYPE_CHECKING:
@@ -44,6 +42,8 @@ class ScheduledSequence:
             until it is reported; None: not known.
         read_before: Where blocks of its prompt end that were read before.
         found: Where the pipeline began to read its prompt since it runs; None: not known.
+        filled: The blocks that it has filled; None: it is not known whether others have the same.
+        last_block: The name of the last of these (KnownPrefixes); 0 if there are none.
         has_run: Whether it ran before.
         suspect: Whether it ran when something failed, and has generated nothing since.
         broke_at: The steps that a beam search had run for then.
@@ -61,6 +61,8 @@ class ScheduledSequence:
     cached: int | None = None
     read_before: list[int] = field(default_factory=list)
     found: int | None = None
+    filled: int | None = None
+    last_block: int = 0
     has_run: bool = False
     suspect: bool = field(init=False)
     broke_at: int = field(init=False)
@@ -145,6 +147,8 @@ class ScheduledSequence:
             return [self.prompt_ids, self.prompt_ids[:-1]]
         generated = self.tokens[self.answered : len(self.tokens) - len(self.repeated)]
         whole = (*self.cache_ids, *generated)
+        if self.handle and self.handle.shared is not None:
+            whole = whole[: self.handle.shared]
         return [whole, whole[:-1]] if len(whole) > len(self.prompt_ids) else [whole]
 
     def note_cached(self, handle: Handle) -> None:
@@ -156,22 +160,10 @@ class ScheduledSequence:
 
     def take(self, handle: Handle) -> list[Output]:
         """Return the outputs of its handle since the last call."""
-        first = not handle.answered
         outputs = handle.take()
         if outputs:
             self.note_cached(handle)
-            if first and self.added.generation.speculates and self._may_lose_blocks():
-                handle.stop_proposing()
         return outputs
-
-    def _may_lose_blocks(self) -> bool:
-        """Return whether the pipeline may not find blocks of its prompt again.
-
-        The block that was read anew has the name of an older one, if that is still there. When the
-        older one is overwritten the name is gone (2026.4.1; block_manager.hpp, allocate_block), and
-        a sequence that is added anew would read all from there on.
-        """
-        return self.found is None or any(end > self.found for end in self.read_before)
 
     def report(self, outputs: Sequence[Output], scores: list[PromptScore]) -> list[SequenceOutput]:
         """Return the messages about outputs, with scores of the prompt if they are due."""
@@ -206,7 +198,7 @@ class ScheduledSequence:
         the cache salts: tokens that the prefix cache finds have no log probabilities.
         """
         generation, done = self.request.generation, len(self.tokens)
-        self.repeated, self.found = [], None
+        self.repeated, self.found, self.filled, self.last_block = [], None, None, 0
         if done == 0:
             self.scores = None
             if generation.prompt_logprobs is None:
@@ -221,28 +213,6 @@ class ScheduledSequence:
         else:
             rest = generation.followed_by(self.tokens)
             self._add_with(dataclasses.replace(rest, grammar=grammar))
-
-    def keep_answer(self, salts: Iterator[int], block_size: int) -> None:
-        """Have what is read from the end of its prompt on found by nobody else.
-
-        Where tokens are proposed they are written into blocks that others could share with it, and
-        continue in. It is salted from the beginning of a block on, as the pipeline finds the
-        shortest text in a block.
-        """
-        generation = self.added.generation
-        start = len(generation.prompt) - SALTED_TOKENS
-        if not generation.speculates:
-            return
-        if start < 0:
-            # It says little that could be repeated.
-            self._add_with(dataclasses.replace(generation, speculation=NO_SPECULATION))
-            return
-        prompt = dataclasses.replace(
-            generation.prompt,
-            answer_salt=next(salts) % ANSWER_SALTS or 1,
-            answer_place=start // block_size * block_size,
-        )
-        self._add_with(dataclasses.replace(generation, prompt=prompt))
 
     def repeats(self, tokens: Sequence[int], *, ended: bool) -> int:
         """Return how many of the new tokens are repeated ones, or -1 if they differ from those.

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from ovchat_server.engine.scheduling.step_cost import StepCost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 # By how much a step with proposals must promise to be better than one without.
 MARGIN = 1.1
+# For how many proposals a sequence is taken to read what it reads once.
+PROPOSALS = 8
 
 
 class Candidate(Protocol):
@@ -27,12 +29,23 @@ class Candidate(Protocol):
         """How many tokens it reads besides those proposed, if any is."""
         ...
 
+    @property
+    def once(self) -> int:
+        """How many of those known it reads for later proposals, too, and not again."""
+        ...
+
     def chances(self) -> Sequence[float]:
         """Return how likely each token that may be proposed is to come, with all before it."""
         ...
 
 
 CandidateT = TypeVar("CandidateT", bound=Candidate)
+
+
+def at_once(sequences: int, count: int) -> float:
+    """Return how many seconds it takes to find tokens that are known already."""
+    del sequences, count
+    return 0.0
 
 
 class Speculator:
@@ -47,8 +60,23 @@ class Speculator:
         # For 1 sequence, 2 to 3, 4 to 7 and so on: what is not worth it is tried once for them all.
         self._costs: dict[int, StepCost] = {}
 
+    def begin(self, plain: float, measured: Sequence[tuple[int, float]]) -> None:
+        """Begin with what steps of one sequence take.
+
+        Args:
+            plain: The seconds of a step without proposals.
+            measured: Numbers of further tokens, and the seconds of such steps.
+        """
+        times = [(further, seconds / plain) for further, seconds in measured]
+        self._costs[1] = StepCost(1, times)
+        self.note(1, 0, plain)
+
     def propose(
-        self, running: int, candidates: Sequence[CandidateT], room: int
+        self,
+        running: int,
+        candidates: Sequence[CandidateT],
+        room: int,
+        finding: Callable[[int, int], float] = at_once,
     ) -> list[tuple[CandidateT, int]]:
         """Return for whom to propose tokens, and how many.
 
@@ -56,6 +84,8 @@ class Speculator:
             running: How many sequences the step runs.
             candidates: Those among them for which it may be done.
             room: How many tokens the step may read of these, with those that it reads anyway.
+            finding: How many seconds it takes to find up to so many tokens for each of so many
+                sequences.
         """
         cost = self._costs.get(running.bit_length())
         if not cost:
@@ -63,12 +93,17 @@ class Speculator:
         read = sum(item.unread for item in candidates)
         tokens, chosen = float(running), Counter[int]()
         best, best_chosen = MARGIN * tokens / cost.of(read - len(candidates)), Counter[int]()
+        most, spared = 0, 0.0
         for chance, number, reads in _likeliest(candidates):
             read, tokens = read + reads, tokens + chance
             if read > room:
                 break
+            if not chosen[number]:
+                spared += candidates[number].once * (1 - 1 / PROPOSALS)
             chosen[number] += 1
-            pace = tokens / cost.of(read - len(candidates))
+            most = max(most, chosen[number])
+            before = cost.times(running, finding(len(chosen), most))
+            pace = tokens / (before + cost.of(read - spared - len(candidates)))
             if pace > best:
                 best, best_chosen = pace, chosen.copy()
         return [(candidates[number], count) for number, count in best_chosen.items()]

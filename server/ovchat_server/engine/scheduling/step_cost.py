@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # The weight of a step against those before it.
 WEIGHT = 0.1
 # How many times as long as others a step is taken to be, before any was measured: with one token
@@ -24,8 +30,13 @@ class StepCost:
     that takes longer counts for the step before.
     """
 
-    def __init__(self, running: int) -> None:
-        """Begin with a guess for about so many sequences: a token more costs less beside many."""
+    def __init__(self, running: int, measured: Sequence[tuple[int, float]] = ()) -> None:
+        """Begin with what was measured, or a guess. What is not measured again fades into it.
+
+        Args:
+            running: About how many sequences run: a token more costs less beside many.
+            measured: Numbers of further tokens, and the times that such steps took.
+        """
         # Seconds of a plain step, by the number of sequences.
         self._plain: dict[int, float] = {}
         self._last = 0
@@ -34,8 +45,12 @@ class StepCost:
         for tokens in (1, MANY):
             self._add(tokens, FEW + 0.2 * (tokens - 1) / (running + 1))
         self._guess = self._sums
+        if measured:
+            self._sums = [0.0] * 5
+            for tokens, times in measured:
+                self._add(tokens, times)
 
-    def of(self, further: int) -> float:
+    def of(self, further: float) -> float:
         """Return how many times as long as a plain one a step takes with further tokens."""
         if not further:
             return 1
@@ -43,6 +58,11 @@ class StepCost:
         spread = count * squares - tokens * tokens
         slope = max((count * products - tokens * times) / spread, 0) if spread > 0 else 0
         return max((times + slope * (further * count - tokens)) / count, 1)
+
+    def times(self, running: int, seconds: float) -> float:
+        """Return a time in times of a plain step, which may not have been measured: infinite."""
+        plain = self._plain.get(running)
+        return seconds / plain if plain else math.inf if seconds else 0
 
     def note(self, running: int, further: int, seconds: float) -> None:
         """Learn from a step."""

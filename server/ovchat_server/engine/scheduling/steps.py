@@ -67,8 +67,13 @@ class Handle(Protocol):
         """The number of tokens that the prefix cache had of the prompt; None: not known."""
         ...
 
-    def stop_proposing(self) -> None:
-        """Propose no more tokens for it."""
+    @property
+    def shared(self) -> int | None:
+        """How many of its tokens others may find in the prefix cache; None: all."""
+        ...
+
+    def own_from(self, place: int) -> None:
+        """Have the blocks from here on made anew and found by nobody else, if it is added anew."""
         ...
 
     def take(self) -> list[Output]:
@@ -93,6 +98,11 @@ class Pipeline(Protocol):
         ...
 
     @property
+    def proposed(self) -> bool:
+        """Whether tokens were proposed for the last step, which so took longer."""
+        ...
+
+    @property
     def computed(self) -> bool:
         """Whether the last step computed its logits, as far as is known."""
         ...
@@ -111,8 +121,12 @@ class Pipeline(Protocol):
         """Read a prompt in the next step, for the prefix cache; its handle yields one token."""
         ...
 
-    def step(self) -> None:
-        """Run the model once over all sequences."""
+    def step(self, free_blocks: int = 0) -> None:
+        """Run the model once over all sequences.
+
+        Args:
+            free_blocks: How many KV blocks no sequence holds, nor may need in this step.
+        """
         ...
 
     def text(self, tokens: Sequence[int]) -> str:
