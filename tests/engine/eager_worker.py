@@ -8,7 +8,7 @@ import msgspec
 
 from ovchat_server.engine.contract.generation_spec import GenerationSpec
 from ovchat_server.engine.genai.pipeline import GenaiPipeline
-from ovchat_server.engine.scheduling.speculator import Candidate, Speculator, at_once
+from ovchat_server.engine.scheduling.speculator import Candidate, Speculator
 from ovchat_server.engine.scheduling.worker import GenerationWorker
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class EagerSpeculator(Speculator):
         running: int,
         candidates: Sequence[CandidateT],
         room: int,
-        finding: Callable[[int, int], float] = at_once,
+        finding: Callable[[int, int], float],
     ) -> list[tuple[CandidateT, int]]:
         del running, finding
         chosen, room = [], room - sum(item.unread for item in candidates)

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import pytest
 
+from ovchat_server.engine.scheduling.prompt_lookup import PromptLookups
 from ovchat_server.engine.scheduling.speculator import Speculator
 from ovchat_server.engine.scheduling.step_cost import FEW, USUAL, StepCost
 
 MANY = 99
 # The time of a step that reads a token of each sequence.
 PLAIN = 0.02
+# What is looked up is known already.
+AT_ONCE = PromptLookups().seconds
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def counts(
     speculator: Speculator, *candidates: Sequence, running: int = 0, room: int = MANY
 ) -> list[int]:
     """How many tokens are proposed for each."""
-    chosen = speculator.propose(running or len(candidates), candidates, room)
+    chosen = speculator.propose(running or len(candidates), candidates, room, AT_ONCE)
     return [sum(count for item, count in chosen if item is one) for one in candidates]
 
 
@@ -126,7 +129,7 @@ def test_drafts_for_one_sequence_do_not_take_the_time_of_two() -> None:
 def test_nothing_that_takes_time_is_proposed_before_a_plain_step_was_measured() -> None:
     speculator = measured(2, 0.02)
     one = [Sequence(SURE)] * 3
-    assert speculator.propose(3, one, MANY)
+    assert speculator.propose(3, one, MANY, AT_ONCE)
     assert not speculator.propose(3, one, MANY, lambda _number, _count: 1e-6)
 
 

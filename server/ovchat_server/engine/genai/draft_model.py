@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +12,11 @@ import openvino as ov
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.worker import ModelLoadError
-from ovchat_server.engine.genai.configs import (
-    counted_twice,
-    device_properties,
-    greedy_config,
-    scheduler_config,
-)
+from ovchat_server.engine.genai.configs import device_properties, greedy_config, scheduler_config
 from ovchat_server.engine.genai.grammar_compiler import vocabulary_size
+from ovchat_server.engine.genai.handles import new_outputs
 from ovchat_server.engine.genai.model_layers import has_recurrent_layers
+from ovchat_server.engine.genai.sizes import cache_bytes, weight_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +24,6 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_spec import GenerationOptions
     from ovchat_server.engine.scheduling.draft_proposer import DraftProposer
 
-WEIGHTS = "openvino_model.bin"
 # Steps of a round beyond those that it should take.
 SPARE = 4
 
@@ -49,9 +44,8 @@ class _Draft:
 
     def take(self) -> None:
         """Take the tokens that came."""
-        # read() on an empty queue blocks for ever, holding the GIL.
-        while self._handle.can_read() and not self.ended:
-            for output in self._handle.read().values():
+        for output in new_outputs(self._handle):
+            if not self.ended:
                 self._took(output)
         # It may have been dropped.
         self.ended |= self._handle.get_status() != genai.GenerationStatus.RUNNING
@@ -108,10 +102,9 @@ class GenaiDraftModel:
         self._ids = itertools.count()
         self._known = vocabulary_size(folder)
         self._vocabulary = vocabulary
-        self.weight_bytes = (Path(folder) / WEIGHTS).stat().st_size
+        self.weight_bytes = weight_bytes(folder)
         self.read((0,))
-        counted: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
-        self.cache_bytes = counted // counted_twice(options)
+        self.cache_bytes = cache_bytes(self._pipeline, options)
 
     def read(self, tokens: Sequence[int]) -> None:
         """See scheduling.drafts.DraftModel."""

@@ -9,12 +9,21 @@ import openvino_genai as genai
 from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ovchat_server.engine.genai.logits_control import LogitsControl, RunningSequence
 
 FINISH = {
     genai.GenerationFinishReason.STOP: "stop",
     genai.GenerationFinishReason.LENGTH: "length",
 }
+
+
+def new_outputs(handle: genai.GenerationHandle) -> Iterator[genai.GenerationOutput]:
+    """Yield what came of a handle's sequences since it was last read."""
+    # read() on an empty queue blocks for ever, holding the GIL.
+    while handle.can_read():
+        yield from handle.read().values()
 
 
 class GenaiHandle:
@@ -59,15 +68,13 @@ class GenaiHandle:
         tokens: list[int] = []
         logprobs: list[float] = []
         finish = None
-        # read() on an empty queue blocks for ever, holding the GIL.
-        while self._handle.can_read():
-            for output in self._handle.read().values():
-                new = output.generated_ids[self._echoed :]
-                self._echoed = 0
-                tokens += new
-                # There may be fewer for the prompt, and they are of other requests' logits.
-                logprobs += output.generated_log_probs[-len(new) :] if new else []
-                finish = FINISH.get(output.finish_reason, finish)
+        for output in new_outputs(self._handle):
+            new = output.generated_ids[self._echoed :]
+            self._echoed = 0
+            tokens += new
+            # There may be fewer for the prompt, and they are of other requests' logits.
+            logprobs += output.generated_log_probs[-len(new) :] if new else []
+            finish = FINISH.get(output.finish_reason, finish)
         self._sequence.grow(tokens)
         if finish:
             self._logits.leave(self._sequence)

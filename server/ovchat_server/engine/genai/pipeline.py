@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import openvino_genai as genai
@@ -16,7 +15,6 @@ from ovchat_server.engine.contract.messages import Capabilities
 from ovchat_server.engine.contract.prompt import ANSWER_SALTS, Prompt
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.configs import (
-    counted_twice,
     device_properties,
     generation_config,
     greedy_config,
@@ -41,6 +39,7 @@ from ovchat_server.engine.genai.sequence_logits import (
     needs_logits,
     needs_processor,
 )
+from ovchat_server.engine.genai.sizes import cache_bytes, weight_bytes
 from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
 from ovchat_server.engine.scheduling.drafts import Drafts
 from ovchat_server.engine.scheduling.prompt_lookup import PromptLookups
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.speculator import Speculator
     from ovchat_server.engine.scheduling.steps import Handle
 
-WEIGHTS = "openvino*model.bin"
 # Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
 CPU_BLOCK_SIZE = 32
 GPU_BLOCK_SIZE = 16
@@ -101,9 +99,8 @@ class GenaiPipeline:
         self.block_size = GPU_BLOCK_SIZE if on_gpu else CPU_BLOCK_SIZE
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
-        self.weight_bytes = sum(file.stat().st_size for file in Path(spec.path).glob(WEIGHTS))
-        counted: int = self._pipeline.get_metrics().kv_cache_size_in_bytes
-        self.cache_bytes = counted // counted_twice(spec.options)
+        self.weight_bytes = weight_bytes(spec.path)
+        self.cache_bytes = cache_bytes(self._pipeline, spec.options)
         if spec.draft_model:
             self._load_draft_model(spec)
         if self._speculates:
@@ -241,9 +238,9 @@ class GenaiPipeline:
                 candidates.append(item)
         read = sum(item.unread for item in handles if item not in candidates)
         room = self._step_tokens - (running - len(handles)) - read
-        find = self._proposers
-        chosen = self._speculator.propose(running, candidates, room, find.seconds)
-        find.find([(item.proposer, count) for item, count in chosen if item.ready])
+        proposers = self._proposers
+        chosen = self._speculator.propose(running, candidates, room, proposers.seconds)
+        proposers.find([(item.proposer, count) for item, count in chosen if item.owns_blocks])
         return dict(chosen)
 
     def _add(self, prompt: Prompt, config: genai.GenerationConfig) -> genai.GenerationHandle:

@@ -91,14 +91,14 @@ class SpeculatingHandle:
         self._request = request
         self._stops = () if request.ignore_eos else pipeline.stops(request)
         self._tokens: list[int] = []
-        self._proposer = pipeline.proposer(request)
+        self.proposer = pipeline.proposer(request)
         # That of the tokens so far, and that of what runs, with proposed tokens.
         self._logits = self._running = logits
         self._handle = self._first = pipeline.add_sequence(request, logits, scores)
         # How many tokens are found if it is added anew; 0: not known.
         self._found = 0
         # Whether it must be: what runs has tokens that are wrong.
-        self._anew = False
+        self._wrong = False
         self._proposes = True
         # Where blocks begin that others have, too.
         self._repeats = len(request.prompt) + request.max_tokens
@@ -118,17 +118,17 @@ class SpeculatingHandle:
     @property
     def unread(self) -> int:
         """The number of tokens that the next step reads if none is proposed."""
-        return self.known if self._anew else 1
+        return self.known if self._wrong else 1
 
     @property
     def known(self) -> int:
         """The number of tokens that the next step reads before those proposed."""
-        return self._length - (self._found if self._owns else self._place)
+        return self._length - (self._found if self.owns_blocks else self._place)
 
     @property
-    def ready(self) -> bool:
-        """Whether what is proposed is read in the next step: it has blocks of its own."""
-        return self._owns
+    def owns_blocks(self) -> bool:
+        """Whether it has blocks of its own, so that what is proposed can be read."""
+        return self.shared is not None
 
     @property
     def new_blocks(self) -> int:
@@ -137,21 +137,16 @@ class SpeculatingHandle:
         Those that it gets of its own, or the one after a block that it fills in one step.
         """
         size = self._pipeline.block_size
-        return 1 if self._owns else self._length // size + 1 - self._place // size
+        return 1 if self.owns_blocks else self._length // size + 1 - self._place // size
 
     @property
     def once(self) -> int:
         """See speculator.Candidate: what it reads to get blocks of its own."""
-        return 0 if self._owns else self.known - 1
-
-    @property
-    def proposer(self) -> Proposer:
-        """What proposes its tokens."""
-        return self._proposer
+        return 0 if self.owns_blocks else self.known - 1
 
     def chances(self) -> Sequence[float]:
         """See speculator.Candidate."""
-        return self._proposer.chances(self._room) if self._room > 0 else ()
+        return self.proposer.chances(self._room) if self._room > 0 else ()
 
     def prepare(self, count: int) -> int:
         """Propose so many tokens for the next step.
@@ -161,9 +156,9 @@ class SpeculatingHandle:
         Returns:
             How many tokens it reads.
         """
-        gets_blocks = count > 0 and not self._owns
-        proposed = self._proposer.proposal(count) if count and self._owns else ()
-        if not (proposed or gets_blocks or self._anew):
+        gets_blocks = count > 0 and not self.owns_blocks
+        proposed = self.proposer.proposal(count) if count and self.owns_blocks else ()
+        if not (proposed or gets_blocks or self._wrong):
             return 1
         if gets_blocks:
             self._get_blocks()
@@ -177,7 +172,7 @@ class SpeculatingHandle:
         rest = self._request.followed_by([*self._tokens, *proposed])
         self._handle = self._pipeline.add_sequence(rest, logits, check=check)
         self._running = logits
-        self._anew = False
+        self._wrong = False
         return read
 
     def own_from(self, place: int) -> None:
@@ -204,11 +199,6 @@ class SpeculatingHandle:
         return len(self._request.prompt) + len(self._tokens)
 
     @property
-    def _owns(self) -> bool:
-        """Whether it has blocks of its own."""
-        return self.shared is not None
-
-    @property
     def _place(self) -> int:
         """Where blocks of its own would begin; below 0: it is too short for a salt."""
         size = self._pipeline.block_size
@@ -218,8 +208,8 @@ class SpeculatingHandle:
     def _room(self) -> int:
         """How many tokens may be proposed: fewer than are still asked for, and within a block."""
         size = self._pipeline.block_size
-        read = self._found if self._owns else self._length - 1
-        ready = read % size > 0 if self._owns else self._place >= 0
+        read = self._found if self.owns_blocks else self._length - 1
+        ready = read % size > 0 if self.owns_blocks else self._place >= 0
         # A sequence must not be cancelled before it is read to its end: see CancelledSequences.
         if not (self._proposes and self._handle.answered and ready):
             return 0
@@ -241,18 +231,18 @@ class SpeculatingHandle:
             return output
         if not output.tokens:
             # An older answer to the same prompt had the same salt.
-            self._anew, self._proposes = True, False
+            self._wrong, self._proposes = True, False
             return None
         self._tokens += output.tokens
         for token in output.tokens:
-            self._proposer.append(token)
+            self.proposer.append(token)
         if self._handle.answered > 1:
             # It generated in this step, rather than read.
             self._found = self._length - 1
         if not output.rejected:
             self._logits = self._running
         else:
-            self._anew = True
+            self._wrong = True
             if self._logits:
                 self._logits = self._logits.behind(output.tokens)
             if output.tokens[-1] in self._stops:

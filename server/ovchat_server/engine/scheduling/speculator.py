@@ -42,12 +42,6 @@ class Candidate(Protocol):
 CandidateT = TypeVar("CandidateT", bound=Candidate)
 
 
-def at_once(sequences: int, count: int) -> float:
-    """Return how many seconds it takes to find tokens that are known already."""
-    del sequences, count
-    return 0.0
-
-
 class Speculator:
     """Weighs the tokens that a step may give against the time that it takes.
 
@@ -76,7 +70,7 @@ class Speculator:
         running: int,
         candidates: Sequence[CandidateT],
         room: int,
-        finding: Callable[[int, int], float] = at_once,
+        finding: Callable[[int, int], float],
     ) -> list[tuple[CandidateT, int]]:
         """Return for whom to propose tokens, and how many.
 
