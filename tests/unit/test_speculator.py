@@ -88,9 +88,14 @@ def test_the_more_a_token_costs_the_less_is_proposed() -> None:
         pytest.param([Sequence((0.01,) * 4)], 1, MANY, [0], id="nothing that is likely"),
         # What a token more costs, it costs all of them.
         pytest.param([Sequence((0.5,))], 15, MANY, [0], id="one among many"),
-        pytest.param([Sequence(SURE)], 4, MANY, [16], id="much for one among others"),
+        # All wait for it: as many tokens as make all of them faster, each as much as the others.
+        pytest.param([Sequence(SURE)], 2, MANY, [8], id="much for one of two"),
+        pytest.param([Sequence(SURE)], 8, MANY, [0], id="not for one of many"),
         pytest.param(
-            [Sequence((0.2, 0.04)), Sequence((0.9, 0.8))], 2, MANY, [0, 2], id="the likelier"
+            [Sequence(SURE[:4]) for _ in range(8)], 8, MANY, [4] * 8, id="some for all of many"
+        ),
+        pytest.param(
+            [Sequence((0.1, 0.01)), Sequence((0.9, 0.8))], 2, MANY, [0, 2], id="the likelier"
         ),
         pytest.param([Sequence(SURE)], 1, 5, [4], id="as much as a step reads"),
         pytest.param([Sequence(SURE)] * 2, 2, 0, [0, 0], id="no room"),
