@@ -19,6 +19,7 @@ from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
+from ovchat_server.engine.genai.grammar_followers import FOLLOWERS
 from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 from ovchat_server.grammar.formats import grammar_text
 from tests.chi_square import UNLIKELY, surprise
@@ -27,7 +28,7 @@ from tests.effort import scaled
 from tests.engine.conftest import Watched, engine, request
 from tests.engine.eager_worker import EAGER
 from tests.engine.subject import TOKENIZER
-from tests.engine.test_control_in_batches import alone, same
+from tests.engine.test_control_in_batches import alone, given_up, same
 from tests.grammars import format_of
 from tests.successor import FIRST, LAST, successor_text
 
@@ -127,6 +128,13 @@ QUESTIONS = (
 )
 WORDS = Constraint(ConstraintKind("regex"), "[a-z]{3,20} [a-z ]{20,60}", FieldPath())
 GRAMMAR = grammar_text(format_of(WORDS))
+NAMES = {
+    "type": "object",
+    "properties": {"names": {"type": "array", "items": {"enum": ["sun", "moon", "river"]}}},
+    "required": ["names"],
+    "additionalProperties": False,
+}
+OBJECT = grammar_text(format_of(Constraint(ConstraintKind("json_schema"), NAMES, FieldPath())))
 
 
 def question(text: str) -> Prompt:
@@ -177,6 +185,38 @@ async def test_each_token_is_the_one_that_comes_without() -> None:
         )
     for one, wanted in zip(got, expected * 2, strict=True):
         same(one, wanted)
+
+
+async def test_answers_with_a_grammar_are_those_without_proposals_sampled_ones_too() -> None:
+    """More of them than are followed at once, whose places are free again after each."""
+    speculation, chance = Speculation(8, 1), random.Random(2)
+    asked = [
+        GenerationRequest(
+            question(text), 60, sampling, logprobs=True, grammar=grammar, self_terminating=True
+        )
+        for text in QUESTIONS
+        for grammar in (GRAMMAR, OBJECT)
+        for sampling in (
+            Sampling(),
+            Sampling(temperature=1.5, seed=chance.randrange(1000)),
+            Sampling(temperature=2.0, top_p=0.9, presence_penalty=0.5, seed=1),
+        )
+    ]
+
+    async def accepted(watched: Watched, item: GenerationRequest) -> int:
+        with watched.engine.generate([item]) as generation:
+            return sum([piece.accepted async for piece in generation])
+
+    async with engine(**DEMO) as plain, engine(**DEMO, **SPECULATING) as speculating:
+        expected = [await alone(plain, item) for item in asked]
+        proposed_to = [dataclasses.replace(item, speculation=speculation) for item in asked]
+        got = [await alone(speculating, item) for item in proposed_to]
+        got += await speculating.together(*(alone(speculating, item) for item in proposed_to))
+        await asyncio.gather(*(given_up(speculating, item, 12) for item in proposed_to))
+        right = [await accepted(speculating, item) for item in proposed_to]
+    for one, wanted in zip(got, expected * 2, strict=True):
+        same(one, wanted)
+    assert sum(count > 0 for count in right) > FOLLOWERS
 
 
 # As warm as the model becomes unsure.

@@ -38,13 +38,17 @@ LOGITS = rows((4, 1), (5, 1), (6, 1), (7, 1))
 class Checked:
     """A sequence with proposed tokens at the end of its prompt, in a pipeline."""
 
-    def __init__(self, proposed: tuple[int, ...] = PROPOSED, **fields: Any) -> None:
+    def __init__(
+        self, proposed: tuple[int, ...] = PROPOSED, follower: Any = None, **fields: Any
+    ) -> None:
         request = GenerationRequest(
             Prompt(PROMPT), 20, **{"speculation": Speculation(3, 3), **fields}
         )
         logits = SequenceLogits(request, 0, Vocabulary(SIZE, str), stops={STOP})
         self.tokens = (*PROMPT, *proposed)
-        self.check = ProposalCheck(request, proposed, len(PROMPT), logits.processor)
+        if follower:
+            logits = logits.following(follower)
+        self.check = ProposalCheck(request, proposed, len(PROMPT), logits.processor, follower)
         self.running = RunningSequence(self.tokens, logits.behind(proposed), check=self.check)
         self.control = LogitsControl()
         self.control.enter(self.running)
@@ -53,7 +57,8 @@ class Checked:
         """Read tokens from a position on, each of which makes a row."""
         places = np.arange(start, min(start + len(logits), len(self.tokens)))
         tokens, made = np.array(self.tokens)[places], logits[: len(places)]
-        self.control.observe(made, tokens, places, lambda: np.zeros_like(made))
+        self.offsets = np.zeros_like(made)
+        self.control.observe(made, tokens, places, lambda: self.offsets)
 
     def report(self, last: int = 7, finish: str | None = None) -> Output:
         """What came, if genai chose this token behind all of them."""
@@ -175,3 +180,40 @@ def test_an_error_ends_it_though_nothing_else_is_asked() -> None:
     told = checked.report()
     assert told.finish == MISATTRIBUTED
     assert told.reason.startswith("ZeroDivisionError: ")
+
+
+class Second:
+    """Chooses the second likeliest token of each row, as a grammar may."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[float]] = []
+
+    def choose(self, logits: np.ndarray) -> int:
+        self.rows.append(logits.tolist())
+        return int(logits.argsort()[-2])
+
+
+@pytest.mark.parametrize(
+    ("proposed", "tokens", "rows_chosen"),
+    [((1, 1, 1), [1, 1, 1, 1], 4), ((1, 5, 1), [1, 1], 2), ((4, 5, 6), [1], 1)],
+)
+def test_a_follower_chooses_in_order_up_to_the_first_that_differs(
+    proposed: tuple[int, ...], tokens: list[int], rows_chosen: int
+) -> None:
+    """What it chooses behind all of them genai chooses, too: nothing else is left."""
+    follower: Any = Second()
+    checked = Checked(proposed, follower, logprobs=True)
+    checked.read()
+    assert follower.rows == LOGITS[:rows_chosen].tolist()
+    last = int((LOGITS + checked.offsets)[-1].argmax())
+    told = checked.report(last)
+    assert told.tokens == tokens
+    expected = [log_softmax(row)[1] for row in LOGITS[: len(tokens)].tolist()]
+    assert told.logprobs == pytest.approx(expected, abs=1e-5)
+
+
+def test_another_token_than_the_follower_chose_is_nobodys() -> None:
+    follower: Any = Second()
+    checked = Checked((1, 1, 1), follower)
+    checked.read()
+    assert checked.report(7).finish == MISATTRIBUTED

@@ -15,6 +15,8 @@ from ovchat_server.engine.scheduling.prompt_lookup import PromptLookup
 from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ovchat_server.engine.genai.proposal_check import ProposalCheck
 
 # Two tokens into the second block; what follows 1, 2, 3 is 4, 5 and so on.
@@ -40,11 +42,53 @@ class Inside:
         self.cancelled = True
 
 
+@dataclass
+class Follower:
+    """Of a grammar, as of the logits that it chooses from."""
+
+    tokens: tuple[int, ...]
+    closed: bool = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def following(self, follower: Follower) -> Follower:
+        return follower
+
+    def behind(self, tokens: Sequence[int]) -> Follower:
+        del tokens
+        return self
+
+    @property
+    def processor(self) -> None:
+        return None
+
+
+@dataclass
+class Followers:
+    free: bool = True
+
+    def seconds(self, answered: int, rest: int) -> float:
+        return answered + 100 * rest
+
+
 class Pipeline:
     block_size = 32
+    grammars_cleared = 3
 
     def __init__(self) -> None:
         self.added: list[Inside] = []
+        self.followers: Any = Followers()
+        self.follower: Any = None
+
+    def follow(self, request: GenerationRequest, tokens: Sequence[int]) -> Any:
+        assert request.grammar
+        self.follower = Follower(tuple(tokens))
+        return self.follower
+
+    def sequence_logits(self, request: GenerationRequest, answered: int) -> Any:
+        del request, answered
+        return self.follower
 
     def stops(self, request: GenerationRequest) -> set[int]:
         del request
@@ -68,9 +112,11 @@ class Pipeline:
 class Running:
     """A sequence with blocks of its own, behind which 3, 4 and 5 came, one after the other."""
 
-    def __init__(self, text: tuple[int, ...] = TEXT) -> None:
+    def __init__(self, text: tuple[int, ...] = TEXT, grammar: str = "") -> None:
         self.pipeline = Pipeline()
-        request = GenerationRequest(Prompt(text), 20, speculation=Speculation(8, 2))
+        request = GenerationRequest(
+            Prompt(text), 20, speculation=Speculation(8, 2), grammar=grammar
+        )
         self.handle = SpeculatingHandle(self.pipeline, request, None, None)
         self.came(Output([3], [0.0]))
         self.handle.prepare(1)
@@ -179,3 +225,48 @@ def test_tokens_are_proposed_within_a_block(length: int, expected: int) -> None:
     """With 3, 4 and 5, a text of 29 fills one; one of 30 begins another, of which none is read."""
     running = Running(TEXT[-length:])
     assert len(running.handle.chances()) == expected
+
+
+def test_with_the_first_proposal_its_grammar_is_followed_to_its_end() -> None:
+    running = Running(grammar="g")
+    first, own = running.pipeline.added
+    assert (first.request.grammar, own.request.grammar) == ("g", "")
+    assert running.pipeline.follower == Follower((3,))
+    running.handle.prepare(2)
+    assert running.pipeline.added[2].request.grammar == ""
+    assert running.pipeline.added[2].check is not None
+    running.came(Output([6, END], [0.0] * 2, accepted=1, rejected=1))
+    assert running.pipeline.follower.closed
+
+
+def with_grammar() -> tuple[Pipeline, SpeculatingHandle]:
+    """A sequence of which one token came."""
+    pipeline = Pipeline()
+    request = GenerationRequest(Prompt(TEXT), 20, speculation=Speculation(8, 2), grammar="g")
+    handle = SpeculatingHandle(pipeline, request, None, None)
+    pipeline.added[0].outputs.append(Output([3], [0.0]))
+    handle.take()
+    return pipeline, handle
+
+
+def test_following_takes_time_for_the_tokens_so_far_and_those_to_come() -> None:
+    pipeline, handle = with_grammar()
+    assert handle.preparation == 1 + 100 * 19
+    handle.prepare(1)
+    assert handle.preparation == 0
+    handle.cancel()
+    assert pipeline.follower.closed
+
+
+@pytest.mark.parametrize("reason", ["all are taken", "it would have to be compiled again"])
+def test_nothing_is_proposed_where_its_grammar_cannot_be_followed(reason: str) -> None:
+    pipeline, handle = with_grammar()
+    assert handle.chances()
+    if reason == "all are taken":
+        pipeline.followers.free = False
+    else:
+        pipeline.grammars_cleared += 1
+    assert not handle.chances()
+    # Others may have been chosen in the same step.
+    assert handle.prepare(1) == 1
+    assert len(pipeline.added) == 1

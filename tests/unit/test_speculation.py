@@ -112,7 +112,6 @@ async def test_a_prediction_reaches_the_engine_as_tokens() -> None:
         ("", {"speculation": LOOKUP}),
         (None, {"speculation": LOOKUP}),
         ("abc", {"speculation": Speculation(0, 3)}),
-        ("abc", {"speculation": LOOKUP, "grammar": "root ::= [a-z]"}),
         ("abc", {"speculation": LOOKUP, "beam_search": BeamSearch(2, 1)}),
     ],
 )

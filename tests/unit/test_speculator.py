@@ -25,6 +25,7 @@ class Sequence:
     unread: int = 1
     known: int = 1
     once: int = 0
+    preparation: float = 0
 
     def chances(self) -> tuple[float, ...]:
         return self.likely
@@ -155,6 +156,19 @@ def test_what_must_be_read_again_counts(
 ) -> None:
     candidate = Sequence(SURE, unread, known, once)
     assert counts(measured(1, 0.2), candidate, room=room) == [expected]
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(0.5, 16), (80, 0)])
+def test_what_a_sequence_needs_first_counts(steps: float, expected: int) -> None:
+    """As following its grammar does."""
+    candidate = Sequence(SURE, preparation=PLAIN * steps)
+    assert counts(measured(1, 0.02), candidate) == [expected]
+
+
+@pytest.mark.parametrize(("chance", "expected"), [(0.5, 0), (0.8, 1), (1.0, 1)])
+def test_what_is_read_again_where_proposals_are_wrong_counts(chance: float, expected: int) -> None:
+    """By their tokens alone all of these would be worth a step that takes 1.3 times as long."""
+    assert counts(measured(1, 0.3), Sequence((chance,))) == [expected]
 
 
 def cost(*steps: tuple[int, float]) -> StepCost:

@@ -177,8 +177,8 @@ class GenerationRequest:
 
     @property
     def speculates(self) -> bool:
-        """Whether tokens may be proposed: not where a grammar would begin anew behind them."""
-        return self.speculation.proposes and not (self.grammar or self.beam_search)
+        """Whether tokens may be proposed."""
+        return self.speculation.proposes and not self.beam_search
 
     def followed_by(self, tokens: Sequence[int]) -> GenerationRequest:
         """Return the request for the rest of an answer that began with these tokens."""

@@ -13,20 +13,17 @@ Sequences keep the compiled grammars that they follow.
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import openvino as ov
 import openvino_genai as genai
-from openvino import opset13 as op
 
-from ovchat_server.engine.genai.graph_parts import integers, one_head, parameter
 from ovchat_server.engine.genai.hooked_model import GRAPH
 from ovchat_server.engine.genai.native_heap import NativeHeap
 from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL
+from ovchat_server.engine.genai.weightless_pipeline import weightless_pipeline
 
-HEAD_SIZE = 32
 BLOCKS = 4
 # A grammar that compiles quickly can still be slow to follow: the first steps show it.
 PROBED_TOKENS = 8
@@ -59,9 +56,11 @@ class GrammarCompiler:
             vocabulary_size: How many logits the real model has.
             max_bytes: What compiled grammars may hold before `full` asks to clear them.
         """
-        self._pipeline = _pipeline(tokenizer, vocabulary_size)
-        self._other_vocabulary = _pipeline(tokenizer, vocabulary_size + 1)
+        self._pipeline = weightless_pipeline(tokenizer, vocabulary_size, BLOCKS)
+        self._other_vocabulary = weightless_pipeline(tokenizer, vocabulary_size + 1, BLOCKS)
         self._max_bytes = max_bytes
+        # How often.
+        self.cleared = 0
         self._heap = NativeHeap()
 
     @property
@@ -90,6 +89,7 @@ class GrammarCompiler:
         No other pipeline of the tokenizer may be stepping, and no grammar be compiling: genai
         replaces the cache without a lock. Takes about 90 ms for `MAX_BYTES`.
         """
+        self.cleared += 1
         _generate(self._other_vocabulary, 1)
         # And once more, so that two threads never find the wrong controller at the same time.
         _generate(self._pipeline, 1)
@@ -115,15 +115,6 @@ def vocabulary_size(directory: str) -> int:
     return int(model.output("logits").partial_shape[-1].get_length())
 
 
-def _pipeline(tokenizer: genai.Tokenizer, vocabulary_size: int) -> genai.ContinuousBatchingPipeline:
-    config = genai.SchedulerConfig()
-    config.num_kv_blocks = BLOCKS
-    with tempfile.TemporaryDirectory() as directory:
-        # genai loads models from folders only.
-        ov.save_model(_model(vocabulary_size), Path(directory) / GRAPH)
-        return genai.ContinuousBatchingPipeline(directory, tokenizer, config, "CPU")
-
-
 def _generate(
     pipeline: genai.ContinuousBatchingPipeline, max_tokens: int, grammar: str = ""
 ) -> None:
@@ -141,18 +132,3 @@ def _reason(text: str) -> str:
     if len(line) > MAX_REASON_CHARACTERS:
         line = line[:MAX_REASON_CHARACTERS] + "..."
     return line or "it does not compile"
-
-
-def _model(vocabulary_size: int) -> ov.Model:
-    """Return a model whose logits are all 0. It has attention because genai requires it."""
-    tokens = parameter("input_ids", [-1, -1], np.int64)
-    beams = parameter("beam_idx", [-1], np.int32)
-    embedded = op.multiply(
-        op.unsqueeze(op.convert(tokens, "f32"), integers(2)),
-        op.constant(np.zeros((1, 1, HEAD_SIZE), np.float32)),
-    )
-    hidden, sinks = one_head(embedded, tokens, beams, HEAD_SIZE)
-    mean = op.reduce_mean(hidden, integers(2), keep_dims=True)
-    logits = op.tile(mean, integers(1, 1, vocabulary_size))
-    logits.output(0).set_names({"logits"})
-    return ov.Model([op.result(logits)], sinks, [tokens, beams], "grammar_compiler")

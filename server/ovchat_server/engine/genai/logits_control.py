@@ -84,7 +84,7 @@ class RunningSequence:
         problem = self._problem or (scores.problem(len(self.prompt)) if scores else "")
         if problem:
             return Output([], [], MISATTRIBUTED, reason=problem)
-        if self.logits:
+        if self.logits and (not check or check.whole):
             output = self.logits.report(output)
         return check.report(output) if check and output.finish != MISATTRIBUTED else output
 
@@ -172,14 +172,15 @@ class LogitsControl:
         if len(self._kept) < len(chosen):
             # Once for all steps: allocating costs more than copying.
             self._kept = np.empty((len(chosen), logits.shape[-1]), np.float32)
-        row_offsets = _RowOffsets(offsets)
-        for kept, (number, owner) in zip(self._kept, chosen, strict=False):
-            if owner.logits:
-                owner.logits.observe(logits[number], kept, partial(row_offsets.row, number))
         for (owner, position), row in zip(owners, logits, strict=True):
             if owner.scores:
                 owner.scores.observe(position, row)
             owner.check_row(position, row)
+        row_offsets = _RowOffsets(offsets)
+        for kept, (number, owner) in zip(self._kept, chosen, strict=False):
+            # No token comes of the row behind proposed ones that are wrong.
+            if owner.logits and (not owner.check or owner.check.whole):
+                owner.logits.observe(logits[number], kept, partial(row_offsets.row, number))
 
 
 class _RowOffsets:

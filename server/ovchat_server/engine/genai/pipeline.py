@@ -23,6 +23,7 @@ from ovchat_server.engine.genai.configs import (
 from ovchat_server.engine.genai.draft_model import GenaiDraftModel
 from ovchat_server.engine.genai.first_steps import first_steps
 from ovchat_server.engine.genai.grammar_compiler import GrammarCompiler, vocabulary_size
+from ovchat_server.engine.genai.grammar_followers import GrammarFollower, GrammarFollowers
 from ovchat_server.engine.genai.handles import GenaiBeamSearchHandle, GenaiHandle
 from ovchat_server.engine.genai.hooked_model import hooked_model
 from ovchat_server.engine.genai.logits_control import (
@@ -106,6 +107,9 @@ class GenaiPipeline:
         if self._speculates:
             # Without, nothing might be worth a trial.
             speculator.begin(*first_steps(self._add, self._pipeline.step))
+            self.followers = GrammarFollowers(
+                self._tokenizer, self.vocabulary_size, spec.context_length
+            )
         # Measures how the process grows, so after the KV cache was allocated.
         self.grammar_compiler = GrammarCompiler(self._tokenizer, self.vocabulary_size)
 
@@ -118,15 +122,8 @@ class GenaiPipeline:
             beams = RunningBeamSearch(self._input.told(prompt), generation.beam_search.width)
             handle = self._add(prompt, self._config(generation))
             return GenaiBeamSearchHandle(handle, beams, self._logits)
-        logits = None
-        if self._needs_logits(generation):
-            logits = SequenceLogits(
-                generation,
-                answered,
-                Vocabulary(self.vocabulary_size, self.text),
-                stops=self.stops(generation),
-                as_tokens=self._input.as_tokens,
-            )
+        needed = self._needs_logits(generation)
+        logits = self.sequence_logits(generation, answered) if needed else None
         if not generation.speculates:
             return self.add_sequence(generation, logits, scores)
         speculating = SpeculatingHandle(self, generation, logits, scores)
@@ -145,6 +142,25 @@ class GenaiPipeline:
         sequence = RunningSequence(self._input.told(request.prompt), logits, scores, check)
         config.echo = sequence.echoes
         return GenaiHandle(self._add(request.prompt, config), sequence, self._logits)
+
+    def sequence_logits(self, request: GenerationRequest, answered: int) -> SequenceLogits:
+        """See SequencePipeline."""
+        return SequenceLogits(
+            request,
+            answered,
+            Vocabulary(self.vocabulary_size, self.text),
+            stops=self.stops(request),
+            as_tokens=self._input.as_tokens,
+        )
+
+    @property
+    def grammars_cleared(self) -> int:
+        """See SequencePipeline."""
+        return self.grammar_compiler.cleared
+
+    def follow(self, request: GenerationRequest, tokens: Sequence[int]) -> GrammarFollower:
+        """See SequencePipeline."""
+        return self.followers.begin(self._config(request), tokens)
 
     def stops(self, request: GenerationRequest) -> set[int]:
         """See SequencePipeline."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.engine.genai.grammar_followers import GrammarFollower
     from ovchat_server.engine.genai.logits_hook import Floats
     from ovchat_server.engine.genai.logits_processors import LogitsProcessor
 
@@ -37,6 +38,7 @@ class ProposalCheck:
         proposed: Sequence[int],
         length: int,
         processor: LogitsProcessor | None,
+        follower: GrammarFollower | None = None,
     ) -> None:
         """Begin before the proposed tokens.
 
@@ -45,13 +47,20 @@ class ProposalCheck:
             proposed: The tokens, at least one.
             length: The number of tokens of prompt and answer before them.
             processor: Changes the logits of the first one.
+            follower: Chooses by the answer's grammar; None: it has none.
         """
         self.proposed = proposed
         self._request = request
         self._length = length
         self._processor = processor
+        self._follower = follower
         self._chosen: list[_Choice] = []
         self._rows = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the proposed tokens came, so that another one is chosen behind them."""
+        return self.accepted == len(self.proposed)
 
     @property
     def accepted(self) -> int:
@@ -71,8 +80,7 @@ class ProposalCheck:
             changed = np.zeros_like(row)
             processor.write_offsets(row, changed)
             changed += row
-        sampling = self._request.sampling
-        token = choose(changed, sampling, self._length + number)
+        token = self._choose(changed, self._length + number)
         top, logprob, alternatives = self._request.top_logprobs, 0.0, Alternatives()
         if self._request.logprobs or top:
             total = log_total(row)
@@ -91,8 +99,7 @@ class ProposalCheck:
         """
         if self._rows != len(self.proposed):
             return Output([], [], rejected=len(self.proposed))
-        accepted, chosen = self.accepted, self._chosen
-        whole = accepted == len(self.proposed)
+        accepted, chosen, whole = self.accepted, self._chosen, self.whole
         return Output(
             [item.token for item in chosen] + (last.tokens if whole else []),
             [item.logprob for item in chosen] + (last.logprobs if whole else []),
@@ -102,3 +109,8 @@ class ProposalCheck:
             accepted=accepted,
             rejected=len(self.proposed) - accepted,
         )
+
+    def _choose(self, logits: Floats, position: int) -> int:
+        if self._follower:
+            return self._follower.choose(logits)
+        return choose(logits, self._request.sampling, position)

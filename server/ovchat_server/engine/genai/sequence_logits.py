@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.engine.genai.grammar_followers import GrammarFollower
     from ovchat_server.engine.genai.logits_hook import Floats, Integers
 
 # How far below the highest logit the chosen token may be: a plugin may add in 16 bits.
@@ -109,6 +110,7 @@ class SequenceLogits:
             and not sampling.temperature
             and (self._processor is not None or sampling.repetition_penalty == 1)
         )
+        self._follower: GrammarFollower | None = None
         self._row: Floats | None = None
         # The likeliest tokens after the offsets were added.
         self._best: Integers | None = None
@@ -127,6 +129,12 @@ class SequenceLogits:
             vars(other).update(_processor=self._processor.behind(tokens))
         return other
 
+    def following(self, follower: GrammarFollower) -> SequenceLogits:
+        """Return another one, of whose logits that one chooses."""
+        other = copy.copy(self)
+        vars(other).update(_follower=follower, _certain=True)
+        return other
+
     def fail(self, problem: str) -> None:
         """Note why it is unknown which logits are its own; the next `report` says so."""
         self._problem = problem
@@ -143,9 +151,17 @@ class SequenceLogits:
         self._row = kept
         if self._reports:
             self._total = log_total(row)
+        if not (self._processor or self._follower):
+            return
+        values = offsets()
         if self._processor:
-            values = offsets()
             self._processor.write_offsets(row, values)
+        if self._follower:
+            token = self._follower.choose(row + values)
+            values.fill(-np.inf)
+            values[token] = 0
+            self._best = np.array([token])
+        else:
             self._best = _best(row + values) if self._certain else None
 
     def report(self, output: Output) -> Output:

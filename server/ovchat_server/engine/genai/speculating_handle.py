@@ -15,58 +15,32 @@ never give a block its name, nothing needs another block, and little is read twi
 A prompt that is added writes into the partial block that it finds, though others may use it, too.
 So the sequence gets blocks of its own before anything is proposed: it is added anew without, and
 salted from the beginning of a block on. What is before, others find: the next turn of a
-conversation need not read an answer again for which nothing was proposed.
+conversation need not read an answer again for which nothing was proposed. From then on it has no
+grammar any more, as that would begin anew: see grammar_followers.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
 from ovchat_server.engine.contract.prompt import SALTED_TOKENS
 from ovchat_server.engine.genai.proposal_check import ProposalCheck
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from ovchat_server.engine.contract.generation import GenerationRequest
-    from ovchat_server.engine.genai.handles import GenaiHandle
+    from ovchat_server.engine.genai.grammar_followers import GrammarFollower
     from ovchat_server.engine.genai.sequence_logits import SequenceLogits
+    from ovchat_server.engine.genai.sequence_pipeline import SequencePipeline
     from ovchat_server.engine.scheduling.prompt_logprobs import PromptScores
-    from ovchat_server.engine.scheduling.proposer import Proposer
     from ovchat_server.engine.scheduling.steps import Output
 
 
-class SequencePipeline(Protocol):
-    """What sequences run in."""
-
-    @property
-    def block_size(self) -> int:
-        """How many tokens a KV block holds."""
-        ...
-
-    def stops(self, request: GenerationRequest) -> Collection[int]:
-        """Return the tokens that end an answer."""
-        ...
-
-    def proposer(self, request: GenerationRequest) -> Proposer:
-        """Return what proposes tokens of an answer."""
-        ...
-
-    def answer_salt(self) -> int:
-        """Return a salt for an answer's blocks, which none has that runs."""
-        ...
-
-    def add_sequence(
-        self,
-        request: GenerationRequest,
-        logits: SequenceLogits | None,
-        scores: PromptScores | None = None,
-        check: ProposalCheck | None = None,
-    ) -> GenaiHandle:
-        """Add a sequence; it runs from the next step on."""
-        ...
+# An answer with a grammar is taken to have at least so many tokens still to come.
+USUAL_TOKENS = 64
 
 
 class SpeculatingHandle:
@@ -95,6 +69,9 @@ class SpeculatingHandle:
         # That of the tokens so far, and that of what runs, with proposed tokens.
         self._logits = self._running = logits
         self._handle = self._first = pipeline.add_sequence(request, logits, scores)
+        self._follower: GrammarFollower | None = None
+        # Its grammar is compiled as long as this is the same.
+        self._grammars_cleared = pipeline.grammars_cleared
         # How many tokens are found if it is added anew; 0: not known.
         self._found = 0
         # Whether it must be: what runs has tokens that are wrong.
@@ -144,6 +121,15 @@ class SpeculatingHandle:
         """See speculator.Candidate: what it reads to get blocks of its own."""
         return 0 if self.owns_blocks else self.known - 1
 
+    @property
+    def preparation(self) -> float:
+        """See speculator.Candidate: following its grammar, up to here and to its end."""
+        if not self._request.grammar:
+            return 0
+        answered = len(self._tokens)
+        rest = min(max(answered, USUAL_TOKENS), self._request.max_tokens - answered)
+        return self._pipeline.followers.seconds(answered, rest)
+
     def chances(self) -> Sequence[float]:
         """See speculator.Candidate."""
         return self.proposer.chances(self._room) if self._room > 0 else ()
@@ -156,7 +142,7 @@ class SpeculatingHandle:
         Returns:
             How many tokens it reads.
         """
-        gets_blocks = count > 0 and not self.owns_blocks
+        gets_blocks = count > 0 and not self.owns_blocks and self._can_follow
         proposed = self.proposer.proposal(count) if count and self.owns_blocks else ()
         if not (proposed or gets_blocks or self._wrong):
             return 1
@@ -167,7 +153,7 @@ class SpeculatingHandle:
         check, logits = None, self._logits
         if proposed:
             processor = logits.processor if logits else None
-            check = ProposalCheck(self._request, proposed, self._length, processor)
+            check = ProposalCheck(self._request, proposed, self._length, processor, self._follower)
             logits = logits.behind(proposed) if logits else None
         rest = self._request.followed_by([*self._tokens, *proposed])
         self._handle = self._pipeline.add_sequence(rest, logits, check=check)
@@ -185,12 +171,13 @@ class SpeculatingHandle:
 
     def dropped(self) -> bool:
         """Return whether genai dropped the sequence by itself."""
-        self.ended |= (dropped := self._handle.dropped())
+        if dropped := self._handle.dropped():
+            self._end()
         return dropped
 
     def cancel(self) -> None:
         """Cancel it; its blocks are free after the next step."""
-        self.ended = True
+        self._end()
         self._handle.cancel()
 
     @property
@@ -211,7 +198,7 @@ class SpeculatingHandle:
         read = self._found if self.owns_blocks else self._length - 1
         ready = read % size > 0 if self.owns_blocks else self._place >= 0
         # A sequence must not be cancelled before it is read to its end: see CancelledSequences.
-        if not (self._proposes and self._handle.answered and ready):
+        if not (self._proposes and self._handle.answered and ready and self._can_follow):
             return 0
         return min(
             (read // size + 1) * size - self._length,
@@ -219,12 +206,32 @@ class SpeculatingHandle:
             self._request.speculation.num_assistant_tokens,
         )
 
+    @property
+    def _can_follow(self) -> bool:
+        """Whether its grammar can be followed, if it has one still."""
+        compiled = self._grammars_cleared == self._pipeline.grammars_cleared
+        return not self._request.grammar or (compiled and self._pipeline.followers.free)
+
     def _get_blocks(self) -> None:
         """Have it added with blocks of its own."""
+        if self._request.grammar:
+            self._follow()
         self.shared, self._found = self._length, self._place
         salt = self._pipeline.answer_salt()
         prompt = replace(self._request.prompt, answer_salt=salt, answer_place=self._found)
         self._request = replace(self._request, prompt=prompt)
+
+    def _follow(self) -> None:
+        """Have it added without its grammar, which is followed instead."""
+        self._follower = self._pipeline.follow(self._request, self._tokens)
+        logits = self._logits or self._pipeline.sequence_logits(self._request, 0)
+        self._logits = self._running = logits.following(self._follower)
+        self._request = replace(self._request, grammar="", resumptions=())
+
+    def _end(self) -> None:
+        self.ended = True
+        if self._follower:
+            self._follower.close()
 
     def _took(self, output: Output) -> Output | None:
         if output.finish == MISATTRIBUTED:
@@ -247,5 +254,6 @@ class SpeculatingHandle:
                 self._logits = self._logits.behind(output.tokens)
             if output.tokens[-1] in self._stops:
                 output = replace(output, finish="stop", cut=True)
-        self.ended = output.finish is not None
+        if output.finish is not None:
+            self._end()
         return output

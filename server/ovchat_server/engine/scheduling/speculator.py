@@ -35,6 +35,11 @@ class Candidate(Protocol):
         """How many of those known it reads for later proposals, too, and not again."""
         ...
 
+    @property
+    def preparation(self) -> float:
+        """How many seconds it takes, before the step and only once, to have tokens proposed."""
+        ...
+
     def chances(self) -> Sequence[float]:
         """Return how likely each token that may be proposed is to come, with all before it."""
         ...
@@ -91,7 +96,9 @@ class Speculator:
             return []
         read = sum(item.unread for item in candidates)
         tokens, chosen = [1.0] * len(candidates), Counter[int]()
-        gain, most, spared = 0.0, 0, 0.0
+        gain, most, spared, prepared = 0.0, 0, 0.0, 0.0
+        # How likely all of them come, and what the next step takes longer if not.
+        whole, again = [1.0] * len(candidates), cost.of(1) - 1
         best = running * math.log(MARGIN / cost.of(read - len(candidates)))
         best_chosen = Counter[int]()
         for chance, number, reads in _likeliest(candidates):
@@ -100,12 +107,15 @@ class Speculator:
                 break
             if not chosen[number]:
                 spared += candidates[number].once * (1 - 1 / PROPOSALS)
+                prepared += candidates[number].preparation / PROPOSALS
             chosen[number] += 1
             most = max(most, chosen[number])
             gain += math.log(1 + chance / tokens[number])
             tokens[number] += chance
-            before = cost.times(running, finding(len(chosen), most))
+            whole[number] = chance
+            before = cost.times(running, finding(len(chosen), most) + prepared)
             longer = before + cost.of(read - spared - len(candidates))
+            longer += (1 - math.prod(whole)) * again
             pace = gain - running * math.log(longer)
             if pace > best:
                 best, best_chosen = pace, chosen.copy()

@@ -1,0 +1,166 @@
+"""Follows grammars beside the pipeline that runs the model.
+
+A sequence that is added anew would begin its grammar anew. And of the rows before proposed tokens
+genai chooses none (2026.4.1). So the sequence runs without its grammar, and each row of its logits
+goes to a pipeline that computes nothing: genai's own sampler chooses there, as it would have.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import openvino as ov
+
+from ovchat_server.engine.genai.configs import greedy_config
+from ovchat_server.engine.genai.handles import new_outputs
+from ovchat_server.engine.genai.weightless_pipeline import given_logits, weightless_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import openvino_genai as genai
+
+    from ovchat_server.engine.genai.logits_hook import Floats
+
+# How many grammars are followed at once: a pipeline cannot run one of its sequences alone.
+FOLLOWERS = 4
+BLOCK_SIZE = 32
+MEASURED_TOKENS = 8
+# How many times as long it takes between the steps of the model, which empty the caches, before any
+# was measured; and the weight of one that was.
+COLD, WEIGHT = 3, 0.05
+
+
+@dataclass(slots=True)
+class _Seconds:
+    """How long a token takes: one of many behind each other, and one between the model's steps."""
+
+    warm: float = 0.0
+    cold: float = 0.0
+
+
+class GrammarFollowers:
+    """Some pipelines in which a grammar each is followed."""
+
+    def __init__(
+        self, tokenizer: genai.Tokenizer, vocabulary_size: int, context_length: int
+    ) -> None:
+        """Load them.
+
+        Args:
+            tokenizer: Has the compiled grammars.
+            vocabulary_size: How many logits the model has.
+            context_length: The maximum number of tokens of an answer.
+        """
+        self._logits: Floats = np.zeros(vocabulary_size, np.float32)
+        given = given_logits(lambda: self._logits)
+        blocks = context_length // BLOCK_SIZE + 2
+        self._free = [
+            weightless_pipeline(tokenizer, vocabulary_size, blocks, given) for _ in range(FOLLOWERS)
+        ]
+        self._ids = itertools.count()
+        self._seconds = _Seconds()
+        for _ in range(FOLLOWERS):
+            # The first step of each prepares, so what counts is the last one's.
+            self.begin(greedy_config(MEASURED_TOKENS), (0,) * MEASURED_TOKENS).close()
+        self._seconds.cold = COLD * self._seconds.warm
+
+    @property
+    def free(self) -> bool:
+        """Whether another one can begin."""
+        return bool(self._free)
+
+    def seconds(self, answered: int, rest: int) -> float:
+        """Return how long it takes to follow a grammar.
+
+        Args:
+            answered: How many tokens of the answer are known.
+            rest: How many are to come.
+        """
+        return answered * self._seconds.warm + rest * self._seconds.cold
+
+    def begin(self, config: genai.GenerationConfig, tokens: Sequence[int]) -> GrammarFollower:
+        """Follow a grammar; see `free`.
+
+        Args:
+            config: Has the grammar, and says how to choose.
+            tokens: Those that are known of the answer, at least one.
+        """
+        start = time.perf_counter()
+        follower = GrammarFollower(self._free, next(self._ids), config, self._logits, self._seconds)
+        follower.repeat(tokens)
+        self._seconds.warm = (time.perf_counter() - start) / len(tokens)
+        return follower
+
+
+class GrammarFollower:
+    """Follows the grammar of one answer."""
+
+    def __init__(
+        self,
+        free: list[genai.ContinuousBatchingPipeline],
+        identifier: int,
+        config: genai.GenerationConfig,
+        logits: Floats,
+        seconds: _Seconds,
+    ) -> None:
+        """Begin in one of the free pipelines.
+
+        Args:
+            free: Those.
+            identifier: That of no other one.
+            config: See GrammarFollowers.begin.
+            logits: What the pipelines choose from.
+            seconds: Learns how long a token takes.
+        """
+        self._free = free
+        self._pipeline: genai.ContinuousBatchingPipeline | None = free.pop()
+        self._logits = logits
+        self._seconds = seconds
+        prompt = ov.Tensor(np.array([[0]], dtype=np.int64))
+        self._handle = self._pipeline.add_request(identifier, prompt, config)
+
+    def repeat(self, tokens: Sequence[int]) -> None:
+        """Choose tokens that are known.
+
+        Raises:
+            RuntimeError: They do not follow the grammar.
+        """
+        certain = np.empty_like(self._logits)
+        for token in tokens:
+            certain.fill(-np.inf)
+            certain[token] = 0
+            if self._next(certain) != token:
+                raise RuntimeError(f"token {token} does not follow the grammar")
+
+    def choose(self, logits: Floats) -> int:
+        """Return the answer's next token.
+
+        Args:
+            logits: Those of all tokens, after bias, bans and penalties.
+        """
+        start = time.perf_counter()
+        token = self._next(logits)
+        self._seconds.cold += WEIGHT * (time.perf_counter() - start - self._seconds.cold)
+        return token
+
+    def close(self) -> None:
+        """Let another one begin. May be called again."""
+        pipeline, self._pipeline = self._pipeline, None
+        if pipeline:
+            self._handle.cancel()
+            # Frees its blocks.
+            pipeline.step()
+            self._free.append(pipeline)
+
+    def _next(self, logits: Floats) -> int:
+        np.copyto(self._logits, logits)
+        if self._pipeline:
+            self._pipeline.step()
+        [output] = new_outputs(self._handle)
+        [token] = output.generated_ids
+        return int(token)
