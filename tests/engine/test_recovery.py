@@ -113,9 +113,9 @@ async def test_choices_searches_and_texts_that_were_read_go_on(watched: Watched)
 @pytest.mark.slow
 async def test_a_grammar_is_followed_to_its_end_where_its_engine_died() -> None:
     async with engine(path="models/demo", name="demo", end_tokens=()) as watched:
-        asked = request("", 700, grammar=ANY_LETTERS, sampling=Sampling(temperature=1, seed=3))
-        asked = type(asked)(
-            (1, 2, 3), 700, sampling=asked.sampling, grammar=asked.grammar, self_terminating=True
+        sampling = Sampling(temperature=1, seed=3)
+        asked = GenerationRequest(
+            Prompt((1, 2, 3)), 700, sampling, grammar=ANY_LETTERS, self_terminating=True
         )
         undisturbed = await tokens(watched.engine.generate([asked]))
         disturbed = watched.engine.generate([asked])

@@ -177,18 +177,21 @@ def test_a_token_without_a_row_ends_the_sequence() -> None:
     assert told == Output([], [], MISATTRIBUTED, reason="a token came without logits")
 
 
-def test_no_error_leaves_the_step() -> None:
+def test_an_error_in_what_is_done_with_a_row_is_that_sequences_alone() -> None:
+    """As in what follows its grammar."""
     steps = Steps()
-    asking, other = logits_of(), logits_of(logprobs=True)
-    steps.enter(RunningSequence((8,), asking), RunningSequence((9,), other))
+    asking = logits_of()
+    failing, other = RunningSequence((8,), asking), RunningSequence((9,), logits_of(logprobs=True))
+    steps.enter(failing, other)
     asking.observe = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
 
     steps.observe((8, 0), (9, 0))
 
-    for item in (asking, other):
-        told = item.report(Output([1], []))
-        assert told.finish == MISATTRIBUTED
-        assert told.reason.startswith("ZeroDivisionError: ")
+    told = failing.report(Output([1], []))
+    assert told.finish == MISATTRIBUTED
+    assert told.reason.startswith("ZeroDivisionError: ")
+    best = int(LOGITS[1].argmax())
+    assert other.report(Output([best], [])).tokens == [best]
 
 
 def test_no_error_in_what_is_added_leaves_the_step() -> None:

@@ -127,3 +127,10 @@ def test_blocks_are_remembered_longer_than_they_are_there() -> None:
     for number in range(20):
         known.note([number])
     assert known.read_before(names) == []
+
+
+def test_the_rest_of_an_output_still_runs_and_counts_no_more_proposals_than_tokens() -> None:
+    output = Output([1, 2, 3], [0.1, 0.2, 0.3], "stop", accepted=2, rejected=1, cut=True)
+    rest = output.without(2)
+    assert rest == Output([3], [0.3], "stop", accepted=1, rejected=1, cut=True)
+    assert rest.runs

@@ -119,6 +119,7 @@ class Running:
         )
         self.handle = SpeculatingHandle(self.pipeline, request, None, None)
         self.came(Output([3], [0.0]))
+        self.handle.follow()
         self.handle.prepare(1)
         self.came(Output([4], [0.0]))
         self.came(Output([5], [0.0]))
@@ -252,6 +253,7 @@ def with_grammar() -> tuple[Pipeline, SpeculatingHandle]:
 def test_following_takes_time_for_the_tokens_so_far_and_those_to_come() -> None:
     pipeline, handle = with_grammar()
     assert handle.preparation == 1 + 100 * 19
+    handle.follow()
     handle.prepare(1)
     assert handle.preparation == 0
     handle.cancel()
@@ -268,5 +270,16 @@ def test_nothing_is_proposed_where_its_grammar_cannot_be_followed(reason: str) -
         pipeline.grammars_cleared += 1
     assert not handle.chances()
     # Others may have been chosen in the same step.
+    handle.follow()
     assert handle.prepare(1) == 1
+    assert len(pipeline.added) == 1
+
+
+def test_what_cannot_be_followed_after_all_goes_on_with_its_grammar() -> None:
+    pipeline, handle = with_grammar()
+
+    pipeline.follow = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    handle.follow()
+    assert handle.prepare(1) == 1
+    assert not handle.chances()
     assert len(pipeline.added) == 1

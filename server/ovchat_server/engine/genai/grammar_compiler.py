@@ -59,7 +59,7 @@ class GrammarCompiler:
         self._pipeline = weightless_pipeline(tokenizer, vocabulary_size, BLOCKS)
         self._other_vocabulary = weightless_pipeline(tokenizer, vocabulary_size + 1, BLOCKS)
         self._max_bytes = max_bytes
-        # How often.
+        # How often `clear` was called.
         self.cleared = 0
         self._heap = NativeHeap()
 

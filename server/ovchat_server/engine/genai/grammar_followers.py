@@ -1,8 +1,9 @@
 """Follows grammars beside the pipeline that runs the model.
 
-A sequence that is added anew would begin its grammar anew. And of the rows before proposed tokens
-genai chooses none (2026.4.1). So the sequence runs without its grammar, and each row of its logits
-goes to a pipeline that computes nothing: genai's own sampler chooses there, as it would have.
+The state of a grammar's matcher stays with genai's sequence: it cannot be taken to one that is
+added anew, nor set back behind wrong tokens, and of the rows before proposed tokens genai samples
+none (2026.4.1). So the sequence runs without its grammar, and each row of its logits goes to a
+pipeline that computes nothing: genai's own sampler and matcher choose there, as they would have.
 """
 
 from __future__ import annotations
@@ -30,17 +31,26 @@ if TYPE_CHECKING:
 FOLLOWERS = 4
 BLOCK_SIZE = 32
 MEASURED_TOKENS = 8
-# How many times as long it takes between the steps of the model, which empty the caches, before any
-# was measured; and the weight of one that was.
-COLD, WEIGHT = 3, 0.05
+# How many times as long a token takes between two steps of the model, which leave nothing in the
+# processor's caches, before any was measured.
+COLD = 3
+# The weight of what was measured against that before it.
+WEIGHT = 0.05
 
 
 @dataclass(slots=True)
 class _Seconds:
-    """How long a token takes: one of many behind each other, and one between the model's steps."""
+    """What following a grammar takes.
 
-    warm: float = 0.0
-    cold: float = 0.0
+    Attributes:
+        begin: To begin, with the first token.
+        replayed: Each further token that is known.
+        chosen: Each token between two steps of the model.
+    """
+
+    begin: float = 0.0
+    replayed: float = 0.0
+    chosen: float = 0.0
 
 
 class GrammarFollowers:
@@ -65,9 +75,9 @@ class GrammarFollowers:
         self._ids = itertools.count()
         self._seconds = _Seconds()
         for _ in range(FOLLOWERS):
-            # The first step of each prepares, so what counts is the last one's.
+            # The first step of each prepares.
             self.begin(greedy_config(MEASURED_TOKENS), (0,) * MEASURED_TOKENS).close()
-        self._seconds.cold = COLD * self._seconds.warm
+        self._seconds.chosen = COLD * self._seconds.replayed
 
     @property
     def free(self) -> bool:
@@ -81,7 +91,8 @@ class GrammarFollowers:
             answered: How many tokens of the answer are known.
             rest: How many are to come.
         """
-        return answered * self._seconds.warm + rest * self._seconds.cold
+        seconds = self._seconds
+        return seconds.begin + answered * seconds.replayed + rest * seconds.chosen
 
     def begin(self, config: genai.GenerationConfig, tokens: Sequence[int]) -> GrammarFollower:
         """Follow a grammar; see `free`.
@@ -90,10 +101,19 @@ class GrammarFollowers:
             config: Has the grammar, and says how to choose.
             tokens: Those that are known of the answer, at least one.
         """
-        start = time.perf_counter()
+        start, seconds, (first, *others) = time.perf_counter(), self._seconds, tokens
         follower = GrammarFollower(self._free, next(self._ids), config, self._logits, self._seconds)
-        follower.repeat(tokens)
-        self._seconds.warm = (time.perf_counter() - start) / len(tokens)
+        try:
+            follower.replay([first])
+            begun = time.perf_counter()
+            follower.replay(others)
+        except BaseException:
+            follower.close()
+            raise
+        seconds.begin = _mean(seconds.begin, begun - start)
+        if others:
+            each = (time.perf_counter() - begun) / len(others)
+            seconds.replayed = _mean(seconds.replayed, each)
         return follower
 
 
@@ -124,8 +144,8 @@ class GrammarFollower:
         prompt = ov.Tensor(np.array([[0]], dtype=np.int64))
         self._handle = self._pipeline.add_request(identifier, prompt, config)
 
-    def repeat(self, tokens: Sequence[int]) -> None:
-        """Choose tokens that are known.
+    def replay(self, tokens: Sequence[int]) -> None:
+        """Go on behind tokens that are known.
 
         Raises:
             RuntimeError: They do not follow the grammar.
@@ -138,14 +158,14 @@ class GrammarFollower:
                 raise RuntimeError(f"token {token} does not follow the grammar")
 
     def choose(self, logits: Floats) -> int:
-        """Return the answer's next token.
+        """Sample the answer's next token, and go on behind it, which cannot be undone.
 
         Args:
             logits: Those of all tokens, after bias, bans and penalties.
         """
         start = time.perf_counter()
         token = self._next(logits)
-        self._seconds.cold += WEIGHT * (time.perf_counter() - start - self._seconds.cold)
+        self._seconds.chosen = _mean(self._seconds.chosen, time.perf_counter() - start)
         return token
 
     def close(self) -> None:
@@ -164,3 +184,7 @@ class GrammarFollower:
         [output] = new_outputs(self._handle)
         [token] = output.generated_ids
         return int(token)
+
+
+def _mean(before: float, seconds: float) -> float:
+    return before + WEIGHT * (seconds - before) if before else seconds

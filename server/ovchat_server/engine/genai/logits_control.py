@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from ovchat_server.engine.genai.row_owners import row_owners
 from ovchat_server.engine.scheduling.steps import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ovchat_server.engine.genai.logits_hook import Floats, Integers
     from ovchat_server.engine.genai.proposal_check import ProposalCheck
@@ -74,7 +75,23 @@ class RunningSequence:
         if self.check:
             number = position + 1 - (len(self.prompt) - len(self.check.proposed))
             if 0 <= number < len(self.check.proposed):
-                self.check.observe(number, row)
+                with self._alone():
+                    self.check.observe(number, row)
+
+    def choose_from(self, row: Floats, kept: Floats, offsets: Callable[[], Floats]) -> None:
+        """Have the row observed from which its next token is chosen; see SequenceLogits.observe."""
+        # No token comes of the row behind proposed ones that are wrong.
+        if self.logits and (not self.check or self.check.whole):
+            with self._alone():
+                self.logits.observe(row, kept, offsets)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let a fault, as of what follows its grammar, concern none of the others."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  whatever it is
+            self.fail(f"{type(error).__name__}: {error}")
 
     def report(self, output: Output) -> Output:
         """Return a step's output as SequenceLogits.report does; check the prompt's scores."""
@@ -178,9 +195,7 @@ class LogitsControl:
             owner.check_row(position, row)
         row_offsets = _RowOffsets(offsets)
         for kept, (number, owner) in zip(self._kept, chosen, strict=False):
-            # No token comes of the row behind proposed ones that are wrong.
-            if owner.logits and (not owner.check or owner.check.whole):
-                owner.logits.observe(logits[number], kept, partial(row_offsets.row, number))
+            owner.choose_from(logits[number], kept, partial(row_offsets.row, number))
 
 
 class _RowOffsets:

@@ -256,6 +256,8 @@ class GenaiPipeline:
         room = self._step_tokens - (running - len(handles)) - read
         proposers = self._proposers
         chosen = self._speculator.propose(running, candidates, room, proposers.seconds)
+        for item, _ in chosen:
+            item.follow()
         proposers.find([(item.proposer, count) for item, count in chosen if item.owns_blocks])
         return dict(chosen)
 

@@ -15,12 +15,15 @@ never give a block its name, nothing needs another block, and little is read twi
 A prompt that is added writes into the partial block that it finds, though others may use it, too.
 So the sequence gets blocks of its own before anything is proposed: it is added anew without, and
 salted from the beginning of a block on. What is before, others find: the next turn of a
-conversation need not read an answer again for which nothing was proposed. From then on it has no
-grammar any more, as that would begin anew: see grammar_followers.
+conversation need not read an answer again for which nothing was proposed.
+
+A grammar would begin anew with each of these. So what is added has none: from the first proposal on
+a GrammarFollower chooses its tokens.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -134,6 +137,20 @@ class SpeculatingHandle:
         """See speculator.Candidate."""
         return self.proposer.chances(self._room) if self._room > 0 else ()
 
+    def follow(self) -> None:
+        """Have its grammar followed outside the pipeline, if it has one and that can be."""
+        if not self._request.grammar or not self._can_follow:
+            return
+        try:
+            self._follower = self._pipeline.follow(self._request, self._tokens)
+        except Exception as error:  # noqa: BLE001  all that runs would be lost with it
+            sys.stderr.write(f"a grammar cannot be followed: {error}\n")
+            self._proposes = False
+            return
+        logits = self._logits or self._pipeline.sequence_logits(self._request, 0)
+        self._logits = self._running = logits.following(self._follower)
+        self._request = replace(self._request, grammar="", resumptions=())
+
     def prepare(self, count: int) -> int:
         """Propose so many tokens for the next step.
 
@@ -142,7 +159,8 @@ class SpeculatingHandle:
         Returns:
             How many tokens it reads.
         """
-        gets_blocks = count > 0 and not self.owns_blocks and self._can_follow
+        # Where its grammar is not followed, it goes on as it is.
+        gets_blocks = count > 0 and not (self.owns_blocks or self._request.grammar)
         proposed = self.proposer.proposal(count) if count and self.owns_blocks else ()
         if not (proposed or gets_blocks or self._wrong):
             return 1
@@ -214,19 +232,10 @@ class SpeculatingHandle:
 
     def _get_blocks(self) -> None:
         """Have it added with blocks of its own."""
-        if self._request.grammar:
-            self._follow()
         self.shared, self._found = self._length, self._place
         salt = self._pipeline.answer_salt()
         prompt = replace(self._request.prompt, answer_salt=salt, answer_place=self._found)
         self._request = replace(self._request, prompt=prompt)
-
-    def _follow(self) -> None:
-        """Have it added without its grammar, which is followed instead."""
-        self._follower = self._pipeline.follow(self._request, self._tokens)
-        logits = self._logits or self._pipeline.sequence_logits(self._request, 0)
-        self._logits = self._running = logits.following(self._follower)
-        self._request = replace(self._request, grammar="", resumptions=())
 
     def _end(self) -> None:
         self.ended = True

@@ -96,6 +96,8 @@ class Speculator:
             return []
         read = sum(item.unread for item in candidates)
         tokens, chosen = [1.0] * len(candidates), Counter[int]()
+        # What follows are logarithms, of products over all sequences: of their tokens by the times
+        # that the step takes.
         gain, most, spared, prepared = 0.0, 0, 0.0, 0.0
         # How likely all of them come, and what the next step takes longer if not.
         whole, again = [1.0] * len(candidates), cost.of(1) - 1

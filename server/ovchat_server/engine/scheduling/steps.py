@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ovchat_server.engine.contract.messages import MISATTRIBUTED
@@ -44,8 +44,13 @@ class Output:
 
     def without(self, count: int) -> Output:
         """Return the output without its first `count` tokens."""
-        return Output(
-            self.tokens[count:], self.logprobs[count:], self.finish, self.alternatives[count:]
+        tokens = self.tokens[count:]
+        return replace(
+            self,
+            tokens=tokens,
+            logprobs=self.logprobs[count:],
+            alternatives=self.alternatives[count:],
+            accepted=min(self.accepted, len(tokens)),
         )
 
 
