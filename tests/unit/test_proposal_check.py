@@ -47,7 +47,7 @@ class Checked:
         logits = SequenceLogits(request, 0, Vocabulary(SIZE, str), stops={STOP})
         self.tokens = (*PROMPT, *proposed)
         if follower:
-            logits = logits.following(follower)
+            logits = logits.chosen_by(follower)
         self.check = ProposalCheck(request, proposed, len(PROMPT), logits.processor, follower)
         self.running = RunningSequence(self.tokens, logits.behind(proposed), check=self.check)
         self.control = LogitsControl()

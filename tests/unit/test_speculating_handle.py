@@ -52,7 +52,7 @@ class Follower:
     def close(self) -> None:
         self.closed = True
 
-    def following(self, follower: Follower) -> Follower:
+    def chosen_by(self, follower: Follower) -> Follower:
         return follower
 
     def behind(self, tokens: Sequence[int]) -> Follower:

@@ -15,14 +15,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
 from ovchat_server.engine.genai.hooked_model import GRAPH
 from ovchat_server.engine.genai.native_heap import NativeHeap
 from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL
-from ovchat_server.engine.genai.weightless_pipeline import weightless_pipeline
+from ovchat_server.engine.genai.weightless_pipeline import one_token, weightless_pipeline
 
 BLOCKS = 4
 # A grammar that compiles quickly can still be slow to follow: the first steps show it.
@@ -122,7 +121,7 @@ def _generate(
     config.max_new_tokens = max_tokens
     if grammar:
         config.structured_output_config = structured(grammar)
-    pipeline.generate([ov.Tensor(np.array([[0]], dtype=np.int64))], [config])
+    pipeline.generate([one_token()], [config])
 
 
 def _reason(text: str) -> str:

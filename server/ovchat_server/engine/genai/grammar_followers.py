@@ -8,17 +8,20 @@ pipeline that computes nothing: genai's own sampler and matcher choose there, as
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import openvino as ov
 
 from ovchat_server.engine.genai.configs import greedy_config
 from ovchat_server.engine.genai.handles import new_outputs
-from ovchat_server.engine.genai.weightless_pipeline import given_logits, weightless_pipeline
+from ovchat_server.engine.genai.sizes import block_size
+from ovchat_server.engine.genai.weightless_pipeline import (
+    given_logits,
+    one_token,
+    weightless_pipeline,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 
 # How many grammars are followed at once: a pipeline cannot run one of its sequences alone.
 FOLLOWERS = 4
-BLOCK_SIZE = 32
 MEASURED_TOKENS = 8
 # How many times as long a token takes between two steps of the model, which leave nothing in the
 # processor's caches, before any was measured.
@@ -68,11 +70,10 @@ class GrammarFollowers:
         """
         self._logits: Floats = np.zeros(vocabulary_size, np.float32)
         given = given_logits(lambda: self._logits)
-        blocks = context_length // BLOCK_SIZE + 2
+        blocks = context_length // block_size("CPU") + 2
         self._free = [
             weightless_pipeline(tokenizer, vocabulary_size, blocks, given) for _ in range(FOLLOWERS)
         ]
-        self._ids = itertools.count()
         self._seconds = _Seconds()
         for _ in range(FOLLOWERS):
             # The first step of each prepares.
@@ -102,7 +103,7 @@ class GrammarFollowers:
             tokens: Those that are known of the answer, at least one.
         """
         start, seconds, (first, *others) = time.perf_counter(), self._seconds, tokens
-        follower = GrammarFollower(self._free, next(self._ids), config, self._logits, self._seconds)
+        follower = GrammarFollower(self._free, config, self._logits, seconds)
         try:
             follower.replay([first])
             begun = time.perf_counter()
@@ -123,7 +124,6 @@ class GrammarFollower:
     def __init__(
         self,
         free: list[genai.ContinuousBatchingPipeline],
-        identifier: int,
         config: genai.GenerationConfig,
         logits: Floats,
         seconds: _Seconds,
@@ -132,7 +132,6 @@ class GrammarFollower:
 
         Args:
             free: Those.
-            identifier: That of no other one.
             config: See GrammarFollowers.begin.
             logits: What the pipelines choose from.
             seconds: Learns how long a token takes.
@@ -141,8 +140,7 @@ class GrammarFollower:
         self._pipeline: genai.ContinuousBatchingPipeline | None = free.pop()
         self._logits = logits
         self._seconds = seconds
-        prompt = ov.Tensor(np.array([[0]], dtype=np.int64))
-        self._handle = self._pipeline.add_request(identifier, prompt, config)
+        self._handle = self._pipeline.add_request(0, one_token(), config)
 
     def replay(self, tokens: Sequence[int]) -> None:
         """Go on behind tokens that are known.

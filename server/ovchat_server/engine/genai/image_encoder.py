@@ -25,6 +25,7 @@ from ovchat_server.engine.genai.graph_parts import one_head, parameter
 from ovchat_server.engine.genai.logits_hook import HOOK, insert_logits_hook
 from ovchat_server.engine.genai.model_graph import Graph
 from ovchat_server.engine.genai.python_operation import python_operation
+from ovchat_server.engine.genai.sizes import block_size
 from ovchat_server.engine.genai.vision_folder import LANGUAGE_MODEL, VisionFolder
 from ovchat_server.engine.process.error_text import error_text
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 # Tokens of the largest image.
 MAX_TOKENS = 1 << 16
-BLOCK_SIZE = 32
 HEAD_SIZE = 32
 # Stands for the image in a text.
 IMAGE = "<ov_genai_image_0>"
@@ -62,7 +62,7 @@ class ImageEncoder:
         self._embeddings: list[Floats] = []
         self._positions: list[Integers] = []
         config = genai.SchedulerConfig()
-        config.num_kv_blocks = MAX_TOKENS // BLOCK_SIZE + 1
+        config.num_kv_blocks = MAX_TOKENS // block_size("CPU") + 1
         config.max_num_batched_tokens = MAX_TOKENS
         # It would leave out what it knows of an image, by ten numbers of each row.
         config.enable_prefix_caching = False

@@ -80,10 +80,14 @@ class RunningSequence:
 
     def choose_from(self, row: Floats, kept: Floats, offsets: Callable[[], Floats]) -> None:
         """Have the row observed from which its next token is chosen; see SequenceLogits.observe."""
-        # No token comes of the row behind proposed ones that are wrong.
-        if self.logits and (not self.check or self.check.whole):
+        if self.logits and self._goes_on:
             with self._alone():
                 self.logits.observe(row, kept, offsets)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a token comes of the row behind its prompt: not behind proposed wrong ones."""
+        return not self.check or self.check.whole
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -97,11 +101,11 @@ class RunningSequence:
         """Return a step's output as SequenceLogits.report does; check the prompt's scores."""
         # Its prompt was read when the first token came.
         scores, self.scores = self.scores, None
-        check, self.check = self.check, None
+        goes_on, check, self.check = self._goes_on, self.check, None
         problem = self._problem or (scores.problem(len(self.prompt)) if scores else "")
         if problem:
             return Output([], [], MISATTRIBUTED, reason=problem)
-        if self.logits and (not check or check.whole):
+        if self.logits and goes_on:
             output = self.logits.report(output)
         return check.report(output) if check and output.finish != MISATTRIBUTED else output
 

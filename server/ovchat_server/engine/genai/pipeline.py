@@ -40,7 +40,7 @@ from ovchat_server.engine.genai.sequence_logits import (
     needs_logits,
     needs_processor,
 )
-from ovchat_server.engine.genai.sizes import cache_bytes, weight_bytes
+from ovchat_server.engine.genai.sizes import block_size, cache_bytes, weight_bytes
 from ovchat_server.engine.genai.speculating_handle import SpeculatingHandle
 from ovchat_server.engine.scheduling.drafts import Drafts
 from ovchat_server.engine.scheduling.prompt_lookup import PromptLookups
@@ -57,9 +57,6 @@ if TYPE_CHECKING:
     from ovchat_server.engine.scheduling.speculator import Speculator
     from ovchat_server.engine.scheduling.steps import Handle
 
-# Tokens a KV block holds, by device (genai, kv_cache_manager.hpp).
-CPU_BLOCK_SIZE = 32
-GPU_BLOCK_SIZE = 16
 
 # Logits that a step computes for scores of prompts at most: 64 MB, and a tenth of a second.
 SCORED_LOGITS = 1 << 24
@@ -96,8 +93,7 @@ class GenaiPipeline:
         self._ids = itertools.count()
         self._answer_salts = itertools.cycle(range(1, ANSWER_SALTS))
         self.vocabulary_size = vocabulary_size(spec.path)
-        on_gpu = spec.options.device.startswith("GPU")
-        self.block_size = GPU_BLOCK_SIZE if on_gpu else CPU_BLOCK_SIZE
+        self.block_size = block_size(spec.options.device)
         self.scored_tokens = max(SCORED_LOGITS // self.vocabulary_size, self.block_size)
         self.total_blocks = self._measure_blocks()
         self.weight_bytes = weight_bytes(spec.path)

@@ -129,7 +129,7 @@ class SequenceLogits:
             vars(other).update(_processor=self._processor.behind(tokens))
         return other
 
-    def following(self, follower: GrammarFollower) -> SequenceLogits:
+    def chosen_by(self, follower: GrammarFollower) -> SequenceLogits:
         """Return another one, of whose logits that one chooses."""
         other = copy.copy(self)
         vars(other).update(_follower=follower, _certain=True)

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 WEIGHTS = "openvino*model.bin"
 
 
+def block_size(device: str) -> int:
+    """Return how many tokens a KV block holds (genai, kv_cache_manager.hpp)."""
+    return 16 if device.startswith("GPU") else 32
+
+
 def weight_bytes(folder: str) -> int:
     """Return the size of the weights in a model's folder."""
     return sum(file.stat().st_size for file in Path(folder).glob(WEIGHTS))

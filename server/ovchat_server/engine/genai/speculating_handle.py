@@ -148,7 +148,7 @@ class SpeculatingHandle:
             self._proposes = False
             return
         logits = self._logits or self._pipeline.sequence_logits(self._request, 0)
-        self._logits = self._running = logits.following(self._follower)
+        self._logits = self._running = logits.chosen_by(self._follower)
         self._request = replace(self._request, grammar="", resumptions=())
 
     def prepare(self, count: int) -> int:

@@ -45,12 +45,15 @@ def weightless_pipeline(
         # genai loads models from folders only.
         graph = Path(directory) / GRAPH
         ov.save_model(_model(vocabulary_size), graph)
-        if not given:
-            return genai.ContinuousBatchingPipeline(directory, tokenizer, config, "CPU")
-        _insert_given(graph)
-        return genai.ContinuousBatchingPipeline(
-            directory, tokenizer, config, "CPU", extensions=[given]
-        )
+        if given:
+            _insert_given(graph)
+        extensions = {"extensions": [given]} if given else {}
+        return genai.ContinuousBatchingPipeline(directory, tokenizer, config, "CPU", **extensions)
+
+
+def one_token() -> ov.Tensor:
+    """Return the shortest prompt, which means nothing."""
+    return ov.Tensor(np.array([[0]], dtype=np.int64))
 
 
 def given_logits(row: Callable[[], Floats]) -> ov.OpExtension:

@@ -94,39 +94,81 @@ class Speculator:
         cost = self._costs.get(running.bit_length())
         if not cost:
             return []
-        read = sum(item.unread for item in candidates)
-        tokens, chosen = [1.0] * len(candidates), Counter[int]()
-        # What follows are logarithms, of products over all sequences: of their tokens by the times
-        # that the step takes.
-        gain, most, spared, prepared = 0.0, 0, 0.0, 0.0
-        # How likely all of them come, and what the next step takes longer if not.
-        whole, again = [1.0] * len(candidates), cost.of(1) - 1
-        best = running * math.log(MARGIN / cost.of(read - len(candidates)))
-        best_chosen = Counter[int]()
+        step = _Step(running, candidates, cost, finding)
+        best, counts = step.gain + running * math.log(MARGIN), Counter[int]()
         for chance, number, reads in _likeliest(candidates):
-            read += reads
-            if read > room:
+            if step.read + reads > room:
                 break
-            if not chosen[number]:
-                spared += candidates[number].once * (1 - 1 / PROPOSALS)
-                prepared += candidates[number].preparation / PROPOSALS
-            chosen[number] += 1
-            most = max(most, chosen[number])
-            gain += math.log(1 + chance / tokens[number])
-            tokens[number] += chance
-            whole[number] = chance
-            before = cost.times(running, finding(len(chosen), most) + prepared)
-            longer = before + cost.of(read - spared - len(candidates))
-            longer += (1 - math.prod(whole)) * again
-            pace = gain - running * math.log(longer)
-            if pace > best:
-                best, best_chosen = pace, chosen.copy()
-        return [(candidates[number], count) for number, count in best_chosen.items()]
+            step.propose(chance, number, reads)
+            if (gain := step.gain) > best:
+                best, counts = gain, step.counts.copy()
+        return [(candidates[number], count) for number, count in counts.items()]
 
     def note(self, running: int, further: int, seconds: float) -> None:
         """Learn from a step that read `further` tokens besides one of each running sequence."""
         cost = self._costs.setdefault(running.bit_length(), StepCost(running))
         cost.note(running, further, seconds)
+
+
+class _Step:
+    """What a step gives and takes, while more and more is proposed for it.
+
+    Attributes:
+        counts: How many tokens are proposed for whom, by the number of the candidate.
+        read: How many tokens it reads of all candidates.
+    """
+
+    def __init__(
+        self,
+        running: int,
+        candidates: Sequence[Candidate],
+        cost: StepCost,
+        finding: Callable[[int, int], float],
+    ) -> None:
+        """Begin with a step for which nothing is proposed; see Speculator.propose."""
+        self._running = running
+        self._candidates = candidates
+        self._cost = cost
+        self._finding = finding
+        self.counts = Counter[int]()
+        self.read = sum(item.unread for item in candidates)
+        # What is read once and what is done once, as far as that counts for later proposals.
+        self._spared = self._prepared = 0.0
+        # Of each candidate: how many tokens come, and how likely all that are proposed do.
+        self._tokens = [1.0] * len(candidates)
+        self._whole = [1.0] * len(candidates)
+        # The sum of the logarithms of the first.
+        self._given = 0.0
+        self._most = 0
+        # What the next step takes longer that reads again what came in place of wrong tokens.
+        self._again = cost.of(1) - 1
+
+    def propose(self, chance: float, number: int, reads: int) -> None:
+        """Propose another token for a candidate; see _likeliest."""
+        if not self.counts[number]:
+            candidate = self._candidates[number]
+            self._spared += candidate.once * (1 - 1 / PROPOSALS)
+            self._prepared += candidate.preparation / PROPOSALS
+        self.counts[number] += 1
+        self.read += reads
+        self._given += math.log(1 + chance / self._tokens[number])
+        self._tokens[number] += chance
+        self._whole[number] = chance
+        self._most = max(self._most, self.counts[number])
+
+    @property
+    def gain(self) -> float:
+        """How many times faster each sequence becomes: the logarithm of the product of all."""
+        return self._given - self._running * math.log(self._times)
+
+    @property
+    def _times(self) -> float:
+        """How many times as long as a plain one it takes, with what comes before and behind it."""
+        times = self._cost.of(self.read - self._spared - len(self._candidates))
+        if self.counts:
+            seconds = self._finding(len(self.counts), self._most) + self._prepared
+            times += self._cost.times(self._running, seconds)
+        return times + (1 - math.prod(self._whole)) * self._again
 
 
 def _likeliest(candidates: Sequence[Candidate]) -> Iterator[tuple[float, int, int]]:
