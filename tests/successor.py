@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
+
 FIRST, LAST = ord(" "), ord("~")
+
+
+def new_prompt(length: int) -> str:
+    """Text of which the prefix cache has nothing: others ask with a single letter, which it has."""
+    return "#" + secrets.token_hex(length)[1:length]
 
 
 def successor_text(after: str, length: int) -> str:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from ovchat.v1 import chat_pb2, message_pb2
 from tests.grpc.engines import given_up, held, reported, until_idle, until_under_way
 from tests.grpc.requests import ask, joined, successor, text_of, user
-from tests.successor import successor_text
+from tests.successor import new_prompt, successor_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,7 +86,7 @@ async def test_usage_counts_the_end_token(client: Client) -> None:
 
 
 async def test_usage_counts_what_the_prefix_cache_had(client: Client) -> None:
-    request = successor(secrets.token_hex(16), 1)
+    request = successor(new_prompt(32), 1)
 
     first, again = [await client.chat.CreateChatCompletion(request) for _ in range(2)]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.successor import new_prompt
 
 if TYPE_CHECKING:
     import httpx
@@ -25,7 +26,7 @@ def as_text(text: str) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("asked", [as_chat, as_text])
 async def test_what_was_read_before_is_cached(http: httpx.AsyncClient, asked: Any) -> None:
-    path, fields = asked(secrets.token_hex(LENGTH // 2))
+    path, fields = asked(new_prompt(LENGTH))
     body = {"model": "successor", "max_tokens": 3, "n": 2, **fields}
 
     async def usage(**more: Any) -> dict[str, Any]:
@@ -46,7 +47,7 @@ async def test_what_was_read_before_is_cached(http: httpx.AsyncClient, asked: An
 
 
 async def test_each_prompt_counts(http: httpx.AsyncClient) -> None:
-    known, new = (secrets.token_hex(LENGTH // 2) for _ in range(2))
+    known, new = (new_prompt(LENGTH) for _ in range(2))
     body = {"model": "successor", "max_tokens": 1, "n": 2}
     await http.post("/v3/completions", json={**body, "prompt": known})
 
