@@ -105,7 +105,7 @@ def typed_services(served: Sequence[Endpoint]) -> Sequence[TypedService]:
 
 
 def _chats(services: Services, limits: Limits) -> Endpoint:
-    chats = GenerationApi(read_chat, services.chat.answer, chat_encoder, encode_error)
+    chats = GenerationApi(read_chat, services.completions.answer, chat_encoder, encode_error)
     return Endpoint(
         {"CreateChatCompletion": chats},
         TypedService(
@@ -118,7 +118,7 @@ def _chats(services: Services, limits: Limits) -> Endpoint:
 
 
 def _texts(services: Services, limits: Limits) -> Endpoint:
-    texts = GenerationApi(read_text, services.texts.answer, text_encoder, encode_error)
+    texts = GenerationApi(read_text, services.completions.answer, text_encoder, encode_error)
     return Endpoint(
         {"CreateCompletion": texts},
         TypedService(

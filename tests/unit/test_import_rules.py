@@ -66,7 +66,7 @@ ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
 }
-SEE_ALL = {"app", "cli", "endpoints"}
+SEE_ALL = {"app", "cli", "endpoints", "serving_parts"}
 MAX_LINES = 300
 # No wire, no library that holds a model.
 DOMAIN_KNOWS_NOT = ("grpc", "google", "ovchat", "json", "msgspec", "openvino", "openvino_genai")

@@ -173,6 +173,7 @@ class ChatRequest:
         echo: Whether the answer starts with the text of the message that it continues.
         stream: The options of the stream; None if the answer is not streamed.
         ignored: The names of unknown fields.
+        id_prefix: The prefix of the answer's id (OpenAI).
     """
 
     model: str
@@ -189,3 +190,4 @@ class ChatRequest:
     echo: bool = False
     stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()
+    id_prefix: str = "chatcmpl-"

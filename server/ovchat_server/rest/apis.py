@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.domain.completion import Completion, CompletionInfo
-    from ovchat_server.domain.field_path import SchemaPath
+    from ovchat_server.domain.completion import CompletionInfo
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
     from ovchat_server.rest.request_body import BodyReader
+    from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_threads import CodecThreads
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -58,25 +58,6 @@ class _Request(Protocol):
 class _GenerationRequest(_Request, Protocol):
     @property
     def stream(self) -> StreamOptions | None: ...  # None: the whole answer at once
-
-
-class _Answer(Protocol):
-    """See serving.answer.Answer."""
-
-    @property
-    def info(self) -> CompletionInfo: ...
-
-    @property
-    def ignored(self) -> Sequence[str]: ...
-
-    @property
-    def unenforced(self) -> Sequence[SchemaPath]: ...
-
-    async def admission(self) -> None: ...
-
-    async def whole(self) -> Completion: ...
-
-    def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]: ...
 
 
 class Api(Protocol):
@@ -105,7 +86,7 @@ class GenerationApi(Generic[Generating]):
     """
 
     read: RequestReader[Generating]
-    answer: Callable[[Generating], Awaitable[_Answer]]
+    answer: Callable[[Generating], Awaitable[Answer]]
     encoder: Callable[[Generating], AnswerEncoder]
     errors: ErrorEncoder
     silence: float = 15.0
@@ -211,7 +192,7 @@ class LargeGetApi:
         return _streaming(serve, self.message)
 
 
-async def _whole(answer: _Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
+async def _whole(answer: Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
     completion = await answer.whole()
     for piece in await threads.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
         yield piece

@@ -4,36 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ovchat_server.header_text import IGNORED, UNENFORCED, name_list, path_list
 from ovchat_server.rpc.contract_paths import contract_paths, with_token_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from google.protobuf.message import Message
 
-    from ovchat_server.domain.field_path import SchemaPath, Spelling
+    from ovchat_server.domain.field_path import Spelling
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.middleware import Context
+    from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_threads import CodecThreads
 
 
-class _Answer(Protocol):
-    @property
-    def ignored(self) -> Sequence[str]: ...
-
-    @property
-    def unenforced(self) -> Sequence[SchemaPath]: ...
-
-
 Request = TypeVar("Request")
-Answer = TypeVar("Answer", bound=_Answer)
+AnswerT = TypeVar("AnswerT", bound="Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Generation(Generic[Request, Answer]):
+class Generation(Generic[Request, AnswerT]):
     """Reads a request for generated tokens and starts to answer it.
 
     Attributes:
@@ -45,7 +38,7 @@ class Generation(Generic[Request, Answer]):
     """
 
     convert: Callable[..., Request]
-    answer: Callable[[Request], Awaitable[Answer]]
+    answer: Callable[[Request], Awaitable[AnswerT]]
     threads: CodecThreads
     limits: Limits
     spelling: Spelling = with_token_ids
@@ -61,7 +54,7 @@ class Generation(Generic[Request, Answer]):
 
     async def start(
         self, message: Message, context: Context, *, stream: bool
-    ) -> tuple[Request, Answer]:
+    ) -> tuple[Request, AnswerT]:
         """Return the request in a message and its answer.
 
         Raises:

@@ -40,7 +40,9 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._chats = Generation(chat_request, services.chat.answer, services.threads, limits)
+        self._chats = Generation(
+            chat_request, services.completions.answer, services.threads, limits
+        )
 
     async def CreateChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
@@ -64,7 +66,9 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._texts = Generation(text_request, services.texts.answer, services.threads, limits)
+        self._texts = Generation(
+            text_request, services.completions.answer, services.threads, limits
+        )
 
     async def CreateCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context

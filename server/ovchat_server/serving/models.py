@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
 
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.text import TextRequest
     from ovchat_server.engine.contract.engine import EngineStatus
     from ovchat_server.engine.contract.generation_engine import GenerationEngine
     from ovchat_server.engine.contract.image_encoder import ImageEncoder
     from ovchat_server.engine.contract.speculation import Speculation
+    from ovchat_server.serving.answer import ChunkedAnswer
+    from ovchat_server.serving.deadline import Deadline
     from ovchat_server.serving.model_files import ModelFiles
+    from ovchat_server.serving.pipeline import GenerationPipeline
 
 
 class Model(Protocol):
@@ -51,8 +57,34 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
-class TextModel:
-    """A model that generates text.
+class GenerativeModel(ABC):
+    """A model that answers chats and text completions; see Model."""
+
+    type: ClassVar[str] = MODEL_TYPE
+
+    id: str
+
+    @property
+    @abstractmethod
+    def status(self) -> ModelStatus:
+        """See Model."""
+
+    @abstractmethod
+    async def answer(self, request: ChatRequest | TextRequest, deadline: Deadline) -> ChunkedAnswer:
+        """Prepare the answer to a request. It is generated when it is read.
+
+        Args:
+            request: The request.
+            deadline: When the answer has to be complete.
+
+        Raises:
+            ApiError: It cannot be answered; see the subclasses.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TextModel(GenerativeModel):
+    """A model that generates text, and whose engine is ours.
 
     Attributes:
         fingerprint: OpenAI's system_fingerprint, which changes when something changes that may
@@ -60,17 +92,16 @@ class TextModel:
         dialects: How it writes calls and reasoning.
         constrains_calls: Whether calls that it chooses to make must follow the tools' schemas.
         images: What encodes images for it; None: it takes text only.
+        pipeline: How it answers.
         speculation: What its options say of it; NO_SPECULATION: nothing is proposed.
     """
 
-    type: ClassVar[str] = MODEL_TYPE
-
-    id: str
     fingerprint: str
     files: ModelFiles
     renderer: PromptRenderer
     engine: GenerationEngine
     dialects: Dialects
+    pipeline: GenerationPipeline
     constrains_calls: bool = True
     images: ImageEncoder | None = None
     speculation: Speculation = NO_SPECULATION
@@ -94,6 +125,10 @@ class TextModel:
             type=self.type,
             sampling_control=engine.capabilities.sees_logits,
         )
+
+    async def answer(self, request: ChatRequest | TextRequest, deadline: Deadline) -> ChunkedAnswer:
+        """See GenerativeModel."""
+        return await self.pipeline.answer(self, request, deadline)
 
     def _capabilities(self) -> tuple[Capability, ...]:
         known = {

@@ -14,9 +14,11 @@ from ovchat_server.domain.completion import CompletionInfo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.completion import ChunkChoice
     from ovchat_server.domain.field_path import SchemaPath
     from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.domain.text import TextRequest
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
     from ovchat_server.serving.models import TextModel
@@ -70,12 +72,15 @@ def generates(params: GenerationParams) -> bool:
     return params.ending.max_tokens != 0
 
 
-def completion_info(model: TextModel, id_prefix: str, sampling: Sampling) -> CompletionInfo:
-    """Return the fields that every chunk of a new answer repeats; `id_prefix` is OpenAI's."""
+def completion_info(
+    model: TextModel, request: ChatRequest | TextRequest, sampling: Sampling
+) -> CompletionInfo:
+    """Return the fields that every chunk of a new answer repeats."""
     return CompletionInfo(
-        id=f"{id_prefix}{uuid.uuid4().hex}",
+        id=f"{request.id_prefix}{uuid.uuid4().hex}",
         created=int(time.time()),
-        model=model.id,
+        # As it was asked for: an id may have several forms.
+        model=request.model or model.id,
         system_fingerprint=model.fingerprint,
         temperature=sampling.temperature,
         top_p=sampling.top_p,
