@@ -29,7 +29,7 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
 from ovchat_server.serving.model_folder import ModelFilesError
-from ovchat_server.serving.models import ModelRegistry
+from ovchat_server.serving.model_registry import ModelRegistry
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
 

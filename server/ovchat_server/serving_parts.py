@@ -23,7 +23,7 @@ from ovchat_server.serving.versions import installed_versions
 from ovchat_server.serving.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.settings import Settings
 
 # Threads for reading large requests, writing grammars and tokenize calls. Each of these may take

@@ -23,7 +23,8 @@ from ovchat_server.serving.completions import Completions
 from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
-from ovchat_server.serving.models import ModelRegistry, TextModel
+from ovchat_server.serving.model_registry import ModelRegistry
+from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.pipeline import GenerationPipeline
 from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.worker_pool import WorkerPool

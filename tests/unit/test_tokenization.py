@@ -27,7 +27,8 @@ from ovchat_server.engine.contract.generation import GenerationStatus
 from ovchat_server.images.sources import ImageSources
 from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.model_files import read_model_files
-from ovchat_server.serving.models import ModelRegistry, TextModel
+from ovchat_server.serving.model_registry import ModelRegistry
+from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.tokenization import MAX_PADDED_TOKENS, Tokenization
 from ovchat_server.serving.worker_pool import WorkerPool
 from ovchat_server.tokenizer.huggingface import Tokenizer

@@ -24,7 +24,7 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import Served, ServerOptions, create_server
 from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.completions import Completions
-from ovchat_server.serving.models import ModelRegistry
+from ovchat_server.serving.model_registry import ModelRegistry
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
 from ovchat_server.serving.stored_responses import StoredResponses

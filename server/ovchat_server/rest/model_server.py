@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ovchat.v1 import rest_service_pb2
     from ovchat_server.domain.json_value import JsonObject, JsonValue
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.versions import Versions
 
 VERSION = "1"

@@ -13,7 +13,7 @@ from ovchat_server.serving.models import TextModel
 if TYPE_CHECKING:
     from ovchat.v1 import rest_service_pb2
     from ovchat_server.domain.json_value import JsonObject
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.versions import Versions
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.tokenization import DetokenizeRequest
     from ovchat_server.rpc.middleware import Context
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.services import Services
     from ovchat_server.serving.versions import Versions
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer import ChunkedAnswer
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
 
 
 class Completions:

@@ -6,19 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from ovchat_server.domain.errors import (
-    InvalidRequestError,
-    ModelNotFoundError,
-    Violation,
-    shortened,
-)
-from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.models import MODEL_TYPE, Capability, ModelState, ModelStatus
 from ovchat_server.engine.contract.speculation import NO_SPECULATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
     from ovchat_server.domain.chat import ChatRequest
@@ -138,91 +129,3 @@ class TextModel(GenerativeModel):
             Capability.VISION: self.images is not None,
         }
         return tuple(capability for capability, has in known.items() if has)
-
-
-class ModelRegistry:
-    """Finds models by id. Models may come and go while it is used."""
-
-    def __init__(
-        self, models: Iterable[Model] = (), on_change: Callable[[], None] = lambda: None
-    ) -> None:
-        """Serve some models; `on_change` is called after one was added or removed."""
-        self._models: dict[str, Model] = {}
-        self._on_change = on_change
-        for model in models:
-            self.add(model)
-
-    def add(self, model: Model) -> None:
-        """Serve a model from now on.
-
-        Raises:
-            ValueError: There is one of that id.
-        """
-        if model.id in self._models:
-            raise ValueError(f"there is a model {model.id!r} already")
-        self._models = dict(sorted([*self._models.items(), (model.id, model)]))
-        self._on_change()
-
-    def remove(self, identifier: str) -> None:
-        """Stop serving a model; requests in flight keep it, and its engine keeps running.
-
-        Raises:
-            ModelNotFoundError: There is none of that id.
-        """
-        self.get(identifier)
-        del self._models[identifier]
-        self._on_change()
-
-    def get(self, identifier: str, field: str = "model") -> Model:
-        """Return the model of an id.
-
-        Args:
-            identifier: The id.
-            field: The field of the request that names it.
-
-        Raises:
-            ModelNotFoundError: There is none.
-        """
-        model = self._models.get(identifier)
-        if model is None:
-            message = (
-                f"The model {shortened(identifier)!r} does not exist. "
-                f"Available models: {', '.join(self._models)}."
-            )
-            code = ModelNotFoundError.code
-            violation = Violation(FieldPath.of(field), ErrorText.of(message), code)
-            raise ModelNotFoundError(message, violations=[violation])
-        return model
-
-    def get_as(self, kind: type[ModelT], identifier: str) -> ModelT:
-        """Return the model of an id, checking its kind.
-
-        Args:
-            kind: The kind that the request is for.
-            identifier: The id; "" for the only model of that kind.
-
-        Raises:
-            ModelNotFoundError: There is none.
-            InvalidRequestError: It is of another kind, or there are several to choose from.
-        """
-        model = self.get(identifier) if identifier else self._only(kind)
-        if isinstance(model, kind):
-            return model
-        complaint = f"names {identifier!r}, a model for {model.type}, not for {kind.type}."
-        raise InvalidRequestError.about("model", complaint)
-
-    def _only(self, kind: type[ModelT]) -> ModelT:
-        models = [model for model in self._models.values() if isinstance(model, kind)]
-        if len(models) == 1:
-            return models[0]
-        served = ", ".join(model.id for model in models) or "none"
-        complaint = f"is required unless a single model is served. Available models: {served}."
-        raise InvalidRequestError.about("model", complaint, "missing_required_parameter")
-
-    def statuses(self) -> tuple[ModelStatus, ...]:
-        """Return how all models are doing, by id."""
-        return tuple(model.status for model in self._models.values())
-
-    def unready(self) -> str:
-        """Return which models are not ready, and why; "" if all are."""
-        return "; ".join(filter(None, (status.unavailable_reason for status in self.statuses())))

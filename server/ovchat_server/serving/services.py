@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ovchat_server.serving.codec_threads import CodecThreads
     from ovchat_server.serving.completions import Completions
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.responses import Responses
     from ovchat_server.serving.tokenization import Tokenization
     from ovchat_server.serving.versions import Versions

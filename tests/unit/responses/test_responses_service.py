@@ -20,7 +20,7 @@ from ovchat_server.engine.contract.image_encoder import EncodedImage
 from ovchat_server.rest.responses.stored import StoredResponsesInfo
 from ovchat_server.serving.caller import api_key
 from ovchat_server.serving.completions import Completions
-from ovchat_server.serving.models import ModelRegistry
+from ovchat_server.serving.model_registry import ModelRegistry
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.stored_responses import StoredResponses
 from ovchat_server.serving.tokenization import Tokenization
