@@ -176,13 +176,15 @@ class CompletionInfo:
 
     Attributes:
         created: Seconds since 1970 (UTC).
+        system_fingerprint: OpenAI's word for what changes when something changes that may change
+            answers; None: not known.
         temperature: The one in use: of the request, or else the model's default; so `top_p`.
     """
 
     id: str
     created: int
     model: str
-    system_fingerprint: str
+    system_fingerprint: str | None
     temperature: float = 1.0
     top_p: float = 1.0
 

@@ -140,7 +140,7 @@ def _info(info: CompletionInfo) -> _Info:
         "id": info.id,
         "created": info.created,
         "model": info.model,
-        "system_fingerprint": info.system_fingerprint,
+        "system_fingerprint": info.system_fingerprint or "",
     }
 
 

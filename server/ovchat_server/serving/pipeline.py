@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.serving.bad_words import banned_sequences
 from ovchat_server.serving.caller import current_caller
+from ovchat_server.serving.completion_info import completion_info
 from ovchat_server.serving.generated_answer import GeneratedAnswer
 from ovchat_server.serving.generation import (
     generation_requests,
@@ -26,7 +27,7 @@ from ovchat_server.serving.generation import (
     without_effect,
 )
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
-from ovchat_server.serving.plan import GenerationPlan, completion_info, engine_params, generates
+from ovchat_server.serving.plan import GenerationPlan, engine_params, generates
 from ovchat_server.serving.prediction import with_prediction
 from ovchat_server.serving.reasoning import reasoning_budget
 from ovchat_server.serving.record import current_record
@@ -169,7 +170,9 @@ class GenerationPipeline:
         return GenerationPlan(
             model=model,
             caller=current_caller(params.priority),
-            info=completion_info(model, request, sampling),
+            info=completion_info(
+                request, model.id, model.fingerprint, sampling.temperature, sampling.top_p
+            ),
             params=request.generation,
             prompts=prompts,
             requests=await with_prediction(
