@@ -22,6 +22,7 @@ from ovchat_server.launch.stop_messages import (
     log_timed_out,
 )
 from ovchat_server.processors import available, serving
+from ovchat_server.providers.providers import Providers
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.request_body import BodyReader
@@ -82,7 +83,10 @@ class Server:
         host = EngineHost(tuple(processors), self._changed.set, settings.replicas)
         built = [self._build(model, host) for model in settings.models]
         self._engines = {item.model.id: item.engine for item in built}
-        self._models = ModelRegistry((item.model for item in built), self._changed.set)
+        self._providers = Providers.of(settings.providers, settings.egress, parts.workers)
+        self._models = ModelRegistry(
+            (item.model for item in built), self._changed.set, self._providers.each
+        )
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
@@ -126,6 +130,7 @@ class Server:
             await self._server.start()
             for engine in self._engines.values():
                 engine.start()
+            self._providers.start()
             self._log_listening()
             yield
         finally:
@@ -173,7 +178,8 @@ class Server:
         await self._calls.finished()
 
     async def _close_engines(self) -> None:
-        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+        engines = (*self._engines.values(), self._providers)
+        await asyncio.gather(*(engine.close() for engine in engines))
 
     def _listen(self) -> int:
         port, socket = self._settings.grpc_port, self._settings.grpc_socket

@@ -39,7 +39,7 @@ UNBOUNDED = ClientTimeout(total=None, sock_connect=None)
 KEPT_SECONDS = 60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ProviderResponse:
     """The response of a provider, of which nothing but the headers was read.
 
@@ -118,6 +118,7 @@ class Egress:
         """Use the listener at `address`: HOST:PORT, the path of a socket, or "@" and a name."""
         self._address = address
         self._session: ClientSession | None = None
+        self._responses: set[ProviderResponse] = set()
 
     @contextlib.asynccontextmanager
     async def request(
@@ -150,8 +151,9 @@ class Egress:
             # Envoy itself is away: `ovchat up` starts it again.
             message = f"The provider {provider!r} cannot be reached: Envoy does not answer."
             raise UnavailableError(message, retry_after=errors.RETRY_SOON) from error
+        answered = ProviderResponse(provider, response)
+        self._responses.add(answered)
         try:
-            answered = ProviderResponse(provider, response)
             if (flags := response.headers.get(FAILURE)) is not None:
                 reason = (await answered.error_body()).decode(errors="replace")
                 raise errors.of_egress(provider, flags, reason)
@@ -160,9 +162,12 @@ class Egress:
             # Of an answer that was read to its end the connection is kept; otherwise closing it
             # ends the work of the provider.
             response.close()
+            self._responses.discard(answered)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. What is under way fails."""
+        for response in self._responses:
+            response.fail(UnavailableError("The server is stopping. Try again shortly.", retry_after=1))
         if self._session is not None:
             await self._session.close()
             self._session = None
