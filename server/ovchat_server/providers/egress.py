@@ -167,7 +167,8 @@ class Egress:
     async def close(self) -> None:
         """Close all connections. What is under way fails."""
         for response in self._responses:
-            response.fail(UnavailableError("The server is stopping. Try again shortly.", retry_after=1))
+            error = UnavailableError("The server is stopping. Try again shortly.", retry_after=1)
+            response.fail(error)
         if self._session is not None:
             await self._session.close()
             self._session = None

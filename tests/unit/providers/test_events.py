@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +31,7 @@ def read(pieces: Iterable[bytes]) -> list[bytes]:
 @given(st.sets(st.integers(0, len(STREAM)), max_size=20))
 def test_events_are_the_same_wherever_the_stream_is_cut(cuts: set[int]) -> None:
     ends = sorted({0, *cuts, len(STREAM)})
-    pieces = [STREAM[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    pieces = [STREAM[start:end] for start, end in itertools.pairwise(ends)]
     assert read(pieces) == DATA
 
 
