@@ -100,10 +100,8 @@ def _whole(status: int, body: str, extra: str = "") -> bytes:
 
 def _events(*events: str) -> bytes:
     """The beginning of a stream."""
-    head = (
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    )
-    return head.encode() + b"".join(map(_piece, events))
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+    return head + b"transfer-encoding: chunked\r\n\r\n" + b"".join(map(_piece, events))
 
 
 def _piece(event: str) -> bytes:
