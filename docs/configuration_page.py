@@ -15,6 +15,7 @@ from ovchat_server.domain.limits import Limits
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.option_types import Switch
 from ovchat_server.options import CONFIG, MODEL, SETTINGS
+from ovchat_server.provider_settings import ProviderSettings
 from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ PAGE = Path(__file__).with_name("configuration.md")
 # Of keys without a default in TOML, a value for the sample.
 EXAMPLES = {
     "grpc_socket": "@ovchat",
+    "egress": "@egress",
     "api_key_file": "keys",
     "envoy_path": "envoy",
     "cache_dir": "cache",
@@ -38,10 +40,14 @@ EXAMPLES = {
     "speculation": "lookup",
     "draft_model": "models/smaller",
     "properties": {"INFERENCE_PRECISION_HINT": "f32"},
+    "api_key_env": "VLLM_API_KEY",
+    "models": ["qwen-*"],
+    "ca_file": "ca.pem",
 }
 # The same, for the tables.
 DEFAULTS = {"cache_dir": "`~/.cache/ovchat`", "max_request_bytes": "`8388608` or `33554432`"}
 REQUIRED = {"name": None, "path": None}
+REQUIRED_OF_PROVIDERS = {"name": None, "base_url": None}
 OWN = ModelSettings.__annotations__
 TEXT = """\
 <!-- `make gen` writes this page, from docs/configuration_page.py. -->
@@ -49,8 +55,8 @@ TEXT = """\
 
 An option of the server is a flag (`--rest-port`), an environment variable (`OVCHAT_REST_PORT`) and
 a key in the `[server]` table of the TOML file that `--config` names. A flag takes precedence over
-the environment, which takes precedence over the file. Limits of requests, those of stored responses
-and options of a model are in the file alone.
+the environment, which takes precedence over the file. Limits of requests, those of stored
+responses, options of a model and providers are in the file alone.
 
 `--model` adds a model, or replaces the file's of the same name with all of its options.
 `OVCHAT_MODEL` may hold several models, separated by spaces. Paths in the file are relative to the
@@ -82,6 +88,12 @@ One table for each model. [Models and memory](models.md) says how to choose `kv_
 
 {models}
 
+## A provider: `[[providers]]`
+
+One table for each provider of models that run elsewhere ([providers](providers.md)).
+
+{providers}
+
 ## All keys with their defaults
 
 Commented out is what has no default; the value is an example.
@@ -99,6 +111,8 @@ def page() -> str:
     stored = msgspec.to_builtins(StoredResponsesSettings())
     demo = msgspec.to_builtins(ModelSettings(name="demo", path=Path("models/demo")), enc_hook=str)
     demo["kv_blocks"] = DEFAULT_KV_BLOCKS
+    vllm = ProviderSettings(name="vllm", base_url="http://127.0.0.1:8001/v1")
+    providers = msgspec.to_builtins(vllm)
     # What any kind of engine has comes last.
     models = dict(sorted(demo.items(), key=lambda item: item[0] not in OWN))
     return TEXT.format(
@@ -106,12 +120,17 @@ def page() -> str:
         limits=table("Key | Default | Meaning", rows(limits, Limits)),
         stored=table("Key | Default | Meaning", rows(stored, StoredResponsesSettings)),
         models=table("Key | Default | Meaning", rows({**models, **REQUIRED}, ModelSettings)),
+        providers=table(
+            "Key | Default | Meaning",
+            rows({**providers, **REQUIRED_OF_PROVIDERS}, ProviderSettings),
+        ),
         sample="\n".join(
             [
                 *toml("[server]", defaults),
                 *toml("\n[limits]", limits),
                 *toml("\n[stored_responses]", stored),
                 *toml("\n[[models]]", models),
+                *toml("\n[[providers]]", providers),
                 "",
             ]
         ),

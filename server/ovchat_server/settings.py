@@ -13,6 +13,7 @@ from ovchat_server.engine.contract.generation_spec import GenerationOptions
 
 if TYPE_CHECKING:
     from ovchat_server.domain.limits import Limits
+    from ovchat_server.provider_settings import ProviderSettings
 
 ModelName = Annotated[
     str,
@@ -87,10 +88,12 @@ class Settings:
     """How to serve.
 
     Attributes:
-        models: At least one.
+        models: Those that are served here; none if there are providers.
+        providers: Of models that run elsewhere.
         host: Address that both ports listen on.
         grpc_port: Of the gRPC server, or of Envoy before several; 0 picks a free one.
         grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
+        egress: Where Envoy takes requests to the providers; see `options` (`ovchat serve` only).
         rest_port: Of Envoy (`ovchat up` only).
         admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
         envoy_path: Envoy's binary; None finds it.
@@ -113,9 +116,11 @@ class Settings:
     """
 
     models: tuple[ModelSettings, ...]
+    providers: tuple[ProviderSettings, ...]
     host: str
     grpc_port: int
     grpc_socket: str | None
+    egress: str | None
     rest_port: int
     admin_port: int
     envoy_path: Path | None

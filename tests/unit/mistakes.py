@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DEMO = ("--model", "demo=models/demo")
 TABLE = '[[models]]\nname = "demo"\npath = "models/demo"\n'
 LONG = "x" * 300
-NO_MODEL = "no model to serve: give --model NAME=PATH, or [[models]] in a file"
+NO_MODEL = "no model to serve: give --model NAME=PATH, or [[models]] or [[providers]] in a file"
 BELONGS = "belongs to a model: set it in its [[models]] table"
 
 
@@ -156,7 +156,10 @@ SERVER = [
         "\nrest port = 1",
     ),
     file(":2: there is no table 'sever'; did you mean server?", "\n[sever]"),
-    file(":1: there is no table 'x'; there are server, models, limits, stored_responses", "x = 1"),
+    file(
+        ":1: there is no table 'x'; there are server, models, providers, limits, stored_responses",
+        "x = 1",
+    ),
     file(":1: grpc_port belongs to the server: set it in the [server] table", "grpc_port = 1"),
     file(":1: server must be a table, [server], got 5", "server = 5"),
     file(

@@ -67,7 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "near_names": set(),
     "setting_values": {"near_names"},
     "gguf_models": {"conversion", "near_names", "serving", "settings"},
-    "config_file": {
+    "config_tables": {
         "domain",
         "chat",
         "near_names",
@@ -75,11 +75,20 @@ ALLOWED: dict[str, set[str]] = {
         "setting_values",
         "settings",
     },
+    "config_file": {
+        "config_tables",
+        "domain",
+        "near_names",
+        "provider_settings",
+        "setting_values",
+        "settings",
+    },
     "option_types": {"config_file", "near_names", "setting_values", "settings"},
     "api_keys": {"config_file"},
-    "options": {"api_keys", "domain", "config_file", "option_types", "serving", "settings"},
-    "environment": {"config_file", "near_names", "option_types", "options"},
-    "commands": {"config_file", "option_types", "options"},
+    "options": {"config_file", "option_types"},
+    "configuration": {"api_keys", "config_file", "options", "serving", "settings"},
+    "environment": {"config_tables", "near_names", "option_types", "options"},
+    "commands": {"config_file", "config_tables", "option_types", "options"},
     "__init__": set(),
     "__main__": {"cli"},
 }

@@ -15,9 +15,10 @@ from click.testing import CliRunner
 
 from ovchat_server.cli import main
 from ovchat_server.commands import ServerCommand
+from ovchat_server.configuration import settings_from
 from ovchat_server.domain.limits import Limits
 from ovchat_server.option_types import Switch
-from ovchat_server.options import SETTINGS, arguments_of, settings_from
+from ovchat_server.options import SETTINGS, arguments_of
 from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 from tests.conftest import ROOT
 
@@ -64,6 +65,7 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "host": ("127.0.0.2", "::1", "0.0.0.0"),
         "grpc_port": ("1", "2", "3"),
         "grpc_socket": ("@1", "@2", "/3"),
+        "egress": ("@1", "[::1]:2", "./3"),
         "rest_port": ("4", "5", "6"),
         "admin_port": ("7", "8", "9"),
         "envoy_path": (str(tmp_path / "x"), str(tmp_path / "y"), str(tmp_path / "z")),
@@ -84,6 +86,8 @@ DECLARED = sorted(option.name or "" for option in SETTINGS)
 # These have tests of their own.
 OTHERS = {"config", "model", "api_key_file", "allowed_media_domains"}
 SINGLE = [name for name in DECLARED if name not in OTHERS]
+# Of `ovchat serve` alone.
+OF_SERVE = {"grpc_socket", "egress"}
 SWITCHES = ["strict_parameters"]
 VALUED = [name for name in SINGLE if name not in SWITCHES]
 
@@ -103,7 +107,7 @@ def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(
     path = ["--config", config(f"[server]\n{name} = {written(file)}")]
 
     def found(*arguments: str, env: dict[str, str] | None = None) -> str:
-        command = "serve" if name == "grpc_socket" else "up"
+        command = "serve" if name in OF_SERVE else "up"
         return str(getattr(run(*MODEL, *arguments, env=env, command=command), name))
 
     assert found() not in values[name]
@@ -137,6 +141,7 @@ def test_without_anything_the_defaults_hold() -> None:
         "host": "127.0.0.1",
         "grpc_port": 9000,
         "grpc_socket": None,
+        "egress": None,
         "rest_port": 8000,
         "admin_port": 0,
         "envoy_path": None,
@@ -238,6 +243,8 @@ def server(arguments: Sequence[str], **env: str) -> Settings:
 def test_arguments_give_a_server_the_same_settings(
     source: str, values: dict[str, tuple[str, str, str]], config: Callable[[str], str]
 ) -> None:
+    # It names its own egress listener, if there are providers.
+    del values["egress"]
     table = [f"{name} = {written(given[2])}\n" for name, given in values.items()]
     if source != "file":
         table = []
