@@ -167,7 +167,8 @@ class ChatRequest:
     Attributes:
         call_tags: The tags in which calls are written into the text, too; None if they are not.
         include_reasoning: Whether the reasoning is returned.
-        template_arguments: Variables of the chat template.
+        reasoning_effort: How long the model is to reason; None: as it does by itself.
+        template_kwargs: The caller's own variables of the chat template.
         documents: The documents for templates that support retrieval.
         drops_oldest: Whether the oldest messages are left out where the prompt does not fit.
         echo: Whether the answer starts with the text of the message that it continues.
@@ -183,7 +184,8 @@ class ChatRequest:
     tool_choice: ToolChoice = ToolChoice()
     call_tags: CallTags | None = None
     include_reasoning: bool = True
-    template_arguments: JsonObject = dataclasses.field(default_factory=dict)
+    reasoning_effort: str | None = None
+    template_kwargs: JsonObject = dataclasses.field(default_factory=dict)
     documents: tuple[JsonObject, ...] = ()
     prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN
     drops_oldest: bool = False
@@ -191,3 +193,13 @@ class ChatRequest:
     stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()
     id_prefix: str = "chatcmpl-"
+
+    @property
+    def template_arguments(self) -> JsonObject:
+        """The variables of the chat template: the caller's own, and the effort (vLLM)."""
+        effort = self.reasoning_effort
+        if effort is None:
+            return self.template_kwargs
+        # Models that know no effort at least know on and off.
+        by_effort: JsonObject = {"reasoning_effort": effort, "enable_thinking": effort != "none"}
+        return by_effort | self.template_kwargs

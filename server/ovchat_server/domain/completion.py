@@ -18,11 +18,13 @@ class FinishReason(StrEnum):
         STOP: The model ended it, or a stop string or stop token did.
         LENGTH: It has as many tokens as it may have, or was cut inside of a call.
         TOOL_CALLS: It made calls and then ended as of STOP.
+        CONTENT_FILTER: A provider of the model withheld the rest.
     """
 
     STOP = "stop"
     LENGTH = "length"
     TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
 
 
 @dataclass(frozen=True, slots=True)

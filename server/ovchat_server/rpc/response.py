@@ -38,6 +38,7 @@ FINISH_REASONS = {
     FinishReason.STOP: chat_pb2.FINISH_REASON_STOP,
     FinishReason.LENGTH: chat_pb2.FINISH_REASON_LENGTH,
     FinishReason.TOOL_CALLS: chat_pb2.FINISH_REASON_TOOL_CALLS,
+    FinishReason.CONTENT_FILTER: chat_pb2.FINISH_REASON_CONTENT_FILTER,
 }
 STATES = {
     ModelState.LOADING: model_service_pb2.MODEL_STATE_LOADING,
