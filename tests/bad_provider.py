@@ -81,7 +81,8 @@ async def _answer(
     """Answer one request; return whether the connection is kept."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     lines = head.split("\r\n")
-    headers = dict(line.lower().split(": ", 1) for line in lines[1:] if line)
+    pairs = [line.split(": ", 1) for line in lines[1:] if line]
+    headers = {name.lower(): value for name, value in pairs}
     provider.headers.append(headers)
     body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))) or "{}")
     if lines[0].startswith("GET"):
