@@ -14,6 +14,7 @@ from ovchat.v1 import (
     chat_service_pb2,
     completion_service_pb2,
     model_service_pb2,
+    provider_service_pb2,
     response_service_pb2,
     rest_service_pb2,
     server_service_pb2,
@@ -22,6 +23,7 @@ from ovchat.v1 import (
 from ovchat.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
 from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_to_server
 from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from ovchat.v1.provider_service_pb2_grpc import add_ProviderServiceServicer_to_server
 from ovchat.v1.response_service_pb2_grpc import add_ResponseServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
@@ -47,6 +49,7 @@ from ovchat_server.rpc.servicers import (
     ChatServicer,
     CompletionServicer,
     ModelServicer,
+    ProviderServicer,
     ServerServicer,
     TokenizerServicer,
 )
@@ -88,6 +91,7 @@ def endpoints(services: Services, limits: Limits) -> Sequence[Endpoint]:
         _responses(services, limits),
         _tokens(services, limits),
         _models(services),
+        _providers(services),
         _server(services),
     )
 
@@ -199,6 +203,21 @@ def _models(services: Services) -> Endpoint:
         TypedService(
             model_service_pb2.DESCRIPTOR.services_by_name["ModelService"],
             partial(add_ModelServiceServicer_to_server, ModelServicer(services.models)),
+        ),
+    )
+
+
+def _providers(services: Services) -> Endpoint:
+    pb, info = rest_service_pb2, ServerInfo(services.models, services.versions)
+    return Endpoint(
+        {
+            "ListProviders": GetApi(
+                pb.RestServiceListProvidersRequest, info.providers, encode_error
+            ),
+        },
+        TypedService(
+            provider_service_pb2.DESCRIPTOR.services_by_name["ProviderService"],
+            partial(add_ProviderServiceServicer_to_server, ProviderServicer(services.models)),
         ),
     )
 

@@ -181,6 +181,23 @@ class RestServiceGetModelRequest(_message.Message):
 Global___RestServiceGetModelRequest: _TypeAlias = RestServiceGetModelRequest  # noqa: Y015
 
 @_typing.final
+class RestServiceListProvidersRequest(_message.Message):
+    """The request of RestService.ListProviders."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceListProvidersRequest: _TypeAlias = RestServiceListProvidersRequest  # noqa: Y015
+
+@_typing.final
 class RestServiceGetLivenessRequest(_message.Message):
     """The request of RestService.GetLiveness."""
 

@@ -101,6 +101,11 @@ class RestServiceStub:
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelRequest.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
+        self.ListProviders = channel.unary_unary(
+                '/ovchat.v1.RestService/ListProviders',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProvidersRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
         self.GetLiveness = channel.unary_unary(
                 '/ovchat.v1.RestService/GetLiveness',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetLivenessRequest.SerializeToString,
@@ -267,6 +272,15 @@ class RestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListProviders(self, request, context):
+        """Lists the providers of models, as AbstractCore's server does.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetLiveness(self, request, context):
         """Returns 200 while the server is running.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -392,6 +406,11 @@ def add_RestServiceServicer_to_server(servicer, server):
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelRequest.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'ListProviders': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProviders,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProvidersRequest.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
             'GetLiveness': grpc.unary_unary_rpc_method_handler(
@@ -759,6 +778,33 @@ class RestService:
             target,
             '/ovchat.v1.RestService/GetModel',
             ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelRequest.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListProviders(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/ListProviders',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProvidersRequest.SerializeToString,
             google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
             options,
             channel_credentials,

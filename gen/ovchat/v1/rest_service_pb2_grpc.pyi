@@ -112,6 +112,11 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    ListProviders: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListProvidersRequest, _httpbody_pb2.HttpBody]
+    """Lists the providers of models, as AbstractCore's server does.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     GetLiveness: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetLivenessRequest, _httpbody_pb2.HttpBody]
     """Returns 200 while the server is running.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -229,6 +234,11 @@ class RestServiceAsyncStub(RestServiceStub):
     """
     GetModel: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetModelRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """Gets a model.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    ListProviders: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListProvidersRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Lists the providers of models, as AbstractCore's server does.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
@@ -418,6 +428,17 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
         """Gets a model.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def ListProviders(
+        self,
+        request: _rest_service_pb2.RestServiceListProvidersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Lists the providers of models, as AbstractCore's server does.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

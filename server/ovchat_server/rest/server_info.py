@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import UnavailableError
-from ovchat_server.rest.openai import objects
 from ovchat_server.rest.openai.codex import catalog_model
+from ovchat_server.rest.openai.models import model_object, provider_object
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ class ServerInfo:
         """Return the models, or those of a type and a provider."""
         statuses = [
             status
-            for status in self.registry.statuses()
+            for status in self.registry.listed()
             if status.matches(request.type, request.provider)
         ]
-        models: JsonObject = {"object": "list", "data": [*map(objects.model, statuses)]}
+        models: JsonObject = {"object": "list", "data": [*map(model_object, statuses)]}
         if request.client_version:
             models["models"] = [*map(catalog_model, statuses)]
         return models
@@ -42,7 +42,11 @@ class ServerInfo:
         Raises:
             ModelNotFoundError: There is no such model.
         """
-        return objects.model(self.registry.get(request.id).status)
+        return model_object(self.registry.get(request.id).status)
+
+    def providers(self, _: rest_service_pb2.RestServiceListProvidersRequest) -> JsonObject:
+        """Return the providers of models, this server among them (AbstractCore)."""
+        return {"providers": [*map(provider_object, self.registry.providers())]}
 
     def tokenizer(self, request: rest_service_pb2.RestServiceGetTokenizerInfoRequest) -> JsonObject:
         """Return what a model's tokenizer is configured with (vLLM).

@@ -85,7 +85,7 @@ class ModelRegistry:
         Raises:
             ModelNotFoundError: There is none of that id.
         """
-        del self._models[self.get(identifier).id]
+        del self._models[self.local(identifier).id]
         self._on_change()
 
     def get(self, identifier: str, field: str = "model") -> Model:
@@ -98,14 +98,17 @@ class ModelRegistry:
         Raises:
             ModelNotFoundError: There is none.
         """
-        # A local model's id may have a slash, too.
-        if (model := self._models.get(identifier)) is not None:
-            return model
         name, slash, rest = identifier.partition("/")
-        if slash and name in self._providers:
+        # A local model's id may have a slash, too.
+        if slash and name in self._providers and identifier not in self._models:
             return self._providers[name].model(rest, field)
-        if slash and name == PROVIDER and rest in self._models:
-            return self._models[rest]
+        return self.local(identifier, field)
+
+    def local(self, identifier: str, field: str = "model") -> Model:
+        """Return the model of this server of an id; see get."""
+        for name in (identifier, identifier.removeprefix(f"{PROVIDER}/")):
+            if name in self._models:
+                return self._models[name]
         raise not_found(field, self._not_found(identifier))
 
     def _not_found(self, identifier: str) -> str:
