@@ -39,6 +39,7 @@ from ovchat_server.rest.openai.codec import (
     read_text,
     text_encoder,
 )
+from ovchat_server.rest.provider_paths import ProviderApi
 from ovchat_server.rest.responses.codec import ResponsesEncoder
 from ovchat_server.rest.responses.codec import encode_error as encode_response_error
 from ovchat_server.rest.responses.stored import StoredResponsesInfo
@@ -111,7 +112,10 @@ def typed_services(served: Sequence[Endpoint]) -> Sequence[TypedService]:
 def _chats(services: Services, limits: Limits) -> Endpoint:
     chats = GenerationApi(read_chat, services.completions.answer, chat_encoder, encode_error)
     return Endpoint(
-        {"CreateChatCompletion": chats},
+        {
+            "CreateChatCompletion": chats,
+            "CreateProviderChatCompletion": ProviderApi(chats, services.models),
+        },
         TypedService(
             chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"],
             partial(add_ChatServiceServicer_to_server, ChatServicer(services, limits)),
@@ -124,7 +128,10 @@ def _chats(services: Services, limits: Limits) -> Endpoint:
 def _texts(services: Services, limits: Limits) -> Endpoint:
     texts = GenerationApi(read_text, services.completions.answer, text_encoder, encode_error)
     return Endpoint(
-        {"CreateCompletion": texts},
+        {
+            "CreateCompletion": texts,
+            "CreateProviderCompletion": ProviderApi(texts, services.models),
+        },
         TypedService(
             completion_service_pb2.DESCRIPTOR.services_by_name["CompletionService"],
             partial(add_CompletionServiceServicer_to_server, CompletionServicer(services, limits)),
@@ -137,11 +144,13 @@ def _texts(services: Services, limits: Limits) -> Endpoint:
 def _responses(services: Services, limits: Limits) -> Endpoint:
     pb, responses = rest_service_pb2, services.responses
     stored = StoredResponsesInfo(responses)
+    created = GenerationApi(
+        read_responses_request, responses.answer, ResponsesEncoder, encode_response_error
+    )
     return Endpoint(
         {
-            "CreateResponse": GenerationApi(
-                read_responses_request, responses.answer, ResponsesEncoder, encode_response_error
-            ),
+            "CreateResponse": created,
+            "CreateProviderResponse": ProviderApi(created, services.models),
             "CountResponseInputTokens": CallApi(
                 read_responses_request, responses.count_input, input_tokens, encode_response_error
             ),
@@ -213,6 +222,12 @@ def _providers(services: Services) -> Endpoint:
         {
             "ListProviders": GetApi(
                 pb.RestServiceListProvidersRequest, info.providers, encode_error
+            ),
+            "ListProviderModels": GetApi(
+                pb.RestServiceListProviderModelsRequest, info.provider_models, encode_error
+            ),
+            "GetProviderModel": GetApi(
+                pb.RestServiceGetProviderModelRequest, info.provider_model, encode_error
             ),
         },
         TypedService(

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.api import httpbody_pb2
 
 from ovchat.v1 import rest_service_pb2
-from ovchat_server.domain.errors import ModelNotFoundError
+from ovchat_server.domain.errors import (
+    InvalidRequestError,
+    ModelNotFoundError,
+)
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.domain.models import Capability, ModelState, ModelStatus, ProviderStatus
+from ovchat_server.rest.apis import GenerationApi
 from ovchat_server.rest.model_server import ModelServerInfo
+from ovchat_server.rest.openai.codec import chat_encoder, encode_error, read_chat
+from ovchat_server.rest.provider_paths import ProviderApi
+from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rest.server_info import ServerInfo
+from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.model_registry import ModelRegistry, not_found
 from ovchat_server.serving.versions import Versions
-from tests.unit.serving_tools import served
+from tests.unit.serving_tools import WORKERS, served
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ovchat_server.domain.chat import ChatRequest
 
 LLAMA = "ollama/llama3:latest"
 VERSIONS = Versions("1", "2", "3")
@@ -106,3 +120,58 @@ def test_providers_are_listed_as_abstractcore_does(registry: ModelRegistry) -> N
             },
         ]
     }
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "expected"),
+    [
+        ("ollama", "llama3:latest", LLAMA),
+        ("ollama", LLAMA, LLAMA),
+        ("ollama", "Qwen/Qwen3-4B", "ollama/Qwen/Qwen3-4B"),
+        ("ollama", "ollama/Qwen/Qwen3-4B", "ollama/Qwen/Qwen3-4B"),
+        ("ollama", "ollamas/x", "ollama/ollamas/x"),
+        ("openvino", "demo", "openvino/demo"),
+        # The only one there is.
+        ("openvino", "", ""),
+        ("openvino", None, ""),
+    ],
+)
+async def test_a_path_names_the_provider_of_the_model(
+    registry: ModelRegistry, provider: str, model: str | None, expected: str
+) -> None:
+    assert (await asked(registry, provider, {"model": model})).model == expected
+
+
+async def test_a_providers_model_has_to_be_named(registry: ModelRegistry) -> None:
+    with pytest.raises(InvalidRequestError, match="model is required") as caught:
+        await asked(registry, "ollama", {})
+    assert (caught.value.param, caught.value.code) == ("model", "missing_required_parameter")
+
+
+async def test_a_path_names_a_provider_that_there_is(registry: ModelRegistry) -> None:
+    with pytest.raises(ModelNotFoundError, match=r"'nobody'. Providers: openvino, ollama\."):
+        await asked(registry, "nobody", {"model": "demo"})
+
+
+class AskedError(Exception):
+    """A request came through."""
+
+
+async def asked(registry: ModelRegistry, provider: str, fields: dict[str, Any]) -> ChatRequest:
+    """The request that the API at a provider's path makes of a body."""
+    seen: list[ChatRequest] = []
+
+    async def answer(request: ChatRequest) -> Any:
+        seen.append(request)
+        raise AskedError
+
+    chats = GenerationApi(read_chat, answer, chat_encoder, encode_error)
+    bodies = BodyReader(strict=True, limits=DEFAULT_LIMITS, threads=CodecThreads(WORKERS, WORKERS))
+    handler = ProviderApi(chats, registry).handler(bodies)
+    body = json.dumps({"messages": [{"role": "user", "content": "hi"}], **fields}).encode()
+    request = rest_service_pb2.RestServiceProviderBody(
+        prefix=provider, body=httpbody_pb2.HttpBody(data=body)
+    )
+    with contextlib.suppress(AskedError):
+        await anext(handler.unary_stream(request, None))
+    return seen[0]

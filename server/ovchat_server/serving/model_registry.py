@@ -164,6 +164,20 @@ class ModelRegistry:
         )
         return (own, *(provider.status for provider in self._providers.values()))
 
+    def check_provider(self, name: str) -> None:
+        """Refuse what is no provider of these models.
+
+        Raises:
+            ModelNotFoundError: It is none.
+        """
+        if name not in (PROVIDER, *self._providers):
+            message = (
+                f"There is no provider {shortened(name)!r}. "
+                f"Providers: {', '.join((PROVIDER, *self._providers))}. "
+                "Paths without one, such as /v1/chat/completions, are for the models of all."
+            )
+            raise ModelNotFoundError(message)
+
     def unready(self) -> str:
         """Return which models are not ready, and why; "" if all are."""
         return "; ".join(filter(None, (status.unavailable_reason for status in self.statuses())))
