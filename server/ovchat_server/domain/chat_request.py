@@ -125,7 +125,8 @@ def _read_call_tags(reader: Reader) -> CallTags | None:
     """Read AbstractCore's `agent_format`, which "auto" takes from the model's name."""
     name = reader.choice("agent_format", [*AGENT_FORMATS, "auto"])
     if name == "auto":
-        model = (reader.string("model") or "").lower()
+        # Of whatever family its models are.
+        model = (reader.string("model") or "").lower().removeprefix("ollama/")
         return next((tags for family, tags in NAMED_FORMATS.items() if family in model), None)
     return AGENT_FORMATS.get(name or "openai")
 

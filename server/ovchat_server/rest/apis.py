@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -93,28 +94,36 @@ class GenerationApi(Generic[Generating]):
 
     def handler(self, bodies: BodyReader) -> Handler:
         """Return the RPC; see Api."""
+        return streaming(partial(self.serve, bodies), httpbody_pb2.HttpBody)
 
-        async def serve(body: httpbody_pb2.HttpBody, context: Context) -> Bodies:
-            request = await bodies.read(self.read, body)
-            answer = await self.answer(request)
-            encoder = self.encoder(request)
-            if request.stream is None:
-                parts = _whole(answer, encoder, bodies.threads)
-            else:
-                # Not in the queue: an event commits the status, which may yet be 429.
-                chunks = with_moments(answer.stream(request.stream), answer.admission, self.silence)
-                parts = _events(answer.info, chunks, encoder, bodies.threads)
-            named = False
-            async with contextlib.aclosing(parts):
-                async for part in parts:
-                    # Only now that there is an answer: the status of an error needs unsent headers.
-                    if not named:
-                        ignored = (*request.ignored, *answer.ignored)
-                        await send_hints(ignored, answer.unenforced, context)
-                        named = True
-                    yield part
+    async def serve(
+        self, bodies: BodyReader, body: httpbody_pb2.HttpBody, context: Context
+    ) -> Bodies:
+        """Yield the answer to a request.
 
-        return _streaming(serve, httpbody_pb2.HttpBody)
+        Args:
+            bodies: Reads the request.
+            body: The request.
+            context: That of the RPC.
+        """
+        request = await bodies.read(self.read, body)
+        answer = await self.answer(request)
+        encoder = self.encoder(request)
+        if request.stream is None:
+            parts = _whole(answer, encoder, bodies.threads)
+        else:
+            # Not in the queue: an event commits the status, which may yet be 429.
+            chunks = with_moments(answer.stream(request.stream), answer.admission, self.silence)
+            parts = _events(answer.info, chunks, encoder, bodies.threads)
+        named = False
+        async with contextlib.aclosing(parts):
+            async for part in parts:
+                # Only now that there is an answer: the status of an error needs unsent headers.
+                if not named:
+                    ignored = (*request.ignored, *answer.ignored)
+                    await send_hints(ignored, answer.unenforced, context)
+                    named = True
+                yield part
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,7 @@ class CallApi(Generic[Request, Result]):
             for piece in json_pieces(self.encode(result)):
                 yield piece
 
-        return _streaming(serve, httpbody_pb2.HttpBody)
+        return streaming(serve, httpbody_pb2.HttpBody)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +198,7 @@ class LargeGetApi:
             for piece in await bodies.threads.writers.run(lambda: json_pieces(make())):
                 yield piece
 
-        return _streaming(serve, self.message)
+        return streaming(serve, self.message)
 
 
 async def _whole(answer: Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
@@ -231,9 +240,15 @@ async def _events(
     yield event_stream(await threads.write_all(encoder.end, tokens))
 
 
-def _streaming(
+def streaming(
     serve: Callable[[Any, Context], AsyncIterator[httpbody_pb2.HttpBody]], message: type[Message]
 ) -> Handler:
+    """Return an RPC that answers with a stream of bodies.
+
+    Args:
+        serve: Yields the bodies of an answer.
+        message: The type of the request.
+    """
     # A stream even if the answer is whole: one RPC serves both, and Envoy refuses messages of
     # 8 MiB and more.
     return grpc.unary_stream_rpc_method_handler(

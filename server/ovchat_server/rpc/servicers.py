@@ -11,6 +11,8 @@ from ovchat.v1 import (
     completion_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
+    provider_service_pb2,
+    provider_service_pb2_grpc,
     server_service_pb2,
     server_service_pb2_grpc,
     tokenizer_service_pb2,
@@ -19,7 +21,7 @@ from ovchat.v1 import (
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.tokenization_request import read_detokenize_request
-from ovchat_server.rpc import response
+from ovchat_server.rpc import model_messages, response
 from ovchat_server.rpc.generation import Generation
 from ovchat_server.rpc.request import chat_request, text_request, tokenize_request
 
@@ -99,8 +101,8 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
     ) -> model_service_pb2.ListModelsResponse:
         """Send the models, or those of a type and a provider."""
         models = [
-            response.model(status)
-            for status in self._models.statuses()
+            model_messages.model(status)
+            for status in self._models.listed()
             if status.matches(request.type, request.provider)
         ]
         return model_service_pb2.ListModelsResponse(models=models)
@@ -113,7 +115,23 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
             complaint = "is required: the id of a model, as listed by ListModels."
             raise InvalidRequestError.about("id", complaint, "missing_required_parameter")
         status = self._models.get(request.id, "id").status
-        return model_service_pb2.GetModelResponse(model=response.model(status))
+        return model_service_pb2.GetModelResponse(model=model_messages.model(status))
+
+
+class ProviderServicer(provider_service_pb2_grpc.ProviderServiceServicer):
+    """ovchat.v1.ProviderService."""
+
+    def __init__(self, models: ModelRegistry) -> None:
+        """Report on the providers of `models`."""
+        self._models = models
+
+    async def ListProviders(
+        self, request: provider_service_pb2.ListProvidersRequest, context: Context
+    ) -> provider_service_pb2.ListProvidersResponse:
+        """Send the providers, this server among them."""
+        return provider_service_pb2.ListProvidersResponse(
+            providers=map(model_messages.provider, self._models.providers())
+        )
 
 
 class ServerServicer(server_service_pb2_grpc.ServerServiceServicer):

@@ -85,7 +85,7 @@ class ModelRegistry:
         Raises:
             ModelNotFoundError: There is none of that id.
         """
-        del self._models[self.get(identifier).id]
+        del self._models[self.local(identifier).id]
         self._on_change()
 
     def get(self, identifier: str, field: str = "model") -> Model:
@@ -98,14 +98,17 @@ class ModelRegistry:
         Raises:
             ModelNotFoundError: There is none.
         """
-        # A local model's id may have a slash, too.
-        if (model := self._models.get(identifier)) is not None:
-            return model
         name, slash, rest = identifier.partition("/")
-        if slash and name in self._providers:
+        # A local model's id may have a slash, too.
+        if slash and name in self._providers and identifier not in self._models:
             return self._providers[name].model(rest, field)
-        if slash and name == PROVIDER and rest in self._models:
-            return self._models[rest]
+        return self.local(identifier, field)
+
+    def local(self, identifier: str, field: str = "model") -> Model:
+        """Return the model of this server of an id; see get."""
+        for name in (identifier, identifier.removeprefix(f"{PROVIDER}/")):
+            if name in self._models:
+                return self._models[name]
         raise not_found(field, self._not_found(identifier))
 
     def _not_found(self, identifier: str) -> str:
@@ -160,6 +163,20 @@ class ModelRegistry:
             PROVIDER, available=True, model_count=count, description="Models of this server."
         )
         return (own, *(provider.status for provider in self._providers.values()))
+
+    def check_provider(self, name: str) -> None:
+        """Refuse what is no provider of these models.
+
+        Raises:
+            ModelNotFoundError: It is none.
+        """
+        if name not in (PROVIDER, *self._providers):
+            message = (
+                f"There is no provider {shortened(name)!r}. "
+                f"Providers: {', '.join((PROVIDER, *self._providers))}. "
+                "Paths without one, such as /v1/chat/completions, are for the models of all."
+            )
+            raise ModelNotFoundError(message)
 
     def unready(self) -> str:
         """Return which models are not ready, and why; "" if all are."""
