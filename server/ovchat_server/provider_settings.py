@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 ProviderName = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^(?!(openvino|v[0-9]+)\Z)[a-z0-9][a-z0-9_-]{0,63}\Z",
+        pattern=r"^(?!(openvino|ovchat|v[0-9]+)\Z)[a-z0-9][a-z0-9_-]{0,63}\Z",
         description="made of small letters, digits, - and _; not openvino, which this server is, "
-        "nor v1, v2 or v3",
+        "nor ovchat, v1, v2 or v3",
     ),
 ]
 BaseUrl = Annotated[
