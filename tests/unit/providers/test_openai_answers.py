@@ -66,7 +66,10 @@ PROMPT = (
         RankedToken(7, "a", b"a", -3.0, 9),
         (RankedToken(8, "b", b"b", -0.1, 1), RankedToken(9, "c", b"c", -2.0, 2)),
     ),
-    PromptToken(RankedToken(8, "b", b"b", -0.1, 1), (RankedToken(8, "b", b"b", -0.1, 1),)),
+    PromptToken(
+        RankedToken(9, "c", b"c", -2.0, 2),
+        (RankedToken(8, "b", b"b", -0.1, 1), RankedToken(9, "c", b"c", -2.0, 2)),
+    ),
 )
 CHATS: dict[str, tuple[ChatRequest, Sequence[ChunkChoice]]] = {
     "several choices": (
@@ -118,6 +121,13 @@ TEXTS: dict[str, tuple[TextRequest, Sequence[ChunkChoice]]] = {
         [
             ChunkChoice(2, Delta(content="x")),
             *(ChunkChoice(index, Delta(), FinishReason.LENGTH) for index in range(4)),
+        ],
+    ),
+    "an echo without tokens": (
+        read_text(logprobs=0, echo=True),
+        [
+            ChunkChoice(0, Delta(content="Hi"), logprobs=()),
+            ChunkChoice(0, Delta(), FinishReason.LENGTH),
         ],
     ),
     "tokens": (
