@@ -81,6 +81,7 @@ class AnswerReader(Protocol):
 
         Raises:
             BadAnswerError: It is not such an answer.
+            ReportedError: It is an error.
         """
         ...
 

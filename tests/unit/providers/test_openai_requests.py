@@ -95,7 +95,11 @@ def as_meant(request: ChatRequest | TextRequest) -> ChatRequest | TextRequest:
         return same
     choice = dataclasses.replace(same.tool_choice, older=False) if same.tools else ToolChoice()
     messages = [
-        dataclasses.replace(message, content=message.content or ("",)) for message in same.messages
+        # OpenAI takes no message that says nothing at all.
+        message
+        if message.tool_calls or message.content
+        else dataclasses.replace(message, content=("",))
+        for message in same.messages
     ]
     return dataclasses.replace(same, messages=tuple(messages), tool_choice=choice, call_tags=None)
 

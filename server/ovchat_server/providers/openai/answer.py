@@ -31,30 +31,33 @@ FAILURES = ("abort", "error")
 
 
 class OpenAiReader(ABC):
-    """Reads one answer; see AnswerReader."""
+    """Reads one answer; see AnswerReader.
+
+    Attributes:
+        usage: The tokens so far.
+        ended: Whether the answer is complete.
+    """
 
     def __init__(self, choices: int) -> None:
         """Read an answer of so many choices."""
         self.usage = Usage(0, 0)
-        self._open = set(range(choices))
+        self.ended = False
         self._choices = choices
-        self._done = False
-
-    @property
-    def ended(self) -> bool:
-        """See AnswerReader."""
-        return self._done and not self._open
+        self._open = set(range(choices))
+        # What ends a choice that does not say why.
+        self._default_reason: str | None = None
 
     def whole(self, body: bytes) -> Iterable[ChunkChoice]:
-        """See AnswerReader. An error in the place of an answer is one, too."""
+        """See AnswerReader."""
+        self._default_reason = "stop"
         chunks = self._read(body)
-        self._done = True
+        self._end()
         return chunks
 
     def event(self, data: bytes) -> Iterable[ChunkChoice]:
         """See AnswerReader."""
         if data.strip() == DONE:
-            self._done = True
+            self._end()
             return ()
         return self._read(data)
 
@@ -63,24 +66,46 @@ class OpenAiReader(ABC):
         """Read the object of an answer, or of a part of one."""
 
     def _goes_on(self, choice: wire.Choice) -> bool:
-        """Say whether there may be something new of a choice, which ends with its finish reason.
+        """Say whether there may be something new of a choice.
 
         Raises:
             BadAnswerError: There is no such choice.
         """
         if not 0 <= choice.index < self._choices:
             raise BadAnswerError(f"choice {choice.index} is not one of {self._choices}")
-        goes_on = choice.index in self._open
-        if choice.finish_reason:
-            self._open.discard(choice.index)
-        return goes_on
+        return choice.index in self._open
+
+    def _finish(self, choice: wire.Choice, *, called: bool = False) -> FinishReason | None:
+        """Return why a choice ended; None if it did not.
+
+        Args:
+            choice: The choice.
+            called: Whether it has calls: some servers say `stop` then, as OpenAI does behind a
+                call by name.
+
+        Raises:
+            BadAnswerError: The provider gave the choice up.
+        """
+        given = choice.finish_reason or self._default_reason
+        if not given:
+            return None
+        if given in FAILURES:
+            raise BadAnswerError(f"a choice has the finish_reason {given!r}")
+        self._open.discard(choice.index)
+        return FINISH_REASONS.get(given, FinishReason.TOOL_CALLS if called else FinishReason.STOP)
+
+    def _end(self) -> None:
+        if self._open:
+            # Some servers know of no more than one.
+            raise BadAnswerError(f"{len(self._open)} of {self._choices} choices have no end")
+        self.ended = True
 
     def _take_usage(self, told: wire.Usage | None) -> None:
         if told is None:
             return
         prompt, completion = told.prompt_tokens_details, told.completion_tokens_details
         self.usage = Usage(
-            prompt_tokens=told.prompt_tokens,
+            prompt_tokens=told.prompt_tokens or 0,
             completion_tokens=told.completion_tokens or 0,
             reasoning_tokens=completion.reasoning_tokens if completion else None,
             cached_tokens=prompt.cached_tokens if prompt else None,
@@ -114,21 +139,3 @@ def refuse_error(data: bytes, answer: wire.ChatAnswer | wire.TextAnswer) -> None
         raise ReportedError(read_error(data).message or "no reason")
     if nothing:
         raise BadAnswerError("it has neither choices nor usage")
-
-
-def finish_reason(given: str | None, *, called: bool) -> FinishReason | None:
-    """Return why a choice ended; None if it did not.
-
-    Args:
-        given: As the provider has it.
-        called: Whether the choice has calls: some servers say `stop` then, as OpenAI does behind
-            a call by name.
-
-    Raises:
-        BadAnswerError: The provider gave the choice up.
-    """
-    if not given:
-        return None
-    if given in FAILURES:
-        raise BadAnswerError(f"a choice has the finish_reason {given!r}")
-    return FINISH_REASONS.get(given, FinishReason.TOOL_CALLS if called else FinishReason.STOP)

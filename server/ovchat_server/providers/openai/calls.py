@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ovchat_server.domain.completion import ToolCallDelta
 from ovchat_server.providers.kind import BadAnswerError
+from ovchat_server.providers.openai import wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.providers.openai import wire
-
 T = TypeVar("T")
+
+NOTHING = wire.Function()
 
 
 class CallReader:
@@ -45,8 +46,8 @@ class CallReader:
         return tuple(delta for delta in deltas if not (self._single and delta.index))
 
     def _delta(self, call: wire.ToolCall) -> ToolCallDelta:
-        function = call.function
-        known = self._known(call)
+        function = call.function or NOTHING
+        known = self._known(call, function)
         if known is not None:
             return ToolCallDelta(known, arguments=function.arguments or "")
         if not function.name:
@@ -59,13 +60,13 @@ class CallReader:
             len(self._ids) - 1, identifier, function.name, function.arguments or ""
         )
 
-    def _known(self, call: wire.ToolCall) -> int | None:
+    def _known(self, call: wire.ToolCall, function: wire.Function) -> int | None:
         """Return which call it goes on with; None for a new one."""
         if call.index is not None and call.index not in self._indices:
             return None
         if call.id and call.id in self._ids:
             return _last(self._ids, call.id)
-        if call.function.name and (call.id or call.index is None):
+        if function.name and (call.id or call.index is None):
             return None
         if call.index is not None:
             return _last(self._indices, call.index)

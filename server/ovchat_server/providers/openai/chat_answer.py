@@ -9,7 +9,7 @@ import msgspec
 from ovchat_server.domain.chat import Role
 from ovchat_server.domain.completion import ChunkChoice, Delta
 from ovchat_server.providers.openai import wire
-from ovchat_server.providers.openai.answer import OpenAiReader, decode, finish_reason, refuse_error
+from ovchat_server.providers.openai.answer import OpenAiReader, decode, refuse_error
 from ovchat_server.providers.openai.calls import CallReader
 from ovchat_server.providers.openai.logprobs import LogprobReader, of_content, prompt_tokens
 
@@ -76,7 +76,7 @@ class ChatReader(OpenAiReader):
             reasoning_content=reasoning or None,
             tool_calls=calls.read(said.tool_calls or ()),
         )
-        reason = finish_reason(choice.finish_reason, called=calls.called)
+        reason = self._finish(choice, called=calls.called)
         if reason or tokens or delta != Delta():
             yield ChunkChoice(
                 choice.index,

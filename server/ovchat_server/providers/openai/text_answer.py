@@ -8,7 +8,7 @@ import msgspec
 
 from ovchat_server.domain.completion import ChunkChoice, Delta
 from ovchat_server.providers.openai import wire
-from ovchat_server.providers.openai.answer import OpenAiReader, decode, finish_reason, refuse_error
+from ovchat_server.providers.openai.answer import OpenAiReader, decode, refuse_error
 from ovchat_server.providers.openai.logprobs import LogprobReader, prompt_tokens
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class TextReader(OpenAiReader):
         tokens = logprobs.text(choice.logprobs) if self._params.logprobs else None
         prompt = choice.prompt_token_ids if self._token_ids else None
         scored = choice.prompt_logprobs if self._params.prompt_logprobs is not None else None
-        reason = finish_reason(choice.finish_reason, called=False)
+        reason = self._finish(choice)
         if not (first or reason or choice.text or tokens or choice.token_ids):
             return None
         return ChunkChoice(

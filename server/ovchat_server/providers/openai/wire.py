@@ -24,7 +24,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
     index: int | None = None
     id: str | None = None
-    function: Function = Function()
+    function: Function | None = None
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ class CompletionDetails(msgspec.Struct, frozen=True):
 class Usage(msgspec.Struct, frozen=True):
     """How many tokens it took."""
 
-    prompt_tokens: int = 0
+    prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: PromptDetails | None = None
     completion_tokens_details: CompletionDetails | None = None
