@@ -137,12 +137,14 @@ class ConfigFile:
             title = f"[[providers]] {name!r}"
             values = {**READY_MADE.get(name, {}), **given}
             if "base_url" not in values:
-                known = f"; without one there are {', '.join(READY_MADE)}"
-                hint = did_you_mean(name, READY_MADE) or known
-                raise self.fault(f"{title} has no base_url{hint}", "providers", index)
+                known = ", ".join(READY_MADE)
+                fault = f"{title} has no base_url; ready-made, without one, are {known}"
+                raise self.fault(fault, "providers", index)
             variable = values.get("api_key_env")
             if variable is not None and not os.environ.get(variable, "").strip():
-                fault = f"{title} takes its API key from {variable}, which is not set"
+                # Somebody's key, if it is no usual name of a variable: it is not shown.
+                which = variable if variable.isupper() else "that its api_key_env names"
+                fault = f"{title} takes its API key from the variable {which}, which is not set"
                 raise self.fault(fault, "providers", index)
             yield ProviderSettings(**values)
 

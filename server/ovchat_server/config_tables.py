@@ -14,7 +14,7 @@ import msgspec
 from ovchat_server.chat.dialects.registry import reasoning_parsers, tool_parsers
 from ovchat_server.domain.limits import DEEPEST, Limits
 from ovchat_server.near_names import did_you_mean, did_you_mean_path
-from ovchat_server.provider_settings import BaseUrl, ProviderSettings
+from ovchat_server.provider_settings import BaseUrl, ProviderSettings, VariableName
 from ovchat_server.setting_values import read_value, wrong
 from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 
@@ -52,6 +52,15 @@ def _url(value: object, **_: object) -> str:
     raise wrong("a URL with a host, such as https://api.example.com/v1", value)
 
 
+def _variable(value: object, **_: object) -> str:
+    try:
+        name: str = read_value(VariableName, value)
+    except ValueError:
+        # It may be a key: it is not shown.
+        raise ValueError("must be the name of an environment variable, not a key itself") from None
+    return name
+
+
 def _file(value: object, *, folder: Path, **_: object) -> Path:
     path: Path = read_value(Path, value, folder=folder)
     if not path.is_file():
@@ -74,7 +83,12 @@ MODELS: Readers = {
     "tool_parser": partial(_parser, tool_parsers),
     "reasoning_parser": partial(_parser, reasoning_parsers),
 }
-PROVIDERS: Readers = {**_readers(ProviderSettings), "base_url": _url, "ca_file": _file}
+PROVIDERS: Readers = {
+    **_readers(ProviderSettings),
+    "base_url": _url,
+    "api_key_env": _variable,
+    "ca_file": _file,
+}
 # What stands in the file alone: neither flags nor variables.
 FILE_ONLY: Mapping[str, Readers] = {
     "models": MODELS,

@@ -19,6 +19,7 @@ from ovchat_server.configuration import settings_from
 from ovchat_server.domain.limits import Limits
 from ovchat_server.option_types import Switch
 from ovchat_server.options import SETTINGS, arguments_of
+from ovchat_server.provider_settings import ProviderSettings
 from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 from tests.conftest import ROOT
 
@@ -386,3 +387,36 @@ def test_a_table_bounds_the_stored_responses(config: Callable[[str], str]) -> No
 
     assert stored == StoredResponsesSettings(max_count=0, max_age=60)
     assert run(*MODEL).stored_responses == StoredResponsesSettings()
+
+
+def test_a_provider_has_what_its_name_stands_for_and_what_the_file_says(
+    config: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    path = config(
+        """
+        [[providers]]
+        name = "openai"
+        models = ["gpt-*"]
+        [[providers]]
+        name = "ollama"
+        base_url = "https://ollama.example/v1"
+        ca_file = "ovchat.toml"
+        """
+    )
+    settings = run("--config", path)
+    assert settings.models == ()
+    # As with a vision model.
+    assert settings.max_request_bytes == 32 << 20
+    assert settings.providers == (
+        ProviderSettings(
+            name="openai",
+            base_url="https://api.openai.com/v1",
+            api_key_env="OPENAI_API_KEY",
+            max_tokens_field="max_completion_tokens",
+            models=("gpt-*",),
+        ),
+        ProviderSettings(name="ollama", base_url="https://ollama.example/v1", ca_file=Path(path)),
+    )
+    served = server([*arguments_of(CATCH["options"]), "--egress=@x"])
+    assert (served.providers, served.egress) == (settings.providers, "@x")
