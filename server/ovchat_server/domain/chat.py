@@ -203,3 +203,8 @@ class ChatRequest:
         # Models that know no effort at least know on and off.
         by_effort: JsonObject = {"reasoning_effort": effort, "enable_thinking": effort != "none"}
         return by_effort | self.template_kwargs
+
+    @property
+    def choices(self) -> int:
+        """The number of choices of the answer."""
+        return self.generation.n

@@ -31,6 +31,8 @@ class TextRequest:
     """
 
     id_prefix: ClassVar[str] = "cmpl-"
+    # Only chats have calls.
+    call_tags: ClassVar[None] = None
 
     model: str
     prompts: tuple[TextPrompt, ...]
@@ -42,3 +44,8 @@ class TextRequest:
     return_token_ids: bool = False
     stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()
+
+    @property
+    def choices(self) -> int:
+        """The number of choices of the answer: those of all prompts."""
+        return len(self.prompts) * self.generation.n

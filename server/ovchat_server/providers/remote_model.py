@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.domain.models import Capability, ModelState, ModelStatus
 from ovchat_server.providers.remote_answer import Exchange, RemoteAnswer
 from ovchat_server.serving.completion_info import completion_info
 from ovchat_server.serving.models import GenerativeModel
 
 if TYPE_CHECKING:
+    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.providers.provider_client import ProviderClient
     from ovchat_server.serving.deadline import Deadline
@@ -70,8 +70,6 @@ class RemoteModel(GenerativeModel):
         return RemoteAnswer(info, self.client, exchange, deadline)
 
     def _exchange(self, request: ChatRequest | TextRequest) -> Exchange:
-        chat = request if isinstance(request, ChatRequest) else None
-        prompts = 1 if isinstance(request, ChatRequest) else len(request.prompts)
         kind = self.client.kind
         wire = kind.request(request, self.name)
         return Exchange(
@@ -80,6 +78,6 @@ class RemoteModel(GenerativeModel):
             ignored=wire.ignored,
             reader=kind.reader(request),
             streams=request.stream is not None,
-            choices=prompts * request.generation.n,
-            call_tags=chat.call_tags if chat else None,
+            choices=request.choices,
+            call_tags=request.call_tags,
         )

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.domain.completion import CompletionInfo
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
@@ -114,7 +113,7 @@ class GenerationApi(Generic[Generating]):
         else:
             # Not in the queue: an event commits the status, which may yet be 429.
             chunks = with_moments(answer.stream(request.stream), answer.admission, self.silence)
-            parts = _events(answer.info, chunks, encoder, bodies.threads)
+            parts = _events(answer, chunks, encoder, bodies.threads)
         named = False
         async with contextlib.aclosing(parts):
             async for part in parts:
@@ -208,7 +207,7 @@ async def _whole(answer: Answer, encoder: AnswerEncoder, threads: CodecThreads) 
 
 
 async def _events(
-    info: CompletionInfo,
+    answer: Answer,
     stream: AsyncGenerator[Chunk | Moment, None],
     encoder: AnswerEncoder,
     threads: CodecThreads,
@@ -219,7 +218,7 @@ async def _events(
         try:
             async for item in items:
                 # The first chunk may come together with the admission.
-                events = b"" if opened else encoder.begin(info)
+                events = b"" if opened else encoder.begin(answer.info)
                 opened = True
                 if item is Moment.SILENCE:
                     events += encoder.keep_alive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -10,7 +11,7 @@ from ovchat_server.header_text import IGNORED, UNENFORCED, name_list, path_list
 from ovchat_server.rpc.contract_paths import contract_paths, with_token_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from google.protobuf.message import Message
 
@@ -52,10 +53,11 @@ class Generation(Generic[Request, AnswerT]):
         convert = partial(self.convert, message, stream=stream, limits=self.limits)
         return await self.threads.read(convert, message.ByteSize())
 
-    async def start(
+    @contextlib.asynccontextmanager
+    async def started(
         self, message: Message, context: Context, *, stream: bool
-    ) -> tuple[Request, AnswerT]:
-        """Return the request in a message and its answer.
+    ) -> AsyncGenerator[tuple[Request, AnswerT], None]:
+        """Hand over the request in a message and its answer, which is read inside.
 
         Raises:
             ApiError: It cannot be answered; see the subclasses.
@@ -63,6 +65,8 @@ class Generation(Generic[Request, AnswerT]):
         request = await self.read(message, stream=stream)
         with contract_paths(message, self.spelling):
             answer = await self.answer(request)
+        yield request, answer
+        # Which model answers may not be known before.
         hints = []
         if answer.ignored:
             hints.append((IGNORED, name_list(answer.ignored)))
@@ -71,4 +75,3 @@ class Generation(Generic[Request, AnswerT]):
         if hints:
             # Not initial: that would keep Envoy from giving an error its HTTP status.
             context.set_trailing_metadata((*context.trailing_metadata(), *hints))
-        return request, answer

@@ -50,15 +50,17 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """Send the whole answer at once."""
-        _, answer = await self._chats.start(request, context, stream=False)
-        return await self._chats.threads.write(response.chat_completion, await answer.whole())
+        async with self._chats.started(request, context, stream=False) as (_, answer):
+            return await self._chats.threads.write(response.chat_completion, await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """Send the answer as it is generated."""
-        read, answer = await self._chats.start(request, context, stream=True)
-        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
+        async with (
+            self._chats.started(request, context, stream=True) as (read, answer),
+            contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks,
+        ):
             async for chunk in chunks:
                 yield await self._chats.threads.write(response.chat_chunk, chunk)
 
@@ -76,15 +78,17 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """Send the whole answer at once."""
-        _, answer = await self._texts.start(request, context, stream=False)
-        return await self._texts.threads.write(response.completion, await answer.whole())
+        async with self._texts.started(request, context, stream=False) as (_, answer):
+            return await self._texts.threads.write(response.completion, await answer.whole())
 
     async def StreamCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """Send the answer as it is generated."""
-        read, answer = await self._texts.start(request, context, stream=True)
-        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
+        async with (
+            self._texts.started(request, context, stream=True) as (read, answer),
+            contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks,
+        ):
             async for chunk in chunks:
                 yield await self._texts.threads.write(response.completion_chunk, chunk)
 

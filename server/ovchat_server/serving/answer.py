@@ -25,17 +25,17 @@ class Answer(Protocol):
 
     @property
     def info(self) -> CompletionInfo:
-        """What is the same on every chunk."""
+        """What is the same on every chunk; as the next two, known for good from the first one."""
         ...
 
     @property
     def ignored(self) -> Sequence[str]:
-        """The names of parameters that have no effect on the model; known from the start."""
+        """The names of parameters that have no effect on the model."""
         ...
 
     @property
     def unenforced(self) -> Sequence[SchemaPath]:
-        """The parts of the request's schemas that are not enforced; known from the start."""
+        """The parts of the request's schemas that are not enforced."""
         ...
 
     async def admission(self) -> None:
@@ -70,7 +70,7 @@ class ChunkedAnswer(ABC):
             choices: The number of choices.
             call_tags: The tags in which calls are written into the text, too; None for none.
         """
-        self.info = info
+        self._info = info
         self._count = choices
         self._call_tags = call_tags
 
@@ -89,6 +89,11 @@ class ChunkedAnswer(ABC):
     @abstractmethod
     async def admission(self) -> None:
         """See Answer."""
+
+    @property
+    def info(self) -> CompletionInfo:
+        """See Answer."""
+        return self._info
 
     @property
     def ignored(self) -> Sequence[str]:
@@ -117,12 +122,12 @@ class ChunkedAnswer(ABC):
 
     async def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]:
         """Yield the answer as it is generated; see Answer."""
-        info, tags = self.info, self._call_tags
+        tags = self._call_tags
         writers = [TagWriter(tags) for _ in range(self._count)] if tags else []
         async with contextlib.aclosing(self.chunks()) as chunks:
             async for chunk in chunks:
                 if writers:
                     chunk = writers[chunk.index].rewrite(chunk)  # noqa: PLW2901
-                yield Chunk(info, (chunk,), self.usage() if options.continuous_usage else None)
+                yield Chunk(self.info, (chunk,), self.usage() if options.continuous_usage else None)
         if options.include_usage:
-            yield Chunk(info, (), self.usage(), int(time.time()))
+            yield Chunk(self.info, (), self.usage(), int(time.time()))
