@@ -46,7 +46,7 @@ class BadProvider:
 
     @property
     def table(self) -> str:
-        """Its table of a config file."""
+        """Its table of a config file, and routes to its models."""
         return f"""
 [[providers]]
 name = "bad"
@@ -54,6 +54,14 @@ base_url = "http://127.0.0.1:{self.port}/v1"
 api_key_env = "BAD_PROVIDER_KEY"
 timeout = 1
 max_requests = 4
+
+[[routes]]
+name = "careful"
+models = ["bad/fails", "bad/hangs", "bad/good"]
+
+[[routes]]
+name = "in-vain"
+models = ["bad/fails", "bad/full"]
 """
 
 

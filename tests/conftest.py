@@ -113,6 +113,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
     settings = Settings(
         models=models,
         providers=(),
+        routes=(),
         host="127.0.0.1",
         grpc_port=0,
         grpc_socket=None,

@@ -8,8 +8,10 @@ import gc
 import logging
 import os
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.errors import ApiError
 from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
@@ -31,6 +33,8 @@ from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_registry import ModelRegistry
+from ovchat_server.serving.models import GenerativeModel
+from ovchat_server.serving.routed_model import RoutedModel
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
 
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
 
     from ovchat_server.kinds.base import BuiltModel, ModelKind
-    from ovchat_server.settings import ModelSettings, Settings
+    from ovchat_server.settings import ModelSettings, RouteSettings, Settings
 
 # Seconds for which a stopping server still answers new calls with UNAVAILABLE, until health checks
 # have routed callers elsewhere: once it stops listening, gRPC cancels calls that arrive.
@@ -87,6 +91,8 @@ class Server:
         self._models = ModelRegistry(
             (item.model for item in built), self._changed.set, self._providers.each
         )
+        for route in settings.routes:
+            self._models.add(self._route(route))
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
@@ -218,6 +224,16 @@ class Server:
             raise StartError(str(error)) from error
         except ModelFilesError as error:
             raise ModelFilesError(f"the model {settings.name!r}: {error}") from error
+
+    def _route(self, settings: RouteSettings) -> RoutedModel:
+        # mypy takes abstract classes for what cannot be asked for: its issue 4717.
+        find = partial(self._models.get_as, GenerativeModel)  # type: ignore[type-abstract]
+        for model in settings.models:
+            try:
+                find(model)
+            except ApiError as error:
+                raise StartError(f"the route {settings.name!r}: {error}") from error
+        return RoutedModel(settings.name, settings.models, find, settings.weights or ())
 
 
 async def serve(settings: Settings) -> None:

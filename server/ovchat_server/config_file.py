@@ -15,7 +15,7 @@ from ovchat_server.domain.limits import Limits
 from ovchat_server.near_names import did_you_mean
 from ovchat_server.provider_settings import READY_MADE, ProviderSettings
 from ovchat_server.setting_values import shown
-from ovchat_server.settings import ModelSettings, StoredResponsesSettings
+from ovchat_server.settings import ModelSettings, RouteSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -147,6 +147,25 @@ class ConfigFile:
                 fault = f"{title} takes its API key from the variable {which}, which is not set"
                 raise self.fault(fault, "providers", index)
             yield ProviderSettings(**values)
+
+    def routes(self) -> Iterator[RouteSettings]:
+        """Return the routes of the [[routes]] tables.
+
+        Raises:
+            SettingError: As for `server`, or a name or the models are missing or there twice.
+        """
+        models = {model.name for model in self.models()}
+        for index, values in enumerate(self._tables("routes", "route")):
+            title = f"[[routes]] {values['name']!r}"
+            if "models" not in values:
+                raise self.fault(f"{title} has no models", "routes", index)
+            if values["name"] in models:
+                fault = f"{title}: there is a model of this name already"
+                raise self.fault(fault, "routes", index)
+            try:
+                yield RouteSettings(**values)
+            except ValueError as error:
+                raise self.fault(f"{title}: {error}", "routes", index) from error
 
     def fault(self, message: str, *keys: str | int) -> SettingError:
         """Return the error of what stands at some keys, with its line."""

@@ -16,7 +16,7 @@ from ovchat_server.domain.limits import DEEPEST, Limits
 from ovchat_server.near_names import did_you_mean, did_you_mean_path
 from ovchat_server.provider_settings import BaseUrl, ProviderSettings, VariableName
 from ovchat_server.setting_values import read_value, wrong
-from ovchat_server.settings import ModelSettings, StoredResponsesSettings
+from ovchat_server.settings import ModelSettings, RouteSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,6 +32,7 @@ HOMES = {
     "stored_responses": "bounds stored responses: set it in the [stored_responses] table",
     "models": "belongs to a model: set it in its [[models]] table",
     "providers": "belongs to a provider: set it in its [[providers]] table",
+    "routes": "belongs to a route: set it in its [[routes]] table",
 }
 _LIMIT = Annotated[int, msgspec.Meta(ge=1)]
 _DEPTH = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST)]
@@ -89,10 +90,12 @@ PROVIDERS: Readers = {
     "api_key_env": _variable,
     "ca_file": _file,
 }
+ROUTES: Readers = _readers(RouteSettings)
 # What stands in the file alone: neither flags nor variables.
 FILE_ONLY: Mapping[str, Readers] = {
     "models": MODELS,
     "providers": PROVIDERS,
+    "routes": ROUTES,
     "limits": LIMITS,
     "stored_responses": STORED_RESPONSES,
 }

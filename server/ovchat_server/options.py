@@ -69,8 +69,8 @@ def _read_file(
 CONFIG = Setting(
     "--config",
     ExistingFile(),
-    "TOML file with the tables [server], [limits], [stored_responses], [[models]] and "
-    "[[providers]].",
+    "TOML file with the tables [server], [limits], [stored_responses], [[models]], [[providers]] "
+    "and [[routes]].",
     section="Models",
     # Before the others, whose defaults it sets.
     is_eager=True,

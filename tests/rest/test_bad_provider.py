@@ -118,6 +118,14 @@ async def test_a_caller_who_leaves_is_gone_at_the_provider(
         await provider.left.wait()
 
 
+async def test_the_next_model_of_a_route_answers_where_one_fails(sdk: openai.AsyncOpenAI) -> None:
+    answer = await sdk.chat.completions.create(**{**asked(""), "model": "careful"})
+    assert (answer.model, answer.choices[0].message.content) == ("bad/good", "all is well")
+
+    with pytest.raises(openai.RateLimitError, match="slow down"):
+        await sdk.chat.completions.create(**{**asked(""), "model": "in-vain"})
+
+
 async def test_the_provider_learns_its_key_and_nothing_of_the_caller(
     sdk: openai.AsyncOpenAI, provider: BadProvider
 ) -> None:

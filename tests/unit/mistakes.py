@@ -157,7 +157,8 @@ SERVER = [
     ),
     file(":2: there is no table 'sever'; did you mean server?", "\n[sever]"),
     file(
-        ":1: there is no table 'x'; there are server, models, providers, limits, stored_responses",
+        ":1: there is no table 'x'; there are server, models, providers, routes, "
+        "limits, stored_responses",
         "x = 1",
     ),
     file(":1: grpc_port belongs to the server: set it in the [server] table", "grpc_port = 1"),
@@ -240,6 +241,19 @@ MODEL_TABLES = [
 PROVIDER = '[[providers]]\nname = "vllm"\nbase_url = "http://127.0.0.1:8001/v1"\n'
 OPENAI = '[[providers]]\nname = "openai"\n'
 READY = "openai, ollama, lmstudio, huggingface"
+ROUTE = '[[routes]]\nname = "fast"\nmodels = ["demo"'
+ROUTE_TABLES = [
+    file(":4: [[routes]] 'fast' has no models", f'{TABLE}[[routes]]\nname = "fast"'),
+    file(":4: [[routes]] 'fast': models must not name a model twice", f'{TABLE}{ROUTE}, "demo"]'),
+    file(
+        ":4: [[routes]] 'fast': weights must be as many as models",
+        f"{TABLE}{ROUTE}]\nweights = [1, 2]",
+    ),
+    file(
+        ":4: [[routes]] 'demo': there is a model of this name already",
+        f"{TABLE}{ROUTE}]".replace("fast", "demo"),
+    ),
+]
 PROVIDER_TABLES = [
     Mistake(
         "providers are reached through Envoy: `ovchat up` starts it, or name the egress listener "
@@ -283,7 +297,7 @@ PROVIDER_TABLES = [
     ),
     file(
         ":2: [[providers]] 'v1': name must be made of small letters, digits, - and _; not "
-        'openvino, which this server is, nor v1, v2 or v3, got "v1"',
+        'openvino, which this server is, nor ovchat, v1, v2 or v3, got "v1"',
         '[[providers]]\nname = "v1"',
     ),
     *(

@@ -6,7 +6,7 @@ import re
 import tomllib
 
 from docs import configuration_page
-from ovchat_server.config_tables import LIMITS, MODELS, PROVIDERS, STORED_RESPONSES
+from ovchat_server.config_tables import LIMITS, MODELS, PROVIDERS, ROUTES, STORED_RESPONSES
 from ovchat_server.domain.limits import Limits
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.options import SERVER, SETTINGS
@@ -25,9 +25,9 @@ def test_the_page_is_what_make_gen_writes() -> None:
 def test_the_sample_has_every_key() -> None:
     found = tomllib.loads(re.sub("^# ", "", TEXT, flags=re.MULTILINE))
     [model] = found["models"]
-    [provider] = found["providers"]
-    tables = [found["server"], found["limits"], found["stored_responses"], model, provider]
-    declared = [SERVER, LIMITS, STORED_RESPONSES, MODELS, PROVIDERS]
+    [provider], [route] = found["providers"], found["routes"]
+    tables = [found["server"], found["limits"], found["stored_responses"], model, provider, route]
+    declared = [SERVER, LIMITS, STORED_RESPONSES, MODELS, PROVIDERS, ROUTES]
     assert list(map(set, tables)) == list(map(set, declared))
 
 
