@@ -15,9 +15,10 @@ admin() {
   exec 3>&-
 }
 
-# The first has connections closed after the answer they carry, the second closes the port.
+# The first has connections closed after the answer they carry, the second closes the port, but no
+# way out to providers.
 admin POST /healthcheck/fail >/dev/null
-admin POST /drain_listeners >/dev/null
+admin POST '/drain_listeners?inboundonly' >/dev/null
 while ((SECONDS < limit)); do
   pending=$(admin GET "/stats?filter=$stats")
   [[ $pending =~ downstream_[a-z_]+:\ [1-9] ]] || exit 0

@@ -15,7 +15,8 @@ from ovchat_server.domain.limits import Limits
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from ovchat_server.option_types import Switch
 from ovchat_server.options import CONFIG, MODEL, SETTINGS
-from ovchat_server.settings import ModelSettings, StoredResponsesSettings
+from ovchat_server.provider_settings import ProviderSettings
+from ovchat_server.settings import ModelSettings, RouteSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +27,7 @@ PAGE = Path(__file__).with_name("configuration.md")
 # Of keys without a default in TOML, a value for the sample.
 EXAMPLES = {
     "grpc_socket": "@ovchat",
+    "egress": "@egress",
     "api_key_file": "keys",
     "envoy_path": "envoy",
     "cache_dir": "cache",
@@ -38,10 +40,17 @@ EXAMPLES = {
     "speculation": "lookup",
     "draft_model": "models/smaller",
     "properties": {"INFERENCE_PRECISION_HINT": "f32"},
+    "api_key_env": "VLLM_API_KEY",
+    "models": ["qwen-*"],
+    "ca_file": "ca.pem",
+    # Those of a model are its files.
+    "[[routes]] weights": [3, 1],
 }
 # The same, for the tables.
 DEFAULTS = {"cache_dir": "`~/.cache/ovchat`", "max_request_bytes": "`8388608` or `33554432`"}
 REQUIRED = {"name": None, "path": None}
+REQUIRED_OF_PROVIDERS = {"name": None, "base_url": None}
+REQUIRED_OF_ROUTES = {"name": None, "models": None}
 OWN = ModelSettings.__annotations__
 TEXT = """\
 <!-- `make gen` writes this page, from docs/configuration_page.py. -->
@@ -49,8 +58,8 @@ TEXT = """\
 
 An option of the server is a flag (`--rest-port`), an environment variable (`OVCHAT_REST_PORT`) and
 a key in the `[server]` table of the TOML file that `--config` names. A flag takes precedence over
-the environment, which takes precedence over the file. Limits of requests, those of stored responses
-and options of a model are in the file alone.
+the environment, which takes precedence over the file. Limits of requests, those of stored
+responses, options of a model, providers and routes are in the file alone.
 
 `--model` adds a model, or replaces the file's of the same name with all of its options.
 `OVCHAT_MODEL` may hold several models, separated by spaces. Paths in the file are relative to the
@@ -82,6 +91,18 @@ One table for each model. [Models and memory](models.md) says how to choose `kv_
 
 {models}
 
+## A provider: `[[providers]]`
+
+One table for each provider of models that run elsewhere ([providers](providers.md)).
+
+{providers}
+
+## A route: `[[routes]]`
+
+One table for each id that stands for several models ([providers](providers.md#routes)).
+
+{routes}
+
 ## All keys with their defaults
 
 Commented out is what has no default; the value is an example.
@@ -99,6 +120,10 @@ def page() -> str:
     stored = msgspec.to_builtins(StoredResponsesSettings())
     demo = msgspec.to_builtins(ModelSettings(name="demo", path=Path("models/demo")), enc_hook=str)
     demo["kv_blocks"] = DEFAULT_KV_BLOCKS
+    vllm = ProviderSettings(name="vllm", base_url="http://127.0.0.1:8001/v1")
+    providers = msgspec.to_builtins(vllm)
+    route = RouteSettings(name="fast", models=("demo", "vllm/qwen-3"))
+    routes = msgspec.to_builtins(route)
     # What any kind of engine has comes last.
     models = dict(sorted(demo.items(), key=lambda item: item[0] not in OWN))
     return TEXT.format(
@@ -106,12 +131,22 @@ def page() -> str:
         limits=table("Key | Default | Meaning", rows(limits, Limits)),
         stored=table("Key | Default | Meaning", rows(stored, StoredResponsesSettings)),
         models=table("Key | Default | Meaning", rows({**models, **REQUIRED}, ModelSettings)),
+        providers=table(
+            "Key | Default | Meaning",
+            rows({**providers, **REQUIRED_OF_PROVIDERS}, ProviderSettings),
+        ),
+        routes=table(
+            "Key | Default | Meaning",
+            rows({**routes, **REQUIRED_OF_ROUTES}, RouteSettings),
+        ),
         sample="\n".join(
             [
                 *toml("[server]", defaults),
                 *toml("\n[limits]", limits),
                 *toml("\n[stored_responses]", stored),
                 *toml("\n[[models]]", models),
+                *toml("\n[[providers]]", providers),
+                *toml("\n[[routes]]", routes),
                 "",
             ]
         ),
@@ -177,9 +212,11 @@ def toml(title: str, defaults: dict[str, object]) -> Iterator[str]:
     """Return the lines of a table of the sample, with examples for keys without a default."""
     yield title
     for key, value in defaults.items():
-        yield (
-            f"{key} = {written(value)}" if plain(value) else f"# {key} = {written(EXAMPLES[key])}"
-        )
+        if plain(value):
+            yield f"{key} = {written(value)}"
+        else:
+            example = EXAMPLES.get(f"{title.strip()} {key}", EXAMPLES.get(key))
+            yield f"# {key} = {written(example)}"
 
 
 def written(value: object) -> str:

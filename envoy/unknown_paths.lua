@@ -69,6 +69,8 @@ local ELSEWHERE = {
   { "^/models/.+/unload$", "is KServe's repository of models, which is not served here", NAMED_AT_START },
   { "^/repository/", "is KServe's repository of models, which is not served here", NAMED_AT_START },
   { "^/config/reload$", "is OVMS's, which is not served here", NAMED_AT_START },
+  -- Providers of models.
+  { "^/[%w_-]+/v3/", "begins with a provider, whose paths go on with /v1", "Chat completions are at POST /{provider}/v1/chat/completions." },
   -- gRPC without its content-type.
   { "^/[%w_.]+%.[%w_]+Service/%w+$", "is a gRPC method", "Call it with gRPC, on this port as well." },
 }

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "envoy/envoy.yaml"
 DESCRIPTOR = ROOT / "gen/ovchat.binpb"
 METHODS = ("get", "post", "delete")
+# A prefix is the name of a provider (provider_settings.py). Versions are none.
+PREFIX = "([a-uw-z0-9][a-z0-9_-]*|v([0-9]*[a-z_-][a-z0-9_-]*)?)"
 # What is posted there was meant for another path: the route `get-only` in envoy.yaml has them.
 GET_ONLY = ("/", "/v2/models/")
 # The names of the expressions in envoy.yaml, by the methods of their paths.
@@ -72,6 +74,7 @@ def written(config: str, contract: FileDescriptorSet) -> str:
 
 
 def _expression(path: str) -> str:
+    path = path.replace("{prefix}", PREFIX)
     return re.sub(r"\{\w+(=\*\*)?\}", lambda found: ".+" if found[1] else "[^/]+", path)
 
 

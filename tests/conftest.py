@@ -112,9 +112,12 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
     """Those of a server on ports of its own choice."""
     settings = Settings(
         models=models,
+        providers=(),
+        routes=(),
         host="127.0.0.1",
         grpc_port=0,
         grpc_socket=None,
+        egress=None,
         rest_port=0,
         admin_port=0,
         envoy_path=None,

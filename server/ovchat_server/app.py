@@ -8,11 +8,11 @@ import gc
 import logging
 import os
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.errors import ApiError
 from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
-from ovchat_server.grammar.cache import GrammarCache
-from ovchat_server.images.sources import ImageSources
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
@@ -24,42 +24,26 @@ from ovchat_server.launch.stop_messages import (
     log_timed_out,
 )
 from ovchat_server.processors import available, serving
+from ovchat_server.providers.providers import Providers
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
-from ovchat_server.serving.answer_format import AnswerFormats
-from ovchat_server.serving.chat import ChatStages
-from ovchat_server.serving.codec_threads import CodecThreads
-from ovchat_server.serving.images import ImagePreparation
-from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_folder import ModelFilesError
-from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.pipeline import Completions
-from ovchat_server.serving.responses import Responses
-from ovchat_server.serving.services import Services
-from ovchat_server.serving.stored_responses import StoredResponses
-from ovchat_server.serving.text import TextStages
-from ovchat_server.serving.tokenization import Tokenization
-from ovchat_server.serving.versions import installed_versions
-from ovchat_server.serving.worker_pool import WorkerPool
+from ovchat_server.serving.model_registry import ModelRegistry
+from ovchat_server.serving.models import GenerativeModel
+from ovchat_server.serving.routed_model import RoutedModel
+from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
 
     from ovchat_server.kinds.base import BuiltModel, ModelKind
-    from ovchat_server.settings import ModelSettings, Settings
+    from ovchat_server.settings import ModelSettings, RouteSettings, Settings
 
-# The kinds of models that are served.
-KINDS: Sequence[ModelKind] = (TextGeneration(),)
-# Threads for reading large requests, writing grammars and tokenize calls. Each of these may take
-# seconds or more: in pools of their own they do not delay the rendering of chats.
-READ_THREADS = 2
-GRAMMAR_THREADS = 2
-TOKENIZE_THREADS = 2
 # Seconds for which a stopping server still answers new calls with UNAVAILABLE, until health checks
 # have routed callers elsewhere: once it stops listening, gRPC cancels calls that arrive.
 NOTICE = 0.5
@@ -83,65 +67,42 @@ class Server:
         self,
         settings: Settings,
         processors: Collection[int] = (),
-        kinds: Sequence[ModelKind] = KINDS,
+        kinds: Sequence[ModelKind] = (),
     ) -> None:
         """Build all parts; start nothing.
 
         Args:
             settings: What to serve, and how.
             processors: The processors that engines may run on; empty for those of this process.
-            kinds: The kinds of models; the first one that recognises a folder builds its model.
+            kinds: Further kinds of models; the first one that recognises a folder builds its model.
 
         Raises:
             ModelFilesError: A model's folder cannot be served.
             StartError: A model's settings do not fit it.
         """
         self._settings = settings
-        self._kinds = kinds
         self._changed = asyncio.Event()
+        parts = ServingParts.of(settings)
+        self._kinds = (TextGeneration(parts.pipeline), *kinds)
         host = EngineHost(tuple(processors), self._changed.set, settings.replicas)
         built = [self._build(model, host) for model in settings.models]
         self._engines = {item.model.id: item.engine for item in built}
-        self._models = ModelRegistry((item.model for item in built), self._changed.set)
+        self._providers = Providers.of(settings.providers, settings.egress, parts.workers)
+        self._models = ModelRegistry(
+            (item.model for item in built), self._changed.set, self._providers.each
+        )
+        for route in settings.routes:
+            self._models.add(self._route(route))
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
         # With several servers `ovchat up` logs for all of them, unless one alone is stopped.
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
-        timeout = settings.request_timeout or None
-        workers = WorkerPool("serve")
-        codec_threads = CodecThreads(WorkerPool("read", READ_THREADS), workers)
-        formats = AnswerFormats(GrammarCache(), WorkerPool("grammar", GRAMMAR_THREADS))
-        images = ImagePreparation(
-            ImageSources(
-                settings.allowed_media_domains,
-                settings.allowed_local_media_path,
-                in_thread=WorkerPool("images").run,
-            )
-        )
-        rules = RequestRules(settings.limits, timeout, settings.strict_parameters)
-        kept = settings.stored_responses
-        tokenizers = WorkerPool("tokenize", TOKENIZE_THREADS)
-        tokenization = Tokenization(self._models, images, tokenizers, timeout)
-        services = Services(
-            Completions(ChatStages(formats, images), self._models, workers, rules),
-            Completions(TextStages(formats), self._models, workers, rules),
-            Responses(
-                Completions(ChatStages(formats, images, "resp_"), self._models, workers, rules),
-                tokenization,
-                StoredResponses(kept.max_count, kept.max_bytes, kept.max_age, workers),
-                settings.limits,
-                settings.max_request_bytes,
-            ),
-            tokenization,
-            self._models,
-            installed_versions(),
-            codec_threads,
-        )
+        services = parts.services(self._models)
         served = endpoints(services, settings.limits)
         rest = RestDoor(
             rest_apis(served),
-            BodyReader(settings.strict_parameters, settings.limits, codec_threads),
+            BodyReader(settings.strict_parameters, settings.limits, services.threads),
             default_errors=encode_error,
         )
         self._served = Served(typed_services(served), REST_SERVICE, rest, rest.error)
@@ -152,7 +113,7 @@ class Server:
             ServerOptions(
                 max_request_bytes=settings.max_request_bytes,
                 max_concurrent_streams=settings.max_concurrent_streams,
-                request_timeout=timeout,
+                request_timeout=settings.request_timeout or None,
                 idle_timeout=settings.idle_timeout or None,
                 limits=settings.limits,
                 api_keys=settings.api_keys,
@@ -175,6 +136,7 @@ class Server:
             await self._server.start()
             for engine in self._engines.values():
                 engine.start()
+            self._providers.start()
             self._log_listening()
             yield
         finally:
@@ -222,7 +184,8 @@ class Server:
         await self._calls.finished()
 
     async def _close_engines(self) -> None:
-        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+        engines = (*self._engines.values(), self._providers)
+        await asyncio.gather(*(engine.close() for engine in engines))
 
     def _listen(self) -> int:
         port, socket = self._settings.grpc_port, self._settings.grpc_socket
@@ -261,6 +224,16 @@ class Server:
             raise StartError(str(error)) from error
         except ModelFilesError as error:
             raise ModelFilesError(f"the model {settings.name!r}: {error}") from error
+
+    def _route(self, settings: RouteSettings) -> RoutedModel:
+        # mypy takes abstract classes for what cannot be asked for: its issue 4717.
+        find = partial(self._models.get_as, GenerativeModel)  # type: ignore[type-abstract]
+        for model in settings.models:
+            try:
+                find(model)
+            except ApiError as error:
+                raise StartError(f"the route {settings.name!r}: {error}") from error
+        return RoutedModel(settings.name, settings.models, find, settings.weights or ())
 
 
 async def serve(settings: Settings) -> None:

@@ -15,13 +15,14 @@ import click
 from setproctitle import setproctitle
 
 from ovchat_server.commands import Commands, ServerCommand
+from ovchat_server.configuration import settings_from
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
 from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
 from ovchat_server.environment import unknown_variables
 from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
-from ovchat_server.options import CACHE_DIR, arguments_of, settings_from
+from ovchat_server.options import CACHE_DIR, arguments_of
 from ovchat_server.resources import resource
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings

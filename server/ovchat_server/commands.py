@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ovchat_server.config_file import FILE_ONLY, SettingError, belongs, suggestion
+from ovchat_server.config_file import SettingError
+from ovchat_server.config_tables import FILE_ONLY, belongs, suggestion
 from ovchat_server.option_types import Setting
 from ovchat_server.options import SETTINGS, options_of
 

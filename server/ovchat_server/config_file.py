@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
+import os
 import tomllib
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
-import msgspec
 
-from ovchat_server.chat.dialects.registry import reasoning_parsers, tool_parsers
-from ovchat_server.domain.limits import DEEPEST, Limits
+from ovchat_server.config_tables import FILE_ONLY, belongs, suggestion
+from ovchat_server.domain.limits import Limits
 from ovchat_server.near_names import did_you_mean
-from ovchat_server.setting_values import read_value, shown, wrong
-from ovchat_server.settings import ModelSettings, StoredResponsesSettings
+from ovchat_server.provider_settings import READY_MADE, ProviderSettings
+from ovchat_server.setting_values import shown
+from ovchat_server.settings import ModelSettings, RouteSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import TypeAlias
+    from collections.abc import Iterator, Mapping
 
-    Readers: TypeAlias = Mapping[str, Callable[..., Any]]
-    """The keys of a table, each with what reads its value, as `read_value` does."""
-
-# What to do with a key that stands elsewhere than in its table.
-HOMES = {
-    "server": "belongs to the server: set it in the [server] table",
-    "limits": "is a limit of requests: set it in the [limits] table",
-    "stored_responses": "bounds stored responses: set it in the [stored_responses] table",
-    "models": "belongs to a model: set it in its [[models]] table",
-}
-_LIMIT = Annotated[int, msgspec.Meta(ge=1)]
-_DEPTH = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST)]
+    from ovchat_server.config_tables import Readers
 
 
 class SettingError(click.UsageError):
@@ -52,64 +39,6 @@ def read_text(path: Path) -> str:
         raise SettingError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingError(f"{path} is not text in UTF-8") from error
-
-
-def _parser(parsers: Callable[[], list[str]], value: object, **_: object) -> object:
-    if value not in (names := parsers()):
-        raise wrong("one of " + ", ".join(names), value, names)
-    return value
-
-
-def _readers(table: type[msgspec.Struct]) -> Readers:
-    fields = msgspec.structs.fields(table)
-    return {field.name: partial(read_value, field.type) for field in fields}
-
-
-LIMITS: Readers = {
-    field.name: partial(read_value, _DEPTH if field.name == "max_json_depth" else _LIMIT)
-    for field in dataclasses.fields(Limits)
-}
-STORED_RESPONSES: Readers = _readers(StoredResponsesSettings)
-MODELS: Readers = {
-    **_readers(ModelSettings),
-    "tool_parser": partial(_parser, tool_parsers),
-    "reasoning_parser": partial(_parser, reasoning_parsers),
-}
-
-
-# What stands in the file alone: neither flags nor variables.
-FILE_ONLY: Mapping[str, Readers] = {
-    "models": MODELS,
-    "limits": LIMITS,
-    "stored_responses": STORED_RESPONSES,
-}
-
-
-def belongs(key: str, tables: Mapping[str, Readers]) -> str:
-    """Return which of some tables a key belongs into; nothing where none knows it."""
-    return next((f"{key} {HOMES[name]}" for name, keys in tables.items() if key in keys), "")
-
-
-def suggestion(
-    key: str,
-    own: Iterable[str],
-    tables: Mapping[str, Readers],
-    write: Callable[[str], str] = str,
-) -> str:
-    """Return "; did you mean ...?" for an unknown key: one like it of its place, or of a table.
-
-    Args:
-        key: The key.
-        own: Those that its place knows; `write` says how they are written there.
-        tables: The tables that it may be meant for.
-        write: As above.
-    """
-    if meant := did_you_mean(key, own, write):
-        return meant
-    for name, keys in tables.items():
-        if meant := did_you_mean(key, keys):
-            return f"{meant} It {HOMES[name]}"
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,24 +116,56 @@ class ConfigFile:
         Raises:
             SettingError: As for `server`, or a name or path is missing or there twice.
         """
-        tables = self.content.get("models", [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self.fault("models must be tables, each [[models]]", "models")
-        names: set[str] = set()
-        for index, table in enumerate(tables):
-            name = table.get("name")
-            title = f"[[models]] {name!r}" if isinstance(name, str) else "[[models]]"
-            values = self._values(table, title, "models", index)
-            for key in ("name", "path"):
-                if key not in values:
-                    raise self.fault(f"{title} has no {key}", "models", index)
-            if name in names:
-                raise self.fault(f"{title}: there is a model of this name already", "models", index)
-            names.add(values["name"])
+        for index, values in enumerate(self._tables("models", "model")):
+            title = f"[[models]] {values['name']!r}"
+            if "path" not in values:
+                raise self.fault(f"{title} has no path", "models", index)
             try:
                 yield ModelSettings(**values)
             except ValueError as error:
                 raise self.fault(f"{title}: {error}", "models", index) from error
+
+    def providers(self) -> Iterator[ProviderSettings]:
+        """Return the providers of the [[providers]] tables.
+
+        Raises:
+            SettingError: As for `server`, a name is missing or there twice, a base URL is missing,
+                or the environment has no API key although it should.
+        """
+        for index, given in enumerate(self._tables("providers", "provider")):
+            name = given["name"]
+            title = f"[[providers]] {name!r}"
+            values = {**READY_MADE.get(name, {}), **given}
+            if "base_url" not in values:
+                known = ", ".join(READY_MADE)
+                fault = f"{title} has no base_url; ready-made, without one, are {known}"
+                raise self.fault(fault, "providers", index)
+            variable = values.get("api_key_env")
+            if variable is not None and not os.environ.get(variable, "").strip():
+                # Somebody's key, if it is no usual name of a variable: it is not shown.
+                which = variable if variable.isupper() else "that its api_key_env names"
+                fault = f"{title} takes its API key from the variable {which}, which is not set"
+                raise self.fault(fault, "providers", index)
+            yield ProviderSettings(**values)
+
+    def routes(self) -> Iterator[RouteSettings]:
+        """Return the routes of the [[routes]] tables.
+
+        Raises:
+            SettingError: As for `server`, or a name or the models are missing or there twice.
+        """
+        models = {model.name for model in self.models()}
+        for index, values in enumerate(self._tables("routes", "route")):
+            title = f"[[routes]] {values['name']!r}"
+            if "models" not in values:
+                raise self.fault(f"{title} has no models", "routes", index)
+            if values["name"] in models:
+                fault = f"{title}: there is a model of this name already"
+                raise self.fault(fault, "routes", index)
+            try:
+                yield RouteSettings(**values)
+            except ValueError as error:
+                raise self.fault(f"{title}: {error}", "routes", index) from error
 
     def fault(self, message: str, *keys: str | int) -> SettingError:
         """Return the error of what stands at some keys, with its line."""
@@ -215,6 +176,24 @@ class ConfigFile:
         if not isinstance(table, dict):
             raise self.fault(f"{name} must be a table, [{name}], got {shown(table)}", name)
         return self._values(table, f"[{name}]", name)
+
+    def _tables(self, name: str, what: str) -> Iterator[dict[str, Any]]:
+        """Read the values of tables that have names."""
+        tables = self.content.get(name, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self.fault(f"{name} must be tables, each [[{name}]]", name)
+        names: set[str] = set()
+        for index, table in enumerate(tables):
+            title = f"[[{name}]]"
+            if isinstance(table.get("name"), str):
+                title += f" {table['name']!r}"
+            values = self._values(table, title, name, index)
+            if "name" not in values:
+                raise self.fault(f"{title} has no name", name, index)
+            if values["name"] in names:
+                raise self.fault(f"{title}: there is a {what} of this name already", name, index)
+            names.add(values["name"])
+            yield values
 
     def _values(
         self, table: Mapping[str, object], title: str, name: str, *index: int
@@ -232,7 +211,7 @@ class ConfigFile:
         return values
 
     def _unknown(self, key: str, title: str, own: Readers) -> str:
-        if key in ("model", "models"):
+        if key in ("model", "models") and "models" not in own:
             return f"{title}: models have [[models]] tables of their own"
         if home := belongs(key, self.tables):
             return f"{title}: {home}"

@@ -14,6 +14,7 @@ from ovchat.v1 import (
     chat_service_pb2,
     completion_service_pb2,
     model_service_pb2,
+    provider_service_pb2,
     response_service_pb2,
     rest_service_pb2,
     server_service_pb2,
@@ -22,6 +23,7 @@ from ovchat.v1 import (
 from ovchat.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
 from ovchat.v1.completion_service_pb2_grpc import add_CompletionServiceServicer_to_server
 from ovchat.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from ovchat.v1.provider_service_pb2_grpc import add_ProviderServiceServicer_to_server
 from ovchat.v1.response_service_pb2_grpc import add_ResponseServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
@@ -37,6 +39,7 @@ from ovchat_server.rest.openai.codec import (
     read_text,
     text_encoder,
 )
+from ovchat_server.rest.provider_paths import ProviderApi
 from ovchat_server.rest.responses.codec import ResponsesEncoder
 from ovchat_server.rest.responses.codec import encode_error as encode_response_error
 from ovchat_server.rest.responses.stored import StoredResponsesInfo
@@ -47,6 +50,7 @@ from ovchat_server.rpc.servicers import (
     ChatServicer,
     CompletionServicer,
     ModelServicer,
+    ProviderServicer,
     ServerServicer,
     TokenizerServicer,
 )
@@ -88,6 +92,7 @@ def endpoints(services: Services, limits: Limits) -> Sequence[Endpoint]:
         _responses(services, limits),
         _tokens(services, limits),
         _models(services),
+        _providers(services),
         _server(services),
     )
 
@@ -105,9 +110,12 @@ def typed_services(served: Sequence[Endpoint]) -> Sequence[TypedService]:
 
 
 def _chats(services: Services, limits: Limits) -> Endpoint:
-    chats = GenerationApi(read_chat, services.chat.answer, chat_encoder, encode_error)
+    chats = GenerationApi(read_chat, services.completions.answer, chat_encoder, encode_error)
     return Endpoint(
-        {"CreateChatCompletion": chats},
+        {
+            "CreateChatCompletion": chats,
+            "CreateProviderChatCompletion": ProviderApi(chats, services.models),
+        },
         TypedService(
             chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"],
             partial(add_ChatServiceServicer_to_server, ChatServicer(services, limits)),
@@ -118,9 +126,12 @@ def _chats(services: Services, limits: Limits) -> Endpoint:
 
 
 def _texts(services: Services, limits: Limits) -> Endpoint:
-    texts = GenerationApi(read_text, services.texts.answer, text_encoder, encode_error)
+    texts = GenerationApi(read_text, services.completions.answer, text_encoder, encode_error)
     return Endpoint(
-        {"CreateCompletion": texts},
+        {
+            "CreateCompletion": texts,
+            "CreateProviderCompletion": ProviderApi(texts, services.models),
+        },
         TypedService(
             completion_service_pb2.DESCRIPTOR.services_by_name["CompletionService"],
             partial(add_CompletionServiceServicer_to_server, CompletionServicer(services, limits)),
@@ -133,11 +144,13 @@ def _texts(services: Services, limits: Limits) -> Endpoint:
 def _responses(services: Services, limits: Limits) -> Endpoint:
     pb, responses = rest_service_pb2, services.responses
     stored = StoredResponsesInfo(responses)
+    created = GenerationApi(
+        read_responses_request, responses.answer, ResponsesEncoder, encode_response_error
+    )
     return Endpoint(
         {
-            "CreateResponse": GenerationApi(
-                read_responses_request, responses.answer, ResponsesEncoder, encode_response_error
-            ),
+            "CreateResponse": created,
+            "CreateProviderResponse": ProviderApi(created, services.models),
             "CountResponseInputTokens": CallApi(
                 read_responses_request, responses.count_input, input_tokens, encode_response_error
             ),
@@ -199,6 +212,27 @@ def _models(services: Services) -> Endpoint:
         TypedService(
             model_service_pb2.DESCRIPTOR.services_by_name["ModelService"],
             partial(add_ModelServiceServicer_to_server, ModelServicer(services.models)),
+        ),
+    )
+
+
+def _providers(services: Services) -> Endpoint:
+    pb, info = rest_service_pb2, ServerInfo(services.models, services.versions)
+    return Endpoint(
+        {
+            "ListProviders": GetApi(
+                pb.RestServiceListProvidersRequest, info.providers, encode_error
+            ),
+            "ListProviderModels": GetApi(
+                pb.RestServiceListProviderModelsRequest, info.provider_models, encode_error
+            ),
+            "GetProviderModel": GetApi(
+                pb.RestServiceGetProviderModelRequest, info.provider_model, encode_error
+            ),
+        },
+        TypedService(
+            provider_service_pb2.DESCRIPTOR.services_by_name["ProviderService"],
+            partial(add_ProviderServiceServicer_to_server, ProviderServicer(services.models)),
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovchat_server.config_file import FILE_ONLY, belongs
+from ovchat_server.config_tables import FILE_ONLY, belongs
 from ovchat_server.near_names import did_you_mean
 from ovchat_server.option_types import ENVIRONMENT_PREFIX
 from ovchat_server.options import SETTINGS

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 from msgspec import Meta
 
-from ovchat_server.api_keys import read_api_keys
 from ovchat_server.config_file import ConfigFile
 from ovchat_server.option_types import (
     Domains,
@@ -27,17 +26,20 @@ from ovchat_server.option_types import (
     Value,
     Word,
 )
-from ovchat_server.serving.model_path import is_vision_model
-from ovchat_server.settings import ModelSettings, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MIB = 1 << 20
 MAX_REPLICAS = 32
 
 PORT = Value(Annotated[int, Meta(ge=0, le=65535)], "PORT")
 SOCKET = Value(Annotated[str, Meta(pattern="^(@.|[^@])", description="a path or @NAME")], "PATH")
+# A path is told by its beginning: "a:1" might be one.
+_EGRESS = r"^(@.|[./]|([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}\Z)"
+EGRESS = Value(
+    Annotated[str, Meta(pattern=_EGRESS, description="HOST:PORT, /PATH, ./PATH or @NAME")],
+    "ADDRESS",
+)
 SECONDS = Value(Annotated[float, Meta(ge=0)], "SECONDS")
 FORMAT = Word(Literal["auto", "text", "json"], "FORMAT")
 LEVEL = Word(Literal["debug", "info", "warning", "error"], "LEVEL")
@@ -67,7 +69,8 @@ def _read_file(
 CONFIG = Setting(
     "--config",
     ExistingFile(),
-    "TOML file with the tables [server], [limits], [stored_responses] and [[models]].",
+    "TOML file with the tables [server], [limits], [stored_responses], [[models]], [[providers]] "
+    "and [[routes]].",
     section="Models",
     # Before the others, whose defaults it sets.
     is_eager=True,
@@ -147,6 +150,14 @@ SETTINGS = (
         commands=UP,
     ),
     Setting(
+        "--egress",
+        EGRESS,
+        "Envoy's egress listener, through which providers are reached: HOST:PORT, or the path of "
+        "a Unix socket, or @NAME of an abstract one. `ovchat up` has one of its own.",
+        section="Running",
+        commands=SERVE,
+    ),
+    Setting(
         "--drain-timeout",
         SECONDS,
         "On shutdown, seconds to let running requests finish.",
@@ -184,7 +195,8 @@ SETTINGS = (
     Setting(
         "--max-request-bytes",
         Value(Annotated[int, Meta(ge=1024)], "BYTES"),
-        "Largest request body accepted; by default 8 MiB, or 32 MiB if a vision model is served.",
+        "Largest request body accepted; by default 8 MiB, or 32 MiB if a vision model or a "
+        "provider is served.",
         section="Requests",
     ),
     Setting(
@@ -226,7 +238,7 @@ SERVER_NUMBER = click.Option(["--server-number"], type=int, hidden=True)
 
 
 def options_of(command: str) -> list[click.Parameter]:
-    """Return the options of a command, which gets them as keywords; see `settings_from`."""
+    """Return the options of a command, which gets them as keywords; see `configuration`."""
     own: list[click.Parameter] = [item for item in SETTINGS if command in item.commands]
     return [*own, SERVERS, SERVER_NUMBER] if command in SERVE else own
 
@@ -238,41 +250,6 @@ def config_file(path: Path) -> ConfigFile:
         SettingError: It cannot be read, is not TOML, or has unknown tables.
     """
     return ConfigFile.read(path, SERVER)
-
-
-def settings_from(options: Mapping[str, Any]) -> Settings:
-    """Build the settings of a command's options.
-
-    Raises:
-        click.UsageError: There is no model to serve, or a setting is wrong.
-    """
-    given = dict(options)
-    path, models = given.pop("config"), given.pop("model")
-    file = ConfigFile.empty() if path is None else config_file(path)
-    limits, stored_responses = file.limits(), file.stored_responses()
-    named = {model.name: model for model in file.models()}
-    flags: dict[str, ModelSettings] = {}
-    for model in models:
-        if model.name in flags:
-            raise click.UsageError(f"--model: two models are called {model.name!r}")
-        flags[model.name] = model
-    named.update(flags)
-    if not named:
-        raise click.UsageError("no model to serve: give --model NAME=PATH, or [[models]] in a file")
-    # Images take more room than texts.
-    mib = 32 if any(is_vision_model(model.path) for model in named.values()) else 8
-    given["max_request_bytes"] = given["max_request_bytes"] or mib * MIB
-    given.pop("server_number", None)
-    # What the other command has.
-    given.setdefault("replicas", given.pop("servers", None) or 1)
-    others = {"rest_port": 0, "admin_port": 0, "envoy_path": None, "grpc_socket": None}
-    return Settings(
-        models=tuple(named.values()),
-        limits=limits,
-        stored_responses=stored_responses,
-        api_keys=read_api_keys(given["api_key_file"]),
-        **{**others, **given},
-    )
 
 
 def arguments_of(options: Mapping[str, Any]) -> Sequence[str]:

@@ -81,6 +81,8 @@ def _expected(info: inspect.Type) -> str:
             words = "true or false"
         case inspect.LiteralType() | inspect.EnumType():
             words = "one of " + ", ".join(_choices(info))
+        case inspect.VarTupleType():
+            words = "an array of strings"
         case inspect.CustomType():
             words = "a path"
     return words

@@ -13,6 +13,7 @@ from ovchat_server.engine.contract.generation_spec import GenerationOptions
 
 if TYPE_CHECKING:
     from ovchat_server.domain.limits import Limits
+    from ovchat_server.provider_settings import ProviderSettings
 
 ModelName = Annotated[
     str,
@@ -66,6 +67,33 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
             )
 
 
+class RouteSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An id that stands for several models: a [[routes]] table.
+
+    Attributes:
+        name: The name that requests have in `model`. Required.
+        models: Ids of the models, of this server or of providers (`provider/model`), in the order
+            in which they are asked. Required.
+        weights: Of each model, how often it is asked first, in proportion to the others. By default
+            it is always the first one.
+    """
+
+    name: ModelName
+    models: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    weights: tuple[Annotated[float, msgspec.Meta(gt=0)], ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check that there is a weight for each model.
+
+        Raises:
+            ValueError: There is not, or a model stands there twice.
+        """
+        if len({*self.models}) < len(self.models):
+            raise ValueError("models must not name a model twice")
+        if self.weights is not None and len(self.weights) != len(self.models):
+            raise ValueError("weights must be as many as models")
+
+
 class StoredResponsesSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Which responses of the Responses API a server keeps: the [stored_responses] table.
 
@@ -87,10 +115,13 @@ class Settings:
     """How to serve.
 
     Attributes:
-        models: At least one.
+        models: Those that are served here; none if there are providers.
+        providers: Of models that run elsewhere.
+        routes: Ids that stand for several models.
         host: Address that both ports listen on.
         grpc_port: Of the gRPC server, or of Envoy before several; 0 picks a free one.
         grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
+        egress: Where Envoy takes requests to the providers; see `options` (`ovchat serve` only).
         rest_port: Of Envoy (`ovchat up` only).
         admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
         envoy_path: Envoy's binary; None finds it.
@@ -113,9 +144,12 @@ class Settings:
     """
 
     models: tuple[ModelSettings, ...]
+    providers: tuple[ProviderSettings, ...]
+    routes: tuple[RouteSettings, ...]
     host: str
     grpc_port: int
     grpc_socket: str | None
+    egress: str | None
     rest_port: int
     admin_port: int
     envoy_path: Path | None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PATHS = {
-    "chat": ("/v3/chat/completions", "/v1/chat/completions"),
+    "chat": ("/v3/chat/completions", "/openvino/v1/chat/completions"),
     "text": ("/v3/completions", "/v1/completions"),
     "responses": ("/v3/responses", "/v1/responses"),
     "tokenize": ("/v3/tokenize", "/tokenize"),

@@ -13,6 +13,7 @@ from ovchat.v1 import (
     completion_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
+    provider_service_pb2_grpc,
     response_service_pb2_grpc,
     server_service_pb2_grpc,
     tokenizer_service_pb2_grpc,
@@ -37,6 +38,7 @@ class Client:
         self.texts = completion_service_pb2_grpc.CompletionServiceStub(self.channel)
         self.responses = response_service_pb2_grpc.ResponseServiceStub(self.channel)
         self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
+        self.providers = provider_service_pb2_grpc.ProviderServiceStub(self.channel)
         self.tokenizer = tokenizer_service_pb2_grpc.TokenizerServiceStub(self.channel)
         self.server_service = server_service_pb2_grpc.ServerServiceStub(self.channel)
         self.health = health_pb2_grpc.HealthStub(self.channel)

@@ -10,7 +10,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from ovchat.v1 import model_service_pb2
-from ovchat_server.app import KINDS, Server
+from ovchat_server.app import Server
 from ovchat_server.domain.errors import ModelNotFoundError
 from ovchat_server.kinds.base import EngineHost
 from ovchat_server.settings import ModelSettings
@@ -37,7 +37,7 @@ def echo(tmp_path: Path) -> ModelSettings:
 async def test_another_kind_is_served_beside_text_generation(
     make_settings: Callable[..., Settings], echo: ModelSettings, successor: ModelSettings
 ) -> None:
-    server = Server(make_settings(successor, echo), kinds=[*KINDS, EchoKind()])
+    server = Server(make_settings(successor, echo), kinds=[EchoKind()])
     async with running(server) as client:
         assert (await client.model("echo")).type == "echo"
         engine = server._models.get_as(EchoModel, "echo").engine

@@ -21,6 +21,7 @@ SERVICES = {
     "ovchat.v1.ChatService",
     "ovchat.v1.CompletionService",
     "ovchat.v1.ModelService",
+    "ovchat.v1.ProviderService",
     "ovchat.v1.ResponseService",
     "ovchat.v1.RestService",
     "ovchat.v1.ServerService",

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from ovchat.v1 import model_service_pb2, server_service_pb2
+from ovchat.v1 import model_service_pb2, provider_service_pb2, server_service_pb2
 
 if TYPE_CHECKING:
     from tests.grpc.conftest import Client
@@ -56,6 +56,15 @@ async def test_models_are_chosen_by_type_and_provider(
     assert len(response.models) == found
 
 
+async def test_this_server_is_a_provider(client: Client) -> None:
+    request = provider_service_pb2.ListProvidersRequest()
+    [provider] = (await client.providers.ListProviders(request)).providers
+
+    assert (provider.name, provider.type, provider.model_count) == ("openvino", "llm", 2)
+    assert provider.state == provider_service_pb2.PROVIDER_STATE_AVAILABLE
+    assert provider.description
+
+
 async def test_versions_are_those_installed(client: Client) -> None:
     version = await client.server_service.GetVersion(server_service_pb2.GetVersionRequest())
 
@@ -70,6 +79,7 @@ async def test_versions_are_those_installed(client: Client) -> None:
         "",
         "ovchat.v1.ChatService",
         "ovchat.v1.ModelService",
+        "ovchat.v1.ProviderService",
         "ovchat.v1.RestService",
         "ovchat.v1.ServerService",
         "ovchat.v1.TokenizerService",

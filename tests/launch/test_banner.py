@@ -13,6 +13,7 @@ from ovchat_server.launch.banner import banner
 from tests.conftest import ROOT
 from tests.launch.stack import running
 
+KEY = "$OVCHAT_API_KEY"
 KEYS = "\n# of the first team\n   first-key \nsecond-key\n"
 
 
@@ -82,3 +83,9 @@ def test_buf_is_named_as_it_is_found(
     assert ("buf curl" in text) == (where != "nowhere")
     assert "[::1]:2" in text
     assert "http://[::1]:1/v3" in text
+
+
+def test_where_all_models_run_elsewhere_they_are_to_be_asked_for() -> None:
+    text = banner("127.0.0.1", rest_port=1, grpc_port=2, models={}, key_file=Path("keys"))
+    assert f'curl http://127.0.0.1:1/v3/models -H "authorization: Bearer {KEY}"' in text
+    assert "demo" not in text

@@ -188,6 +188,7 @@ class Launcher:
             "admin_port": unused_port(),
             "api_key_file": None,
             "models": ["demo"],
+            "providers": [],
             "drain_timeout": 30.0,
             "max_request_bytes": 8 << 20,
             "max_concurrent_streams": 1000,

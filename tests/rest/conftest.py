@@ -59,14 +59,15 @@ def stack(
 
 @contextlib.contextmanager
 def running_stack(
-    directory: Path, *models: ModelSettings, options: Sequence[str] = ()
+    directory: Path, *models: ModelSettings, options: Sequence[str] = (), tables: str = ""
 ) -> Iterator[Stack]:
-    """`ovchat up` with some models and further `options`; its files go to `directory`."""
+    """`ovchat up` with some models, further `options` and tables; its files go to `directory`."""
     config = directory / "ovchat.toml"
     rest_port, grpc_port, admin_port = unused_port(), unused_port(), unused_port()
     config.write_text(
         CONFIG.format(rest_port=rest_port, grpc_port=grpc_port, admin_port=admin_port)
         + "".join(map(model_table, models))
+        + tables
     )
     log = directory / "log"
     with log.open("w") as errors:

@@ -53,6 +53,7 @@ EXPECTED = {
         "data: [DONE]",
         "A red square.",
         '"openvino_genai":',
+        '"model":"openvino/demo"',
         '{"prompt":"Hello there"}',
         "MODEL_STATE_READY",
     ],

@@ -14,8 +14,8 @@ import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ovchat_server import cli
+from ovchat_server.configuration import settings_from
 from ovchat_server.launch.envoy_config import locate_envoy
-from ovchat_server.options import settings_from
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

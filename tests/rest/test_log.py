@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.rest.conftest import Stack
 
 CHAT = "/v3/chat/completions"
+PROVIDER_CHAT = "/openvino/v1/chat/completions"
 RPC = "ovchat.v1.ChatService/CreateChatCompletion"
 BODY = {
     "model": "successor",
@@ -41,6 +42,7 @@ ANSWER = {
 EXPECTED: Mapping[str, dict[str, Any]] = {
     "log-whole": {**HTTP, **ANSWER, "status": 200, "grpc_status": "OK"},
     "log-stream": {**HTTP, **ANSWER, "status": 200, "grpc_status": "OK"},
+    "log-provider": {**ANSWER, "path": PROVIDER_CHAT, "status": 200, "grpc_status": "OK"},
     "log-left": {**HTTP, "status": 200, "grpc_status": "CANCELLED", "model": "successor"},
     "log-unknown-model": {**HTTP, "status": 404, "error": "model_not_found"},
     "log-typed-rest": {**ANSWER, "path": "/ovchat/v1/chat:create", "rpc": RPC, "status": 200},
@@ -70,6 +72,7 @@ async def lines(stack: Stack, http: httpx.AsyncClient) -> Mapping[str, list[str]
 
     await http.post(CHAT, json=BODY, headers=named("log-whole"))
     await http.post(CHAT, json={**BODY, "stream": True}, headers=named("log-stream"))
+    await http.post(PROVIDER_CHAT, json=BODY, headers=named("log-provider"))
     endless = {**BODY, "stream": True, "max_tokens": 4000, "n": 16}
     async with http.stream("POST", CHAT, json=endless, headers=named("log-left")) as answer:
         await anext(answer.aiter_bytes())

@@ -18,6 +18,7 @@ def test_the_server_says_what_it_is(stack: Stack, path: str) -> None:
     assert answer["version"] == httpx.get(f"{stack.url}/version").json()["version"]
     assert answer["extensions"] == []
     assert answer["chat_completions"] == "/v3/chat/completions"
+    assert httpx.get(stack.url + answer["providers"]).status_code == 200
 
 
 def test_who_only_knocks_is_answered(stack: Stack) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DEMO = ("--model", "demo=models/demo")
 TABLE = '[[models]]\nname = "demo"\npath = "models/demo"\n'
 LONG = "x" * 300
-NO_MODEL = "no model to serve: give --model NAME=PATH, or [[models]] in a file"
+NO_MODEL = "no model to serve: give --model NAME=PATH, or [[models]] or [[providers]] in a file"
 BELONGS = "belongs to a model: set it in its [[models]] table"
 
 
@@ -156,7 +156,11 @@ SERVER = [
         "\nrest port = 1",
     ),
     file(":2: there is no table 'sever'; did you mean server?", "\n[sever]"),
-    file(":1: there is no table 'x'; there are server, models, limits, stored_responses", "x = 1"),
+    file(
+        ":1: there is no table 'x'; there are server, models, providers, routes, "
+        "limits, stored_responses",
+        "x = 1",
+    ),
     file(":1: grpc_port belongs to the server: set it in the [server] table", "grpc_port = 1"),
     file(":1: server must be a table, [server], got 5", "server = 5"),
     file(
@@ -233,6 +237,98 @@ MODEL_TABLES = [
         '[[models]]\nname = "a b"\npath = "models/demo"',
     ),
     file(":5: [[models]] 'demo': there is a model of this name already", f"{TABLE}\n{TABLE}"),
+]
+PROVIDER = '[[providers]]\nname = "vllm"\nbase_url = "http://127.0.0.1:8001/v1"\n'
+OPENAI = '[[providers]]\nname = "openai"\n'
+READY = "openai, ollama, lmstudio, huggingface"
+ROUTE = '[[routes]]\nname = "fast"\nmodels = ["demo"'
+ROUTE_TABLES = [
+    file(":4: [[routes]] 'fast' has no models", f'{TABLE}[[routes]]\nname = "fast"'),
+    file(":4: [[routes]] 'fast': models must not name a model twice", f'{TABLE}{ROUTE}, "demo"]'),
+    file(
+        ":4: [[routes]] 'fast': weights must be as many as models",
+        f"{TABLE}{ROUTE}]\nweights = [1, 2]",
+    ),
+    file(
+        ":4: [[routes]] 'demo': there is a model of this name already",
+        f"{TABLE}{ROUTE}]".replace("fast", "demo"),
+    ),
+]
+PROVIDER_TABLES = [
+    Mistake(
+        "providers are reached through Envoy: `ovchat up` starts it, or name the egress listener "
+        "of yours with --egress",
+        file=PROVIDER,
+        command="serve",
+    ),
+    flags(
+        '--egress must be HOST:PORT, /PATH, ./PATH or @NAME, got "localhost"',
+        *(*DEMO, "--egress=localhost"),
+        command="serve",
+    ),
+    file(":1: providers must be tables, each [[providers]]", '[providers]\nname = "openai"'),
+    file(":1: [[providers]] has no name", '[[providers]]\nbase_url = "http://a.example"'),
+    file(
+        f":1: [[providers]] 'vllm' has no base_url; ready-made, without one, are {READY}",
+        '[[providers]]\nname = "vllm"',
+    ),
+    file(":4: [[providers]] 'vllm': there is a provider of this name already", PROVIDER + PROVIDER),
+    Mistake(
+        "serve.toml:1: [[providers]] 'openai' takes its API key from the variable OPENAI_API_KEY, "
+        "which is not set",
+        file=OPENAI,
+        environment={"OPENAI_API_KEY": " "},
+    ),
+    file(
+        ":1: [[providers]] 'openai' takes its API key from the variable NO_SUCH_KEY, "
+        "which is not set",
+        f'{OPENAI}api_key_env = "NO_SUCH_KEY"',
+    ),
+    # Keys are not printed.
+    file(
+        ":1: [[providers]] 'openai' takes its API key from the variable that its api_key_env "
+        "names, which is not set",
+        f'{OPENAI}api_key_env = "hf_x"',
+    ),
+    file(
+        ":3: [[providers]] 'openai': api_key_env must be the name of an environment variable, "
+        "not a key itself",
+        f'{OPENAI}api_key_env = "sk-x"',
+    ),
+    file(
+        ":2: [[providers]] 'v1': name must be made of small letters, digits, - and _; not "
+        'openvino, which this server is, nor ovchat, v1, v2 or v3, got "v1"',
+        '[[providers]]\nname = "v1"',
+    ),
+    *(
+        file(
+            ":2: [[providers]]: base_url must be a URL with a host, "
+            f'such as https://api.example.com/v1, got "{url}"',
+            f'[[providers]]\nbase_url = "{url}"',
+        )
+        for url in ("http://a.example:65536", "http://:80", "http://[::1/v1")
+    ),
+    file(
+        ":2: [[providers]]: base_url must be a URL such as https://api.example.com/v1, "
+        'got "a.example"',
+        '[[providers]]\nbase_url = "a.example"',
+    ),
+    file(
+        ':2: [[providers]]: models must be an array of strings, got "gpt-*"',
+        '[[providers]]\nmodels = "gpt-*"',
+    ),
+    file(
+        ':2: [[providers]]: ca_file must be a file, got "emty", which does not exist; '
+        "did you mean empty?",
+        '[[providers]]\nca_file = "emty"',
+    ),
+    file(
+        ":2: [[providers]]: timeout must be a number above 0, got 0", "[[providers]]\ntimeout = 0"
+    ),
+    file(
+        ":2: [[providers]] has no option 'url'",
+        '[[providers]]\nurl = "http://a.example"',
+    ),
 ]
 # The fourth line of a model's table.
 MODEL_KEYS = {

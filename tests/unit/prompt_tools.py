@@ -8,7 +8,7 @@ from ovchat_server.domain.chat_request import read_chat_request
 from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.engine.contract.generation import GeneratedTokens, PromptScore, TokenFinish
-from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, chats, served, texts
+from tests.unit.serving_tools import TOKENIZER, ScriptedEngine, completions, served
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ async def chat(
     """The answer to a message, which is the prompt as it stands."""
     messages = [{"role": "user", "content": said}]
     request = read_chat_request({"model": "demo", "messages": messages, **fields})
-    return await chats(served(engine), limits).answer(request)
+    return await completions(served(engine), limits).answer(request)
 
 
 async def text(
@@ -67,4 +67,4 @@ async def text(
 ) -> Answer:
     """The answer to a text, or some."""
     request = read_text_request({"model": "demo", "prompt": prompt, **fields})
-    return await texts(served(engine), limits).answer(request)
+    return await completions(served(engine), limits).answer(request)

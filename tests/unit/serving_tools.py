@@ -19,11 +19,13 @@ from ovchat_server.grammar.cache import GrammarCache
 from ovchat_server.images.sources import ImageSources
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatStages
+from ovchat_server.serving.completions import Completions
 from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.model_files import GenerationDefaults, ModelFiles
-from ovchat_server.serving.models import ModelRegistry, TextModel
-from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.model_registry import ModelRegistry
+from ovchat_server.serving.models import TextModel
+from ovchat_server.serving.pipeline import GenerationPipeline
 from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.worker_pool import WorkerPool
 from tests.unit.text_tools import byte_tokenizer
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from ovchat_server.domain.limits import Limits
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
-    from ovchat_server.serving.chat import ChatCompletions
-    from ovchat_server.serving.text import TextCompletions
 
 WORKERS = WorkerPool("test", 1)
 IMAGES = ImagePreparation(ImageSources())
@@ -110,16 +110,15 @@ class ScriptedEngine:
         return self.generation
 
 
-def chats(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> ChatCompletions:
-    """The pipeline of chats with one model."""
-    return Completions(
-        ChatStages(FORMATS, IMAGES), ModelRegistry([model]), WORKERS, RequestRules(limits)
-    )
+def pipeline(limits: Limits = DEFAULT_LIMITS) -> GenerationPipeline:
+    """How models answer whose engine is ours."""
+    stages = ChatStages(FORMATS, IMAGES), TextStages(FORMATS)
+    return GenerationPipeline(*stages, WORKERS, RequestRules(limits))
 
 
-def texts(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> TextCompletions:
-    """The pipeline of text completions with one model."""
-    return Completions(TextStages(FORMATS), ModelRegistry([model]), WORKERS, RequestRules(limits))
+def completions(model: TextModel, limits: Limits = DEFAULT_LIMITS) -> Completions:
+    """Completions of one model."""
+    return Completions(ModelRegistry([dataclasses.replace(model, pipeline=pipeline(limits))]), None)
 
 
 def served(
@@ -151,5 +150,6 @@ def served(
         renderer,
         engine or ScriptedEngine(),
         dialects,
+        pipeline(),
         constrains_calls=True,
     )

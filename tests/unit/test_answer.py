@@ -17,7 +17,7 @@ from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinis
 from ovchat_server.engine.contract.prompt import Prompt, PromptImage
 from ovchat_server.rest.openai import objects
 from ovchat_server.rpc import response
-from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, chats, served, texts
+from tests.unit.serving_tools import TOKENIZER, WORKERS, ScriptedEngine, completions, served
 from tests.unit.text_tools import byte_tokenizer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def said(index: int, text: str, finish: TokenFinish | None = None) -> GeneratedT
 async def answer(engine: ScriptedEngine, tokenizer: Tokenizer = TOKENIZER, **fields: Any) -> Answer:
     messages = [{"role": "user", "content": "Hello"}]
     request = read_chat_request({"model": "demo", "messages": messages} | fields)
-    return await chats(served(engine, tokenizer=tokenizer)).answer(request)
+    return await completions(served(engine, tokenizer=tokenizer)).answer(request)
 
 
 async def streamed(answer: Answer, options: StreamOptions | None = None) -> list[Chunk]:
@@ -80,7 +80,7 @@ async def test_a_text_completion_names_its_own_token_in_any_case() -> None:
     )
     request = read_text_request({"model": "demo", "prompt": "Hi", "logprobs": 1})
     [choice] = (
-        await (await texts(served(ScriptedEngine([piece]))).answer(request)).whole()
+        await (await completions(served(ScriptedEngine([piece]))).answer(request)).whole()
     ).choices
 
     told = [[top.text for top in item.alternatives] for item in choice.logprobs or ()]
@@ -96,7 +96,7 @@ async def test_an_empty_answer_has_lists_of_log_probabilities_that_are_empty(
         if not fields:
             return await answer(engine, logprobs=True)
         request = read_text_request({"model": "demo", "logprobs": 1, **fields})
-        return await texts(served(engine)).answer(request)
+        return await completions(served(engine)).answer(request)
 
     whole, first = await (await asked()).whole(), (await streamed(await asked()))[0]
     if fields:

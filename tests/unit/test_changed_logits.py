@@ -21,9 +21,8 @@ from tests.unit.serving_tools import (
     TOKENIZER,
     VOCABULARY,
     ScriptedEngine,
-    chats,
+    completions,
     served,
-    texts,
 )
 
 if TYPE_CHECKING:
@@ -46,9 +45,9 @@ async def asked(model: TextModel | None = None, **fields: Any) -> list[Generatio
     model = model or served()
     messages = [{"role": "user", "content": "Hi"}]
     chat = read_chat_request({"model": "demo", "messages": messages, "seed": 1, **fields})
-    said = await chats(model).answer(chat)
+    said = await completions(model).answer(chat)
     text = read_text_request({"model": "demo", "prompt": "Hi", "seed": 1, **fields})
-    written = await texts(model).answer(text)
+    written = await completions(model).answer(text)
     assert [request.sampling for request in said.plan.requests] == [
         request.sampling for request in written.plan.requests
     ]
@@ -75,12 +74,12 @@ async def refused(model: TextModel, **fields: Any) -> list[tuple[str, str]]:
 async def _chat(model: TextModel, **fields: Any) -> None:
     messages = [{"role": "user", "content": "Hi"}]
     request = read_chat_request({"model": "demo", "messages": messages, **fields})
-    await chats(model).answer(request)
+    await completions(model).answer(request)
 
 
 async def _text(model: TextModel, **fields: Any) -> None:
     request = read_text_request({"model": "demo", "prompt": "Hi", **fields})
-    await texts(model).answer(request)
+    await completions(model).answer(request)
 
 
 async def test_the_engine_is_asked_for_all_of_it() -> None:
@@ -122,8 +121,8 @@ async def test_as_many_alternatives_are_asked_for(number: int) -> None:
     messages = [{"role": "user", "content": "Hi"}]
     chat = {"model": "demo", "messages": messages, "logprobs": True, "top_logprobs": number}
     text = {"model": "demo", "prompt": "Hi", "logprobs": number}
-    said = await chats(model).answer(read_chat_request(chat))
-    written = await texts(model).answer(read_text_request(text))
+    said = await completions(model).answer(read_chat_request(chat))
+    written = await completions(model).answer(read_text_request(text))
     for [request] in (said.plan.requests, written.plan.requests):
         assert (request.logprobs, request.top_logprobs) == (True, number)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.domain.chat import ChatRequest, PromptEnding, Role, ToolMode
+from ovchat_server.domain.chat import CallTags, ChatRequest, PromptEnding, Role, ToolMode
 from ovchat_server.domain.chat_request import (
     REASONING_EFFORTS,
     RESERVED_TEMPLATE_ARGUMENTS,
@@ -141,6 +141,18 @@ def test_what_is_required_is_missed_by_name(fields: dict[str, Any]) -> None:
 def test_reasoning_effort_reaches_the_template(effort: str) -> None:
     arguments = read(reasoning_effort=effort).template_arguments
     assert arguments == {"reasoning_effort": effort, "enable_thinking": effort != "none"}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("Qwen/Qwen3-4B", CallTags.QWEN3),
+        ("ollama/llama3:latest", CallTags.LLAMA3),
+        ("ollama/gpt-oss", None),
+    ],
+)
+def test_an_automatic_agent_format_is_the_models(model: str, expected: CallTags | None) -> None:
+    assert read(model=model, agent_format="auto").call_tags is expected
 
 
 def test_template_arguments_win_over_the_reasoning_effort() -> None:

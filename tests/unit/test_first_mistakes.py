@@ -16,6 +16,8 @@ from tests.unit.mistakes import (
     MODEL_KEYS,
     MODEL_TABLES,
     PATHS,
+    PROVIDER_TABLES,
+    ROUTE_TABLES,
     SERVER,
     TABLE,
     VARIABLES,
@@ -69,7 +71,7 @@ def first_lines(mistake: Mistake) -> list[str]:
 
 @pytest.mark.parametrize(
     "mistake",
-    [*FLAGS, *VARIABLES, *SERVER, *LIMITS, *MODEL_TABLES, *PATHS],
+    [*FLAGS, *VARIABLES, *SERVER, *LIMITS, *MODEL_TABLES, *PROVIDER_TABLES, *ROUTE_TABLES, *PATHS],
     ids=lambda mistake: mistake.says,
 )
 def test_the_first_line_is_the_fault(mistake: Mistake) -> None:

@@ -7,7 +7,7 @@ import pytest
 from ovchat_server.domain.chat_request import read_chat_request
 from ovchat_server.domain.errors import InvalidRequestError, OverloadedError
 from ovchat_server.domain.text_request import read_text_request
-from tests.unit.serving_tools import CONTEXT, ScriptedEngine, chats, served, texts
+from tests.unit.serving_tools import CONTEXT, ScriptedEngine, completions, served
 
 
 async def chat(engine: ScriptedEngine) -> None:
@@ -15,13 +15,13 @@ async def chat(engine: ScriptedEngine) -> None:
     model = served(engine, template="{{ raise_exception('tried') }}")
     messages = [{"role": "user", "content": "Hello"}]
     request = read_chat_request({"model": "demo", "messages": messages})
-    await chats(model).answer(request)
+    await completions(model).answer(request)
 
 
 async def go_on(engine: ScriptedEngine, **fields: object) -> None:
     """Ask with a prompt that is too long."""
     request = read_text_request({"model": "demo", "prompt": "a" * 2 * CONTEXT} | fields)
-    await texts(served(engine)).answer(request)
+    await completions(served(engine)).answer(request)
 
 
 @pytest.mark.parametrize("ask", [chat, go_on])

@@ -11,7 +11,7 @@ from ovchat.v1 import rest_service_pb2
 from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.domain.models import ModelState
 from ovchat_server.rest.model_server import ModelServerInfo
-from ovchat_server.serving.models import ModelRegistry
+from ovchat_server.serving.model_registry import ModelRegistry
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import READY, ScriptedEngine, served
 

@@ -11,8 +11,8 @@ import pytest
 from ovchat.v1 import model_service_pb2
 from ovchat_server.domain.models import Capability, ModelState
 from ovchat_server.engine.contract.engine import ANONYMOUS, EngineStatus
-from ovchat_server.rest.openai import objects
-from ovchat_server.rpc import response
+from ovchat_server.rest.openai.models import model_object
+from ovchat_server.rpc import model_messages
 from tests.unit.serving_tools import READY, ScriptedEngine, served
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def test_what_encodes_images_makes_a_vision_model() -> None:
     status = dataclasses.replace(served(), images=IdleEncoder()).status
 
     assert status.capabilities == (Capability.CHAT, Capability.VISION)
-    assert objects.model(status)["input_modalities"] == ["text", "image"]
-    assert model_service_pb2.CAPABILITY_VISION in response.model(status).capabilities
+    assert model_object(status)["input_modalities"] == ["text", "image"]
+    assert model_service_pb2.CAPABILITY_VISION in model_messages.model(status).capabilities
 
 
 @pytest.mark.parametrize(

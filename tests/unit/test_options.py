@@ -15,9 +15,11 @@ from click.testing import CliRunner
 
 from ovchat_server.cli import main
 from ovchat_server.commands import ServerCommand
+from ovchat_server.configuration import settings_from
 from ovchat_server.domain.limits import Limits
 from ovchat_server.option_types import Switch
-from ovchat_server.options import SETTINGS, arguments_of, settings_from
+from ovchat_server.options import SETTINGS, arguments_of
+from ovchat_server.provider_settings import ProviderSettings
 from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 from tests.conftest import ROOT
 
@@ -64,6 +66,7 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "host": ("127.0.0.2", "::1", "0.0.0.0"),
         "grpc_port": ("1", "2", "3"),
         "grpc_socket": ("@1", "@2", "/3"),
+        "egress": ("@1", "[::1]:2", "./3"),
         "rest_port": ("4", "5", "6"),
         "admin_port": ("7", "8", "9"),
         "envoy_path": (str(tmp_path / "x"), str(tmp_path / "y"), str(tmp_path / "z")),
@@ -84,6 +87,8 @@ DECLARED = sorted(option.name or "" for option in SETTINGS)
 # These have tests of their own.
 OTHERS = {"config", "model", "api_key_file", "allowed_media_domains"}
 SINGLE = [name for name in DECLARED if name not in OTHERS]
+# Of `ovchat serve` alone.
+OF_SERVE = {"grpc_socket", "egress"}
 SWITCHES = ["strict_parameters"]
 VALUED = [name for name in SINGLE if name not in SWITCHES]
 
@@ -103,7 +108,7 @@ def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(
     path = ["--config", config(f"[server]\n{name} = {written(file)}")]
 
     def found(*arguments: str, env: dict[str, str] | None = None) -> str:
-        command = "serve" if name == "grpc_socket" else "up"
+        command = "serve" if name in OF_SERVE else "up"
         return str(getattr(run(*MODEL, *arguments, env=env, command=command), name))
 
     assert found() not in values[name]
@@ -137,6 +142,7 @@ def test_without_anything_the_defaults_hold() -> None:
         "host": "127.0.0.1",
         "grpc_port": 9000,
         "grpc_socket": None,
+        "egress": None,
         "rest_port": 8000,
         "admin_port": 0,
         "envoy_path": None,
@@ -238,6 +244,8 @@ def server(arguments: Sequence[str], **env: str) -> Settings:
 def test_arguments_give_a_server_the_same_settings(
     source: str, values: dict[str, tuple[str, str, str]], config: Callable[[str], str]
 ) -> None:
+    # It names its own egress listener, if there are providers.
+    del values["egress"]
     table = [f"{name} = {written(given[2])}\n" for name, given in values.items()]
     if source != "file":
         table = []
@@ -379,3 +387,36 @@ def test_a_table_bounds_the_stored_responses(config: Callable[[str], str]) -> No
 
     assert stored == StoredResponsesSettings(max_count=0, max_age=60)
     assert run(*MODEL).stored_responses == StoredResponsesSettings()
+
+
+def test_a_provider_has_what_its_name_stands_for_and_what_the_file_says(
+    config: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    path = config(
+        """
+        [[providers]]
+        name = "openai"
+        models = ["gpt-*"]
+        [[providers]]
+        name = "ollama"
+        base_url = "https://ollama.example/v1"
+        ca_file = "ovchat.toml"
+        """
+    )
+    settings = run("--config", path)
+    assert settings.models == ()
+    # As with a vision model.
+    assert settings.max_request_bytes == 32 << 20
+    assert settings.providers == (
+        ProviderSettings(
+            name="openai",
+            base_url="https://api.openai.com/v1",
+            api_key_env="OPENAI_API_KEY",
+            max_tokens_field="max_completion_tokens",
+            models=("gpt-*",),
+        ),
+        ProviderSettings(name="ollama", base_url="https://ollama.example/v1", ca_file=Path(path)),
+    )
+    served = server([*arguments_of(CATCH["options"]), "--egress=@x"])
+    assert (served.providers, served.egress) == (settings.providers, "@x")

@@ -31,9 +31,9 @@ from tests.unit.serving_tools import (
     TOKENIZER,
     WORKERS,
     ScriptedEngine,
-    chats,
+    completions,
+    pipeline,
     served,
-    texts,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def answer(
     fields: dict[str, Any], speculation: Speculation, engine: ScriptedEngine | None = None
 ) -> Answer:
     model = dataclasses.replace(served(engine), speculation=speculation)
-    return await chats(model).answer(read_chat(**fields))
+    return await completions(model).answer(read_chat(**fields))
 
 
 def two_choices() -> ScriptedEngine:
@@ -101,7 +101,7 @@ async def test_a_prediction_reaches_the_engine_as_tokens() -> None:
     model = dataclasses.replace(served(engine, vocabulary_size=end), speculation=LOOKUP)
     content = "a<|im_end|>b" + "c" * CONTEXT
     predicted = {"prediction": {"type": "content", "content": content}}
-    await (await chats(model).answer(read_chat(**predicted, n=2))).whole()
+    await (await completions(model).answer(read_chat(**predicted, n=2))).whole()
     tokens = TOKENIZER.encode("ab" + "c" * (CONTEXT - 3))
     assert [request.prediction for request in engine.asked] == [tuple(tokens)] * 2
 
@@ -157,7 +157,7 @@ async def test_usage_sums_what_was_proposed_for_all_choices() -> None:
 async def test_a_text_completion_speculates_too() -> None:
     engine = ScriptedEngine([GeneratedTokens(0, (1,), TokenFinish.LENGTH)])
     model = dataclasses.replace(served(engine), speculation=LOOKUP)
-    told = await texts(model).answer(read_text(**ALL, max_tokens=1))
+    told = await completions(model).answer(read_text(**ALL, max_tokens=1))
     assert (await told.whole()).usage.accepted_tokens == 0
     assert [request.speculation for request in engine.asked] == [Speculation(4, 2)]
 
@@ -179,14 +179,14 @@ def test_a_models_options_say_what_it_proposes(
         "assistant_confidence_threshold": 0.4,
     }
     settings = ModelSettings(name="m", path=DEMO, **options, **numbers)
-    model: Any = TextGeneration().build(settings, HOST).model
+    model: Any = TextGeneration(pipeline()).build(settings, HOST).model
     assert model.speculation == expected
 
 
 def test_a_vision_model_does_not_speculate() -> None:
     settings = ModelSettings(name="sees", path=SEES, speculation="lookup")
     with pytest.raises(ModelSettingsError, match="'sees': speculation is not supported by vision"):
-        TextGeneration().build(settings, HOST)
+        TextGeneration(pipeline()).build(settings, HOST)
 
 
 def swapped(path: Path, one: int, other: int) -> tuple[Path, str, str]:
@@ -207,7 +207,7 @@ def refusal(draft: Path) -> str:
     """Why a model cannot draft for the demo model, without the beginning."""
     settings = ModelSettings(name="m", path=DEMO, speculation="draft", draft_model=draft)
     with pytest.raises(ModelSettingsError, match="the model 'm': draft_model") as refused:
-        TextGeneration().build(settings, HOST)
+        TextGeneration(pipeline()).build(settings, HOST)
     return str(refused.value).removeprefix("the model 'm': draft_model")
 
 

@@ -27,11 +27,13 @@ from ovchat_server.engine.contract.generation import GenerationStatus
 from ovchat_server.images.sources import ImageSources
 from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.model_files import read_model_files
-from ovchat_server.serving.models import ModelRegistry, TextModel
+from ovchat_server.serving.model_registry import ModelRegistry
+from ovchat_server.serving.models import TextModel
 from ovchat_server.serving.tokenization import MAX_PADDED_TOKENS, Tokenization
 from ovchat_server.serving.worker_pool import WorkerPool
 from ovchat_server.tokenizer.huggingface import Tokenizer
 from tests.conftest import ROOT
+from tests.unit.serving_tools import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -80,7 +82,9 @@ def tokenization(
     files = dataclasses.replace(read_model_files(ROOT / "models/successor"), tokenizer=tokenizer)
     renderer = PromptRenderer(files.template, tokenizer)
     return Tokenization(
-        ModelRegistry([TextModel("model", "fp", files, renderer, NoEngine(context), Dialects())]),
+        ModelRegistry(
+            [TextModel("model", "fp", files, renderer, NoEngine(context), Dialects(), pipeline())]
+        ),
         ImagePreparation(ImageSources()),
         WorkerPool("tokenize", 2),
     )

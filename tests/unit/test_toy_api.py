@@ -22,19 +22,15 @@ from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import Served, ServerOptions, create_server
-from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.codec_threads import CodecThreads
-from ovchat_server.serving.limits import RequestRules
-from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.completions import Completions
+from ovchat_server.serving.model_registry import ModelRegistry
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
 from ovchat_server.serving.stored_responses import StoredResponses
-from ovchat_server.serving.text import TextStages
 from ovchat_server.serving.tokenization import Tokenization
 from ovchat_server.serving.versions import Versions
 from tests.unit.serving_tools import (
-    FORMATS,
     IMAGES,
     TOKENIZER,
     WORKERS,
@@ -100,10 +96,9 @@ def engine() -> ScriptedEngine:
 def offered(engine: ScriptedEngine) -> Services:
     models = ModelRegistry([served(engine)])
     return Services(
-        Completions(ChatStages(FORMATS, IMAGES), models, WORKERS, RequestRules()),
-        Completions(TextStages(FORMATS), models, WORKERS, RequestRules()),
+        Completions(models, None),
         Responses(
-            Completions(ChatStages(FORMATS, IMAGES, "resp_"), models, WORKERS, RequestRules()),
+            Completions(models, None),
             Tokenization(models, IMAGES, WORKERS),
             StoredResponses(0, 1, 1, WORKERS),
             DEFAULT_LIMITS,
@@ -122,7 +117,7 @@ async def serving(engine: ScriptedEngine, silence: float = 15.0) -> AsyncIterato
     services = offered(engine)
     served = endpoints(services, DEFAULT_LIMITS)
     rest = RestDoor(
-        {**rest_apis(served), TALK: toy_api(services.chat, silence)},
+        {**rest_apis(served), TALK: toy_api(services.completions, silence)},
         BodyReader(strict=False, limits=DEFAULT_LIMITS, threads=services.threads),
         default_errors=encode_error,
     )

@@ -35,6 +35,7 @@ from ovchat_server.domain.errors import (
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.models import Capability, ModelState, ModelStatus
 from ovchat_server.rest.openai import objects
+from ovchat_server.rest.openai.models import model_object
 from ovchat_server.rpc import response
 
 INFO = CompletionInfo("chatcmpl-1", 1_700_000_000, "demo", "fp_1")
@@ -314,7 +315,7 @@ def test_a_model_is_listed_as_openai_and_vllm_do(
     status = ModelStatus(
         "demo", 1, context, capabilities, ModelState.READY, sampling_control=control
     )
-    assert sent(objects.model(status)) == {
+    assert sent(model_object(status)) == {
         "id": "demo",
         "object": "model",
         "created": 1,

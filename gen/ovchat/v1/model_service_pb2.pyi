@@ -126,7 +126,7 @@ class ListModelsResponse(_message.Message):
     MODELS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]:
-        """The models, ordered by id."""
+        """The models: those of the server, ordered by id, then those of each provider."""
 
     def __init__(
         self,
@@ -204,12 +204,16 @@ class Model(_message.Message):
     PROVIDER_FIELD_NUMBER: _builtins.int
     SAMPLING_CONTROL_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """The id of the model, which requests give as their model."""
+    """The id of the model, which requests give as their model. That of a provider's model begins with
+    its provider and a slash.
+    """
     created: _builtins.int
-    """The time at which the model's files were written, in seconds since the Unix epoch."""
+    """The time at which the model's files were written, in seconds since the Unix epoch. 0 if it is
+    unknown.
+    """
     context_length: _builtins.int
     """The maximum number of tokens of prompt and answer together. 0 until the model was loaded for
-    the first time.
+    the first time, and where it is unknown.
     """
     state: Global___ModelState.ValueType
     """The state of the model."""
@@ -218,7 +222,9 @@ class Model(_message.Message):
     type: _builtins.str
     """The type of the model: "text-generation"."""
     provider: _builtins.str
-    """The provider of the model, which runs it: "openvino"."""
+    """The provider of the model, which runs it: "openvino" for this server itself. ProviderService
+    lists the providers.
+    """
     sampling_control: _builtins.bool
     """Whether the model supports presence_penalty, frequency_penalty, logit_bias,
     allowed_token_ids, bad_words, prompt_logprobs and top_logprobs. They are refused if it does

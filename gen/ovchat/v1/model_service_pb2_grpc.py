@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ModelServiceStub:
-    """Lists the models that the server serves.
+    """Lists the models that the server serves, and those that providers are known to have.
     """
 
     def __init__(self, channel):
@@ -48,11 +48,11 @@ class ModelServiceStub:
 
 
 class ModelServiceServicer:
-    """Lists the models that the server serves.
+    """Lists the models that the server serves, and those that providers are known to have.
     """
 
     def ListModels(self, request, context):
-        """Lists the models, ordered by id.
+        """Lists the models: those of the server, ordered by id, then those of each provider.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -87,7 +87,7 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService:
-    """Lists the models that the server serves.
+    """Lists the models that the server serves, and those that providers are known to have.
     """
 
     @staticmethod

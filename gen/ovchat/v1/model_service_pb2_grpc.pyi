@@ -27,29 +27,29 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ModelServiceStub:
-    """Lists the models that the server serves."""
+    """Lists the models that the server serves, and those that providers are known to have."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ModelServiceAsyncStub: ...
     ListModels: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.ListModelsRequest, _model_service_pb2.ListModelsResponse]
-    """Lists the models, ordered by id."""
+    """Lists the models: those of the server, ordered by id, then those of each provider."""
     GetModel: _grpc.UnaryUnaryMultiCallable[_model_service_pb2.GetModelRequest, _model_service_pb2.GetModelResponse]
     """Gets a model. Returns NOT_FOUND if there is no model with the id."""
 
 @_typing.type_check_only
 class ModelServiceAsyncStub(ModelServiceStub):
-    """Lists the models that the server serves."""
+    """Lists the models that the server serves, and those that providers are known to have."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListModels: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListModelsRequest, _model_service_pb2.ListModelsResponse]  # type: ignore[assignment]
-    """Lists the models, ordered by id."""
+    """Lists the models: those of the server, ordered by id, then those of each provider."""
     GetModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.GetModelRequest, _model_service_pb2.GetModelResponse]  # type: ignore[assignment]
     """Gets a model. Returns NOT_FOUND if there is no model with the id."""
 
 class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Lists the models that the server serves."""
+    """Lists the models that the server serves, and those that providers are known to have."""
 
     @_abc_1.abstractmethod
     def ListModels(
@@ -57,7 +57,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _model_service_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_model_service_pb2.ListModelsResponse, _abc.Awaitable[_model_service_pb2.ListModelsResponse]]:
-        """Lists the models, ordered by id."""
+        """Lists the models: those of the server, ordered by id, then those of each provider."""
 
     @_abc_1.abstractmethod
     def GetModel(

@@ -3,6 +3,7 @@
 isort:skip_file
 """
 
+from google.api import httpbody_pb2 as _httpbody_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 import builtins as _builtins
@@ -179,6 +180,113 @@ class RestServiceGetModelRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RestServiceGetModelRequest: _TypeAlias = RestServiceGetModelRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceListProvidersRequest(_message.Message):
+    """The request of RestService.ListProviders."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceListProvidersRequest: _TypeAlias = RestServiceListProvidersRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceProviderBody(_message.Message):
+    """A request at a path that names a provider."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PREFIX_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    prefix: _builtins.str
+    """The name of the provider. Envoy ignores a `prefix` in the query, where `provider` is a filter of
+    models.
+    """
+    @_builtins.property
+    def body(self) -> _httpbody_pb2.HttpBody:
+        """The body."""
+
+    def __init__(
+        self,
+        *,
+        prefix: _builtins.str = ...,
+        body: _httpbody_pb2.HttpBody | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "prefix", b"prefix"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceProviderBody: _TypeAlias = RestServiceProviderBody  # noqa: Y015
+
+@_typing.final
+class RestServiceListProviderModelsRequest(_message.Message):
+    """The request of RestService.ListProviderModels."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PREFIX_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    CLIENT_VERSION_FIELD_NUMBER: _builtins.int
+    prefix: _builtins.str
+    """The name of the provider. Envoy ignores a `prefix` in the query, where `provider` is a filter of
+    models.
+    """
+    type: _builtins.str
+    """As RestServiceListModelsRequest.type."""
+    client_version: _builtins.str
+    """As RestServiceListModelsRequest.client_version."""
+    def __init__(
+        self,
+        *,
+        prefix: _builtins.str = ...,
+        type: _builtins.str = ...,
+        client_version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_version", b"client_version", "prefix", b"prefix", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceListProviderModelsRequest: _TypeAlias = RestServiceListProviderModelsRequest  # noqa: Y015
+
+@_typing.final
+class RestServiceGetProviderModelRequest(_message.Message):
+    """The request of RestService.GetProviderModel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PREFIX_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    prefix: _builtins.str
+    """The name of the provider. Envoy ignores a `prefix` in the query, where `provider` is a filter of
+    models.
+    """
+    id: _builtins.str
+    """The id of the model."""
+    def __init__(
+        self,
+        *,
+        prefix: _builtins.str = ...,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "prefix", b"prefix"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestServiceGetProviderModelRequest: _TypeAlias = RestServiceGetProviderModelRequest  # noqa: Y015
 
 @_typing.final
 class RestServiceGetLivenessRequest(_message.Message):

@@ -31,8 +31,8 @@ class RestServiceStub:
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
-    ModelService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
+    and ProviderService instead.
     """
 
     def __init__(self, channel):
@@ -101,6 +101,36 @@ class RestServiceStub:
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelRequest.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
+        self.ListProviders = channel.unary_unary(
+                '/ovchat.v1.RestService/ListProviders',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProvidersRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.CreateProviderChatCompletion = channel.unary_stream(
+                '/ovchat.v1.RestService/CreateProviderChatCompletion',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.CreateProviderCompletion = channel.unary_stream(
+                '/ovchat.v1.RestService/CreateProviderCompletion',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.CreateProviderResponse = channel.unary_stream(
+                '/ovchat.v1.RestService/CreateProviderResponse',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.ListProviderModels = channel.unary_unary(
+                '/ovchat.v1.RestService/ListProviderModels',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProviderModelsRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.GetProviderModel = channel.unary_unary(
+                '/ovchat.v1.RestService/GetProviderModel',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetProviderModelRequest.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
         self.GetLiveness = channel.unary_unary(
                 '/ovchat.v1.RestService/GetLiveness',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetLivenessRequest.SerializeToString,
@@ -143,8 +173,8 @@ class RestServiceServicer:
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
-    ModelService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
+    and ProviderService instead.
     """
 
     def CreateChatCompletion(self, request, context):
@@ -260,6 +290,66 @@ class RestServiceServicer:
 
     def GetModel(self, request, context):
         """Gets a model.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListProviders(self, request, context):
+        """Lists the providers of models, as AbstractCore's server does.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateProviderChatCompletion(self, request, context):
+        """As CreateChatCompletion, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateProviderCompletion(self, request, context):
+        """As CreateCompletion, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateProviderResponse(self, request, context):
+        """As CreateResponse, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListProviderModels(self, request, context):
+        """Lists the models of the provider that the path names.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetProviderModel(self, request, context):
+        """Gets a model of the provider that the path names. Its id may be without the provider.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """
@@ -394,6 +484,36 @@ def add_RestServiceServicer_to_server(servicer, server):
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelRequest.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
+            'ListProviders': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProviders,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProvidersRequest.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'CreateProviderChatCompletion': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateProviderChatCompletion,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'CreateProviderCompletion': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateProviderCompletion,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'CreateProviderResponse': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateProviderResponse,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'ListProviderModels': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProviderModels,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProviderModelsRequest.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'GetProviderModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProviderModel,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetProviderModelRequest.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
             'GetLiveness': grpc.unary_unary_rpc_method_handler(
                     servicer.GetLiveness,
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetLivenessRequest.FromString,
@@ -442,8 +562,8 @@ class RestService:
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
-    ModelService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
+    and ProviderService instead.
     """
 
     @staticmethod
@@ -759,6 +879,168 @@ class RestService:
             target,
             '/ovchat.v1.RestService/GetModel',
             ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetModelRequest.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListProviders(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/ListProviders',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProvidersRequest.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateProviderChatCompletion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CreateProviderChatCompletion',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateProviderCompletion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CreateProviderCompletion',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateProviderResponse(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CreateProviderResponse',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListProviderModels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/ListProviderModels',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceListProviderModelsRequest.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetProviderModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.RestService/GetProviderModel',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceGetProviderModelRequest.SerializeToString,
             google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
             options,
             channel_credentials,

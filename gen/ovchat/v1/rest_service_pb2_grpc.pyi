@@ -32,8 +32,8 @@ class RestServiceStub:
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
-    ModelService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
+    and ProviderService instead.
     """
 
     @_typing.overload
@@ -112,6 +112,42 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    ListProviders: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListProvidersRequest, _httpbody_pb2.HttpBody]
+    """Lists the providers of models, as AbstractCore's server does.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateProviderChatCompletion: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]
+    """As CreateChatCompletion, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateProviderCompletion: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]
+    """As CreateCompletion, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateProviderResponse: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]
+    """As CreateResponse, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    ListProviderModels: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListProviderModelsRequest, _httpbody_pb2.HttpBody]
+    """Lists the models of the provider that the path names.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetProviderModel: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetProviderModelRequest, _httpbody_pb2.HttpBody]
+    """Gets a model of the provider that the path names. Its id may be without the provider.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     GetLiveness: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetLivenessRequest, _httpbody_pb2.HttpBody]
     """Returns 200 while the server is running.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -155,8 +191,8 @@ class RestServiceAsyncStub(RestServiceStub):
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
-    ModelService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
+    and ProviderService instead.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -232,6 +268,42 @@ class RestServiceAsyncStub(RestServiceStub):
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    ListProviders: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListProvidersRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Lists the providers of models, as AbstractCore's server does.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateProviderChatCompletion: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """As CreateChatCompletion, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateProviderCompletion: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """As CreateCompletion, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateProviderResponse: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """As CreateResponse, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    ListProviderModels: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListProviderModelsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Lists the models of the provider that the path names.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    GetProviderModel: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetProviderModelRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Gets a model of the provider that the path names. Its id may be without the provider.
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     GetLiveness: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceGetLivenessRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """Returns 200 while the server is running.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -274,8 +346,8 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService and
-    ModelService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
+    and ProviderService instead.
     """
 
     @_abc_1.abstractmethod
@@ -418,6 +490,78 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
         """Gets a model.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def ListProviders(
+        self,
+        request: _rest_service_pb2.RestServiceListProvidersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Lists the providers of models, as AbstractCore's server does.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CreateProviderChatCompletion(
+        self,
+        request: _rest_service_pb2.RestServiceProviderBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """As CreateChatCompletion, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CreateProviderCompletion(
+        self,
+        request: _rest_service_pb2.RestServiceProviderBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """As CreateCompletion, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CreateProviderResponse(
+        self,
+        request: _rest_service_pb2.RestServiceProviderBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """As CreateResponse, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def ListProviderModels(
+        self,
+        request: _rest_service_pb2.RestServiceListProviderModelsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Lists the models of the provider that the path names.
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def GetProviderModel(
+        self,
+        request: _rest_service_pb2.RestServiceGetProviderModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_httpbody_pb2.HttpBody, _abc.Awaitable[_httpbody_pb2.HttpBody]]:
+        """Gets a model of the provider that the path names. Its id may be without the provider.
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
         """

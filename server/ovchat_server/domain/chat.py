@@ -167,12 +167,14 @@ class ChatRequest:
     Attributes:
         call_tags: The tags in which calls are written into the text, too; None if they are not.
         include_reasoning: Whether the reasoning is returned.
-        template_arguments: Variables of the chat template.
+        reasoning_effort: How long the model is to reason; None: as it does by itself.
+        template_kwargs: The caller's own variables of the chat template.
         documents: The documents for templates that support retrieval.
         drops_oldest: Whether the oldest messages are left out where the prompt does not fit.
         echo: Whether the answer starts with the text of the message that it continues.
         stream: The options of the stream; None if the answer is not streamed.
         ignored: The names of unknown fields.
+        id_prefix: The prefix of the answer's id (OpenAI).
     """
 
     model: str
@@ -182,10 +184,27 @@ class ChatRequest:
     tool_choice: ToolChoice = ToolChoice()
     call_tags: CallTags | None = None
     include_reasoning: bool = True
-    template_arguments: JsonObject = dataclasses.field(default_factory=dict)
+    reasoning_effort: str | None = None
+    template_kwargs: JsonObject = dataclasses.field(default_factory=dict)
     documents: tuple[JsonObject, ...] = ()
     prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN
     drops_oldest: bool = False
     echo: bool = False
     stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()
+    id_prefix: str = "chatcmpl-"
+
+    @property
+    def template_arguments(self) -> JsonObject:
+        """The variables of the chat template: the caller's own, and the effort (vLLM)."""
+        effort = self.reasoning_effort
+        if effort is None:
+            return self.template_kwargs
+        # Models that know no effort at least know on and off.
+        by_effort: JsonObject = {"reasoning_effort": effort, "enable_thinking": effort != "none"}
+        return by_effort | self.template_kwargs
+
+    @property
+    def choices(self) -> int:
+        """The number of choices of the answer."""
+        return self.generation.n

@@ -91,7 +91,8 @@ def read_chat_request(
         tool_choice=read_tool_choice(reader, tools),
         call_tags=_read_call_tags(reader),
         include_reasoning=reader.boolean("include_reasoning") is not False,
-        template_arguments=read_template_arguments(reader, read_effort(reader)),
+        reasoning_effort=read_effort(reader),
+        template_kwargs=read_template_kwargs(reader),
         documents=read_documents(reader),
         prompt_ending=read_prompt_ending(reader),
         echo=reader.boolean("echo") or False,
@@ -124,7 +125,8 @@ def _read_call_tags(reader: Reader) -> CallTags | None:
     """Read AbstractCore's `agent_format`, which "auto" takes from the model's name."""
     name = reader.choice("agent_format", [*AGENT_FORMATS, "auto"])
     if name == "auto":
-        model = (reader.string("model") or "").lower()
+        # Of whatever family its models are.
+        model = (reader.string("model") or "").lower().removeprefix("ollama/")
         return next((tags for family, tags in NAMED_FORMATS.items() if family in model), None)
     return AGENT_FORMATS.get(name or "openai")
 
@@ -150,19 +152,10 @@ def read_effort(reader: Reader) -> str | None:
     return reader.choice("reasoning_effort", REASONING_EFFORTS)
 
 
-def read_template_arguments(reader: Reader, effort: str | None) -> JsonObject:
-    """Read variables for the chat template; note what is wrong in the reader.
-
-    Args:
-        reader: The request.
-        effort: How long the model is to reason, one of REASONING_EFFORTS.
-    """
+def read_template_kwargs(reader: Reader) -> JsonObject:
+    """Read variables for the chat template; note what is wrong in the reader."""
     arguments = dict(reader.json_object("chat_template_kwargs") or {})
     for name in arguments.keys() & RESERVED_TEMPLATE_ARGUMENTS:
         field = FieldPath.of("chat_template_kwargs", name)
         reader.refuse(field, "is set by the server and cannot be overridden")
-    if effort is not None:
-        # As vLLM: models that know no effort at least know on and off.
-        arguments.setdefault("reasoning_effort", effort)
-        arguments.setdefault("enable_thinking", effort != "none")
     return arguments

@@ -18,11 +18,13 @@ class FinishReason(StrEnum):
         STOP: The model ended it, or a stop string or stop token did.
         LENGTH: It has as many tokens as it may have, or was cut inside of a call.
         TOOL_CALLS: It made calls and then ended as of STOP.
+        CONTENT_FILTER: A provider of the model withheld the rest.
     """
 
     STOP = "stop"
     LENGTH = "length"
     TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +178,15 @@ class CompletionInfo:
 
     Attributes:
         created: Seconds since 1970 (UTC).
+        system_fingerprint: OpenAI's word for what changes when something changes that may change
+            answers; None: not known.
         temperature: The one in use: of the request, or else the model's default; so `top_p`.
     """
 
     id: str
     created: int
     model: str
-    system_fingerprint: str
+    system_fingerprint: str | None
     temperature: float = 1.0
     top_p: float = 1.0
 

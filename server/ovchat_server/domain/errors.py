@@ -269,6 +269,14 @@ class UnavailableError(ApiError):
     code = "service_unavailable"
 
 
+class ProviderError(ApiError):
+    """A provider of models failed: it answered with an error of its own, or with nonsense."""
+
+    status = "UNAVAILABLE"
+    http_status = 502
+    code = "provider_error"
+
+
 class DeadlineExceededError(ApiError):
     """The answer was not done in the time that the server gives a request."""
 

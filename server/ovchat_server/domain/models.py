@@ -91,3 +91,21 @@ class ModelStatus:
     def matches(self, model_type: str, provider: str) -> bool:
         """Return whether it has this type and provider, where "" stands for any."""
         return model_type in ("", self.type) and provider in ("", self.provider)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """A provider of models, as AbstractCore's server describes it.
+
+    Attributes:
+        name: The name that its models' ids begin with; PROVIDER for this server itself.
+        available: Whether it answered the last time that it was asked for its models.
+        model_count: The number of its models that are known.
+        description: A sentence for people.
+    """
+
+    name: str
+    available: bool
+    model_count: int
+    description: str
+    type: str = "llm"

@@ -7,7 +7,7 @@ Whether a schema can be enforced is seen when its grammar is written, in serving
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -83,11 +83,14 @@ class Constraint:
             with the root rule "root") a string; of CHOICE an array of strings; of
             STRUCTURAL_TAG the format inside the tag.
         field: Path of the field that asks for it.
+        described: What OpenAI's `json_schema` says of a schema besides: `name`, `description` and
+            `strict`, as far as they are given. None: it was asked for otherwise.
     """
 
     kind: ConstraintKind
     value: JsonValue
     field: FieldPath
+    described: JsonObject | None = None
 
     @property
     def self_terminating(self) -> bool:
@@ -143,15 +146,19 @@ def _read_response_format(request: Reader) -> Iterator[Constraint]:
 
 
 def _described_schema(form: Reader) -> Iterator[Constraint]:
-    described = form.object("json_schema", SCHEMA_KEYS)
+    inner = form.object("json_schema", SCHEMA_KEYS)
     # Beside the type it is as llama.cpp and Together take it.
-    if not form.present("schema") and form.require("json_schema") and described is not None:
-        described.require("schema")
-    for reader in filter(None, (form, described)):
-        reader.string("name")
-        reader.string("description")
-        reader.boolean("strict")
-        yield from _schema(reader, "schema")
+    if not form.present("schema") and form.require("json_schema") and inner is not None:
+        inner.require("schema")
+    for reader in filter(None, (form, inner)):
+        facts: JsonObject = {
+            "name": reader.string("name"),
+            "description": reader.string("description"),
+            "strict": reader.boolean("strict"),
+        }
+        described: JsonObject = {name: value for name, value in facts.items() if value is not None}
+        for constraint in _schema(reader, "schema"):
+            yield replace(constraint, described=described)
 
 
 def _read_structured_outputs(request: Reader) -> Iterator[Constraint]:

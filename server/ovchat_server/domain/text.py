@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from ovchat_server.domain.generation import GenerationParams
 
@@ -27,7 +27,12 @@ class TextRequest:
         return_token_ids: Whether the tokens of prompt and answer are returned.
         stream: The options of the stream; None if the answer is not streamed.
         ignored: The names of unknown fields.
+        id_prefix: The prefix of the answer's id (OpenAI).
     """
+
+    id_prefix: ClassVar[str] = "cmpl-"
+    # Only chats have calls.
+    call_tags: ClassVar[None] = None
 
     model: str
     prompts: tuple[TextPrompt, ...]
@@ -39,3 +44,8 @@ class TextRequest:
     return_token_ids: bool = False
     stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()
+
+    @property
+    def choices(self) -> int:
+        """The number of choices of the answer: those of all prompts."""
+        return len(self.prompts) * self.generation.n

@@ -13,7 +13,7 @@ from ovchat_server.domain.chat_request import (
     read_documents,
     read_effort,
     read_prompt_ending,
-    read_template_arguments,
+    read_template_kwargs,
 )
 from ovchat_server.domain.errors import Violation
 from ovchat_server.domain.field_path import ErrorText, FieldPath
@@ -151,7 +151,8 @@ def _read_chat(reader: Reader, model: str) -> ChatRequest:
         messages=read_messages(reader),
         tools=tools,
         tool_choice=read_tool_choice(reader, tools),
-        template_arguments=read_template_arguments(reader, read_effort(reader)),
+        reasoning_effort=read_effort(reader),
+        template_kwargs=read_template_kwargs(reader),
         documents=read_documents(reader),
         prompt_ending=read_prompt_ending(reader),
     )

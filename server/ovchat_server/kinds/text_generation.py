@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.kinds.base import EngineHost
     from ovchat_server.serving.model_files import ModelFiles
+    from ovchat_server.serving.pipeline import GenerationPipeline
     from ovchat_server.settings import ModelSettings
 
 CACHE_DIR = "CACHE_DIR"
@@ -37,6 +38,10 @@ IMAGE_PATIENCE = 10
 
 class TextGeneration:
     """See kinds.base.ModelKind."""
+
+    def __init__(self, pipeline: GenerationPipeline) -> None:
+        """Build models that answer by `pipeline`."""
+        self._pipeline = pipeline
 
     def recognises(self, folder: Path) -> bool:
         """Return whether a folder has the file that such models are in."""
@@ -68,6 +73,7 @@ class TextGeneration:
             renderer=PromptRenderer(files.template, files.tokenizer, rewrite, files.image_token),
             engine=engine,
             dialects=dialects,
+            pipeline=self._pipeline,
             constrains_calls=settings.constrain_tool_calls,
             images=images,
             speculation=_speculation(settings),

@@ -22,6 +22,10 @@ _IMAGE = (
 )
 # Read in the callers' own environment: no key is printed.
 _HEADER = '-H "authorization: Bearer $OVCHAT_API_KEY" '
+_END = """\
+More is in README.md and docs/ of the repository.
+Ctrl-C ends it, after the answers under way; a second one at once.
+"""
 _KEY = 'os.environ["OVCHAT_API_KEY"]'
 
 
@@ -39,24 +43,35 @@ def banner(
         host: The address.
         rest_port: Of REST.
         grpc_port: Of gRPC.
-        models: Who may be asked, the first one first, and whether they take images.
+        models: Who may be asked, the first one first, and whether they take images; none if all
+            run elsewhere.
         key_file: Has the keys that callers need, if they need one.
     """
     rest = f"http://{authority(host, rest_port)}"
     target = authority(host, grpc_port)
+    header = _HEADER if key_file else ""
+    title = f"ovchat is ready.  REST {rest}/v3   gRPC {target} (also on the REST port)"
+    if not models:
+        return f"""\
+{title}
+{_key(key_file)}
+Its models:
+
+curl {rest}/v3/models {header}
+
+{_END}"""
     # Names of models have no quotes.
     name = f'"{next(iter(models))}"'
     sees = next((model for model, takes_images in models.items() if takes_images), None)
     message = f'{{"role": "user", "content": "{_QUESTION}"}}'
     chat = f'{{"model": {name}, "messages": [{message}], "temperature": 0}}'
-    header = _HEADER if key_file else ""
     key = _KEY if key_file else '"unused"'
     program = _program("buf")
     grpc = (
         _by_reflection(program, target, name, header) if program else _typed(target, name, key_file)
     )
     return f"""\
-ovchat is ready.  REST {rest}/v3   gRPC {target} (also on the REST port)
+{title}
 {_key(key_file)}
 A request, which "stream": true makes a stream:
 
@@ -75,9 +90,7 @@ print(answer.choices[0].message.content)
 
 {grpc}
 
-More is in README.md and docs/ of the repository.
-Ctrl-C ends it, after the answers under way; a second one at once.
-"""
+{_END}"""
 
 
 def _key(file: Path | None) -> str:

@@ -43,6 +43,8 @@ class EnvoyFiles:
     """envoy.yaml."""
     replicas: Path
     """replicas.yaml, which is added if there are several servers."""
+    egress: Path
+    """egress.yaml, which is added if there are providers."""
     lua: Path
     """errors.lua."""
     unknown_paths: Path
@@ -61,6 +63,7 @@ class EnvoyFiles:
             return cls(
                 config=resource("envoy/envoy.yaml"),
                 replicas=resource("envoy/replicas.yaml"),
+                egress=resource("envoy/egress.yaml"),
                 lua=resource("envoy/errors.lua"),
                 unknown_paths=resource("envoy/unknown_paths.lua"),
                 descriptor=resource("gen/ovchat.binpb"),

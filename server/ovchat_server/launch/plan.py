@@ -6,11 +6,12 @@ import itertools
 import json
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from ovchat_server.launch.banner import banner
 from ovchat_server.launch.child import Program
+from ovchat_server.launch.egress import add_egress
 from ovchat_server.launch.envoy_config import (
     Address,
     Bounds,
@@ -52,6 +53,10 @@ class Replica:
     """The same address for Envoy."""
     arguments: Sequence[str] = ()
     """Arguments of `ovchat serve` for this server alone."""
+
+    def with_argument(self, argument: str) -> Replica:
+        """Return it with another argument."""
+        return replace(self, arguments=(*self.arguments, argument))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +101,24 @@ class LaunchPlan:
         check_free(host, rest_port, "--rest-port")
         check_free(host, settings.grpc_port, "--grpc-port")
         check_free("127.0.0.1", admin_port, "--admin-port")
-        replicas = _replicas(settings, connect_host(host))
+        # Abstract sockets: a free port may be another's by the time a server is started again, and
+        # a file would outlive a server that is killed. Nobody can guess the name and be first.
+        sockets = f"@ovchat-{os.getpid()}-{secrets.token_hex(8)}"
+        egress = Socket(f"{sockets}-egress")
+        replicas = _replicas(settings, connect_host(host), sockets)
         # Several servers share the gRPC port, with Envoy before them; one has it for itself.
         envoys = (rest_port,) if len(replicas) == 1 else (rest_port, settings.grpc_port)
+        files = EnvoyFiles.locate()
         config = envoy_config(
-            EnvoyFiles.locate(),
+            files,
             Listening(host, envoys, admin_port),
             [replica.upstream for replica in replicas],
             Bounds(settings.max_request_bytes, settings.max_concurrent_streams),
             logs=_logs(settings),
         )
+        if settings.providers:
+            add_egress(config, files.egress, egress, settings.providers)
+            replicas = [replica.with_argument(f"--egress={egress.name}") for replica in replicas]
         return cls(
             host=connect_host(host),
             everywhere=connect_host(host) != host,
@@ -161,20 +174,17 @@ def _envoy(settings: Settings, config: Config) -> Program:
     )
 
 
-def _replicas(settings: Settings, host: str) -> tuple[Replica, ...]:
+def _replicas(settings: Settings, host: str, sockets: str) -> Sequence[Replica]:
     if settings.replicas == 1:
         port = settings.grpc_port
-        return (Replica("the server", authority(host, port), Address(host, port)),)
-    # Abstract sockets: a free port may be another's by the time a server is started again, and
-    # a file would outlive a server that is killed. Nobody can guess the name and be first.
-    prefix = f"@ovchat-{os.getpid()}-{secrets.token_hex(8)}"
-    sockets = [f"{prefix}-{number}" for number in range(1, settings.replicas + 1)]
-    return tuple(
+        return [Replica("the server", authority(host, port), Address(host, port))]
+    return [
         Replica(
             f"server {number}",
             socket_target(socket),
             Socket(socket),
             (f"--grpc-socket={socket}", f"--server-number={number}"),
         )
-        for number, socket in enumerate(sockets, start=1)
-    )
+        for number in range(1, settings.replicas + 1)
+        for socket in [f"{sockets}-{number}"]
+    ]

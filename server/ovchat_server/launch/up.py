@@ -228,10 +228,11 @@ async def _log_answers(plan: LaunchPlan, log: Callable[[int], None]) -> None:
 
 async def _stop_accepting(plan: LaunchPlan) -> None:
     # An Envoy that does not answer is not accepting either. The first request has it close
-    # connections after the answer they carry, the second closes the port.
+    # connections after the answer they carry, the second closes the ports. What is answered still
+    # needs the way out.
     with contextlib.suppress(OSError):
         await request("POST", "127.0.0.1", plan.admin_port, "/healthcheck/fail")
-        await request("POST", "127.0.0.1", plan.admin_port, "/drain_listeners")
+        await request("POST", "127.0.0.1", plan.admin_port, "/drain_listeners?inboundonly")
         # Envoy answers before its workers have closed the port.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT):

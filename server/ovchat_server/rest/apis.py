@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -32,12 +33,11 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ovchat_server.domain.completion import Completion, CompletionInfo
-    from ovchat_server.domain.field_path import SchemaPath
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.rest.codec import AnswerEncoder, ErrorEncoder, RequestReader
     from ovchat_server.rest.request_body import BodyReader
+    from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_threads import CodecThreads
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -58,25 +58,6 @@ class _Request(Protocol):
 class _GenerationRequest(_Request, Protocol):
     @property
     def stream(self) -> StreamOptions | None: ...  # None: the whole answer at once
-
-
-class _Answer(Protocol):
-    """See serving.answer.Answer."""
-
-    @property
-    def info(self) -> CompletionInfo: ...
-
-    @property
-    def ignored(self) -> Sequence[str]: ...
-
-    @property
-    def unenforced(self) -> Sequence[SchemaPath]: ...
-
-    async def admission(self) -> None: ...
-
-    async def whole(self) -> Completion: ...
-
-    def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]: ...
 
 
 class Api(Protocol):
@@ -105,35 +86,43 @@ class GenerationApi(Generic[Generating]):
     """
 
     read: RequestReader[Generating]
-    answer: Callable[[Generating], Awaitable[_Answer]]
+    answer: Callable[[Generating], Awaitable[Answer]]
     encoder: Callable[[Generating], AnswerEncoder]
     errors: ErrorEncoder
     silence: float = 15.0
 
     def handler(self, bodies: BodyReader) -> Handler:
         """Return the RPC; see Api."""
+        return streaming(partial(self.serve, bodies), httpbody_pb2.HttpBody)
 
-        async def serve(body: httpbody_pb2.HttpBody, context: Context) -> Bodies:
-            request = await bodies.read(self.read, body)
-            answer = await self.answer(request)
-            encoder = self.encoder(request)
-            if request.stream is None:
-                parts = _whole(answer, encoder, bodies.threads)
-            else:
-                # Not in the queue: an event commits the status, which may yet be 429.
-                chunks = with_moments(answer.stream(request.stream), answer.admission, self.silence)
-                parts = _events(answer.info, chunks, encoder, bodies.threads)
-            named = False
-            async with contextlib.aclosing(parts):
-                async for part in parts:
-                    # Only now that there is an answer: the status of an error needs unsent headers.
-                    if not named:
-                        ignored = (*request.ignored, *answer.ignored)
-                        await send_hints(ignored, answer.unenforced, context)
-                        named = True
-                    yield part
+    async def serve(
+        self, bodies: BodyReader, body: httpbody_pb2.HttpBody, context: Context
+    ) -> Bodies:
+        """Yield the answer to a request.
 
-        return _streaming(serve, httpbody_pb2.HttpBody)
+        Args:
+            bodies: Reads the request.
+            body: The request.
+            context: That of the RPC.
+        """
+        request = await bodies.read(self.read, body)
+        answer = await self.answer(request)
+        encoder = self.encoder(request)
+        if request.stream is None:
+            parts = _whole(answer, encoder, bodies.threads)
+        else:
+            # Not in the queue: an event commits the status, which may yet be 429.
+            chunks = with_moments(answer.stream(request.stream), answer.admission, self.silence)
+            parts = _events(answer, chunks, encoder, bodies.threads)
+        named = False
+        async with contextlib.aclosing(parts):
+            async for part in parts:
+                # Only now that there is an answer: the status of an error needs unsent headers.
+                if not named:
+                    ignored = (*request.ignored, *answer.ignored)
+                    await send_hints(ignored, answer.unenforced, context)
+                    named = True
+                yield part
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +148,7 @@ class CallApi(Generic[Request, Result]):
             for piece in json_pieces(self.encode(result)):
                 yield piece
 
-        return _streaming(serve, httpbody_pb2.HttpBody)
+        return streaming(serve, httpbody_pb2.HttpBody)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,17 +197,17 @@ class LargeGetApi:
             for piece in await bodies.threads.writers.run(lambda: json_pieces(make())):
                 yield piece
 
-        return _streaming(serve, self.message)
+        return streaming(serve, self.message)
 
 
-async def _whole(answer: _Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
+async def _whole(answer: Answer, encoder: AnswerEncoder, threads: CodecThreads) -> Bodies:
     completion = await answer.whole()
     for piece in await threads.write(lambda whole: json_pieces(encoder.whole(whole)), completion):
         yield piece
 
 
 async def _events(
-    info: CompletionInfo,
+    answer: Answer,
     stream: AsyncGenerator[Chunk | Moment, None],
     encoder: AnswerEncoder,
     threads: CodecThreads,
@@ -229,7 +218,7 @@ async def _events(
         try:
             async for item in items:
                 # The first chunk may come together with the admission.
-                events = b"" if opened else encoder.begin(info)
+                events = b"" if opened else encoder.begin(answer.info)
                 opened = True
                 if item is Moment.SILENCE:
                     events += encoder.keep_alive()
@@ -250,9 +239,15 @@ async def _events(
     yield event_stream(await threads.write_all(encoder.end, tokens))
 
 
-def _streaming(
+def streaming(
     serve: Callable[[Any, Context], AsyncIterator[httpbody_pb2.HttpBody]], message: type[Message]
 ) -> Handler:
+    """Return an RPC that answers with a stream of bodies.
+
+    Args:
+        serve: Yields the bodies of an answer.
+        message: The type of the request.
+    """
     # A stream even if the answer is whole: one RPC serves both, and Envoy refuses messages of
     # 8 MiB and more.
     return grpc.unary_stream_rpc_method_handler(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ovchat.v1 import rest_service_pb2
     from ovchat_server.domain.json_value import JsonObject, JsonValue
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.versions import Versions
 
 VERSION = "1"
@@ -32,7 +32,7 @@ STATES: Mapping[ModelState, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelServerInfo:
-    """Answers GET requests."""
+    """Answers GET requests, of the models that this server runs."""
 
     registry: ModelRegistry
     versions: Versions
@@ -45,6 +45,7 @@ class ModelServerInfo:
             "extensions": [],
             "chat_completions": "/v3/chat/completions",
             "models": "/v3/models",
+            "providers": "/v3/providers",
         }
 
     def model(self, request: rest_service_pb2.RestServiceGetModelMetadataRequest) -> JsonObject:
@@ -53,7 +54,7 @@ class ModelServerInfo:
         Raises:
             ModelNotFoundError: There is no such model.
         """
-        status = self.registry.get(request.id).status
+        status = self.registry.local(request.id).status
         return {
             "name": status.id,
             "versions": [VERSION],
@@ -69,7 +70,7 @@ class ModelServerInfo:
             ModelNotFoundError: There is no such model.
             UnavailableError: It does not answer.
         """
-        status = self.registry.get(request.id).status
+        status = self.registry.local(request.id).status
         if status.unavailable_reason:
             # A model that cannot be loaded will not be ready in a moment either.
             retry_after = None if status.state is ModelState.FAILED else 1

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ovchat.v1 import rest_service_pb2
 from ovchat_server.domain.errors import UnavailableError
-from ovchat_server.rest.openai import objects
 from ovchat_server.rest.openai.codex import catalog_model
+from ovchat_server.rest.openai.models import model_object, provider_object
+from ovchat_server.rest.provider_paths import provider_model
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
-    from ovchat.v1 import rest_service_pb2
     from ovchat_server.domain.json_value import JsonObject
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.versions import Versions
 
 
@@ -28,10 +29,10 @@ class ServerInfo:
         """Return the models, or those of a type and a provider."""
         statuses = [
             status
-            for status in self.registry.statuses()
+            for status in self.registry.listed()
             if status.matches(request.type, request.provider)
         ]
-        models: JsonObject = {"object": "list", "data": [*map(objects.model, statuses)]}
+        models: JsonObject = {"object": "list", "data": [*map(model_object, statuses)]}
         if request.client_version:
             models["models"] = [*map(catalog_model, statuses)]
         return models
@@ -42,7 +43,36 @@ class ServerInfo:
         Raises:
             ModelNotFoundError: There is no such model.
         """
-        return objects.model(self.registry.get(request.id).status)
+        return model_object(self.registry.get(request.id).status)
+
+    def provider_models(
+        self, request: rest_service_pb2.RestServiceListProviderModelsRequest
+    ) -> JsonObject:
+        """Return the models of a provider, or those of a type.
+
+        Raises:
+            ModelNotFoundError: There is no such provider.
+        """
+        self.registry.check_provider(request.prefix)
+        listed = rest_service_pb2.RestServiceListModelsRequest(
+            type=request.type, provider=request.prefix, client_version=request.client_version
+        )
+        return self.models(listed)
+
+    def provider_model(
+        self, request: rest_service_pb2.RestServiceGetProviderModelRequest
+    ) -> JsonObject:
+        """Return a model of a provider.
+
+        Raises:
+            ModelNotFoundError: There is no such provider, or it has no such model.
+        """
+        self.registry.check_provider(request.prefix)
+        return model_object(self.registry.get(provider_model(request.prefix, request.id)).status)
+
+    def providers(self, _: rest_service_pb2.RestServiceListProvidersRequest) -> JsonObject:
+        """Return the providers of models, this server among them (AbstractCore)."""
+        return {"providers": [*map(provider_object, self.registry.providers())]}
 
     def tokenizer(self, request: rest_service_pb2.RestServiceGetTokenizerInfoRequest) -> JsonObject:
         """Return what a model's tokenizer is configured with (vLLM).

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ovchat_server.header_text import IGNORED, UNENFORCED, name_list, path_list
 from ovchat_server.rpc.contract_paths import contract_paths, with_token_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from google.protobuf.message import Message
 
-    from ovchat_server.domain.field_path import SchemaPath, Spelling
+    from ovchat_server.domain.field_path import Spelling
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.middleware import Context
+    from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.codec_threads import CodecThreads
 
 
-class _Answer(Protocol):
-    @property
-    def ignored(self) -> Sequence[str]: ...
-
-    @property
-    def unenforced(self) -> Sequence[SchemaPath]: ...
-
-
 Request = TypeVar("Request")
-Answer = TypeVar("Answer", bound=_Answer)
+AnswerT = TypeVar("AnswerT", bound="Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Generation(Generic[Request, Answer]):
+class Generation(Generic[Request, AnswerT]):
     """Reads a request for generated tokens and starts to answer it.
 
     Attributes:
@@ -45,7 +39,7 @@ class Generation(Generic[Request, Answer]):
     """
 
     convert: Callable[..., Request]
-    answer: Callable[[Request], Awaitable[Answer]]
+    answer: Callable[[Request], Awaitable[AnswerT]]
     threads: CodecThreads
     limits: Limits
     spelling: Spelling = with_token_ids
@@ -59,10 +53,11 @@ class Generation(Generic[Request, Answer]):
         convert = partial(self.convert, message, stream=stream, limits=self.limits)
         return await self.threads.read(convert, message.ByteSize())
 
-    async def start(
+    @contextlib.asynccontextmanager
+    async def started(
         self, message: Message, context: Context, *, stream: bool
-    ) -> tuple[Request, Answer]:
-        """Return the request in a message and its answer.
+    ) -> AsyncGenerator[tuple[Request, AnswerT], None]:
+        """Hand over the request in a message and its answer, which is read inside.
 
         Raises:
             ApiError: It cannot be answered; see the subclasses.
@@ -70,6 +65,8 @@ class Generation(Generic[Request, Answer]):
         request = await self.read(message, stream=stream)
         with contract_paths(message, self.spelling):
             answer = await self.answer(request)
+        yield request, answer
+        # Which model answers may not be known before.
         hints = []
         if answer.ignored:
             hints.append((IGNORED, name_list(answer.ignored)))
@@ -78,4 +75,3 @@ class Generation(Generic[Request, Answer]):
         if hints:
             # Not initial: that would keep Envoy from giving an error its HTTP status.
             context.set_trailing_metadata((*context.trailing_metadata(), *hints))
-        return request, answer

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from ovchat.v1 import chat_pb2, completion_pb2, message_pb2, model_service_pb2
+from ovchat.v1 import chat_pb2, completion_pb2, message_pb2
 from ovchat_server.domain.chat import Role
 from ovchat_server.domain.completion import FinishReason
-from ovchat_server.domain.models import Capability, ModelState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
         TokenLogprob,
         Usage,
     )
-    from ovchat_server.domain.models import ModelStatus
 
 ROLES = {
     Role.SYSTEM: message_pb2.ROLE_SYSTEM,
@@ -38,18 +36,7 @@ FINISH_REASONS = {
     FinishReason.STOP: chat_pb2.FINISH_REASON_STOP,
     FinishReason.LENGTH: chat_pb2.FINISH_REASON_LENGTH,
     FinishReason.TOOL_CALLS: chat_pb2.FINISH_REASON_TOOL_CALLS,
-}
-STATES = {
-    ModelState.LOADING: model_service_pb2.MODEL_STATE_LOADING,
-    ModelState.READY: model_service_pb2.MODEL_STATE_READY,
-    ModelState.UNAVAILABLE: model_service_pb2.MODEL_STATE_UNAVAILABLE,
-    ModelState.FAILED: model_service_pb2.MODEL_STATE_FAILED,
-}
-CAPABILITIES = {
-    Capability.CHAT: model_service_pb2.CAPABILITY_CHAT,
-    Capability.TOOLS: model_service_pb2.CAPABILITY_TOOLS,
-    Capability.REASONING: model_service_pb2.CAPABILITY_REASONING,
-    Capability.VISION: model_service_pb2.CAPABILITY_VISION,
+    FinishReason.CONTENT_FILTER: chat_pb2.FINISH_REASON_CONTENT_FILTER,
 }
 
 
@@ -108,39 +95,12 @@ def completion_chunk(chunk: Chunk) -> completion_pb2.CompletionChunk:
     )
 
 
-def model(status: ModelStatus) -> model_service_pb2.Model:
-    """Return a model and how it is doing."""
-    load = status.load
-    return model_service_pb2.Model(
-        id=status.id,
-        created=status.created,
-        context_length=status.context_length,
-        capabilities=[CAPABILITIES[capability] for capability in status.capabilities],
-        state=STATES[status.state],
-        state_reason=status.state_reason,
-        type=status.type,
-        provider=status.provider,
-        sampling_control=status.sampling_control,
-        load=None
-        if load is None
-        else model_service_pb2.EngineLoad(
-            running_requests=load.running_requests,
-            waiting_requests=load.waiting_requests,
-            used_kv_blocks=load.used_kv_blocks,
-            total_kv_blocks=load.total_kv_blocks,
-            peak_batch_size=load.peak_batch_size,
-            generated_tokens=load.generated_tokens,
-            preemptions=load.preemptions,
-        ),
-    )
-
-
 def _info(info: CompletionInfo) -> _Info:
     return {
         "id": info.id,
         "created": info.created,
         "model": info.model,
-        "system_fingerprint": info.system_fingerprint,
+        "system_fingerprint": info.system_fingerprint or "",
     }
 
 

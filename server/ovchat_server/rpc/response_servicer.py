@@ -16,7 +16,7 @@ from ovchat_server.rpc.response_request import response_request
 from ovchat_server.serving.codec_threads import scored_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from ovchat.v1 import response_pb2
     from ovchat.v1.response_event_pb2 import ResponseEvent
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.responses.request import ResponsesRequest
     from ovchat_server.rpc.middleware import Context
+    from ovchat_server.serving.answer import Answer
     from ovchat_server.serving.services import Services
 
 
@@ -42,17 +43,26 @@ class ResponseServicer(response_service_pb2_grpc.ResponseServiceServicer):
         self, request: response_pb2.CreateResponseRequest, context: Context
     ) -> response_pb2.Response:
         """Send the whole response at once."""
-        read, answer = await self._generation.start(request, context, stream=False)
-        return await self._threads.write(
-            lambda completion: _whole(read, completion), await answer.whole()
-        )
+        async with self._generation.started(request, context, stream=False) as (read, answer):
+            return await self._threads.write(
+                lambda completion: _whole(read, completion), await answer.whole()
+            )
 
     async def StreamResponse(
         self, request: response_pb2.CreateResponseRequest, context: Context
     ) -> AsyncIterator[ResponseEvent]:
         """Send the events that build the response."""
-        read, answer = await self._generation.start(request, context, stream=True)
-        events = ResponseEvents(as_told(read))
+        async with (
+            self._generation.started(request, context, stream=True) as (read, answer),
+            contextlib.aclosing(self._events(read, answer)) as events,
+        ):
+            async for event in events:
+                yield event
+
+    async def _events(
+        self, request: ResponsesRequest, answer: Answer
+    ) -> AsyncGenerator[ResponseEvent, None]:
+        events = ResponseEvents(as_told(request))
 
         def chunk_messages(chunk: Chunk) -> list[ResponseEvent]:
             return [*map(event_message, events.chunk(chunk))]
@@ -61,7 +71,7 @@ class ResponseServicer(response_service_pb2_grpc.ResponseServiceServicer):
             return [*map(event_message, events.end())]
 
         begun, tokens = False, 0
-        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
+        async with contextlib.aclosing(answer.stream(request.stream or StreamOptions())) as chunks:
             async for chunk in chunks:
                 if not begun:
                     for event in events.begin(answer.info):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ovchat_server.rpc.errors import RestErrorEncoder
     from ovchat_server.rpc.health import HealthServicer
     from ovchat_server.rpc.typed_service import TypedService
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
 
 # Seconds after which a connection takes no new calls: clients open another one by themselves. It is
 # closed when none of its calls can still be of use, which is the only way to make gRPC drop a

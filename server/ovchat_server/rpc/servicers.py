@@ -11,6 +11,8 @@ from ovchat.v1 import (
     completion_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
+    provider_service_pb2,
+    provider_service_pb2_grpc,
     server_service_pb2,
     server_service_pb2_grpc,
     tokenizer_service_pb2,
@@ -19,7 +21,7 @@ from ovchat.v1 import (
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.tokenization_request import read_detokenize_request
-from ovchat_server.rpc import response
+from ovchat_server.rpc import model_messages, response
 from ovchat_server.rpc.generation import Generation
 from ovchat_server.rpc.request import chat_request, text_request, tokenize_request
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.tokenization import DetokenizeRequest
     from ovchat_server.rpc.middleware import Context
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.services import Services
     from ovchat_server.serving.versions import Versions
 
@@ -40,21 +42,25 @@ class ChatServicer(chat_service_pb2_grpc.ChatServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._chats = Generation(chat_request, services.chat.answer, services.threads, limits)
+        self._chats = Generation(
+            chat_request, services.completions.answer, services.threads, limits
+        )
 
     async def CreateChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> chat_pb2.ChatCompletion:
         """Send the whole answer at once."""
-        _, answer = await self._chats.start(request, context, stream=False)
-        return await self._chats.threads.write(response.chat_completion, await answer.whole())
+        async with self._chats.started(request, context, stream=False) as (_, answer):
+            return await self._chats.threads.write(response.chat_completion, await answer.whole())
 
     async def StreamChatCompletion(
         self, request: chat_pb2.CreateChatCompletionRequest, context: Context
     ) -> AsyncIterator[chat_pb2.ChatCompletionChunk]:
         """Send the answer as it is generated."""
-        read, answer = await self._chats.start(request, context, stream=True)
-        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
+        async with (
+            self._chats.started(request, context, stream=True) as (read, answer),
+            contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks,
+        ):
             async for chunk in chunks:
                 yield await self._chats.threads.write(response.chat_chunk, chunk)
 
@@ -64,21 +70,25 @@ class CompletionServicer(completion_service_pb2_grpc.CompletionServiceServicer):
 
     def __init__(self, services: Services, limits: Limits) -> None:
         """Answer requests that keep to `limits`."""
-        self._texts = Generation(text_request, services.texts.answer, services.threads, limits)
+        self._texts = Generation(
+            text_request, services.completions.answer, services.threads, limits
+        )
 
     async def CreateCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> completion_pb2.Completion:
         """Send the whole answer at once."""
-        _, answer = await self._texts.start(request, context, stream=False)
-        return await self._texts.threads.write(response.completion, await answer.whole())
+        async with self._texts.started(request, context, stream=False) as (_, answer):
+            return await self._texts.threads.write(response.completion, await answer.whole())
 
     async def StreamCompletion(
         self, request: completion_pb2.CreateCompletionRequest, context: Context
     ) -> AsyncIterator[completion_pb2.CompletionChunk]:
         """Send the answer as it is generated."""
-        read, answer = await self._texts.start(request, context, stream=True)
-        async with contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks:
+        async with (
+            self._texts.started(request, context, stream=True) as (read, answer),
+            contextlib.aclosing(answer.stream(read.stream or StreamOptions())) as chunks,
+        ):
             async for chunk in chunks:
                 yield await self._texts.threads.write(response.completion_chunk, chunk)
 
@@ -95,8 +105,8 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
     ) -> model_service_pb2.ListModelsResponse:
         """Send the models, or those of a type and a provider."""
         models = [
-            response.model(status)
-            for status in self._models.statuses()
+            model_messages.model(status)
+            for status in self._models.listed()
             if status.matches(request.type, request.provider)
         ]
         return model_service_pb2.ListModelsResponse(models=models)
@@ -109,7 +119,23 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
             complaint = "is required: the id of a model, as listed by ListModels."
             raise InvalidRequestError.about("id", complaint, "missing_required_parameter")
         status = self._models.get(request.id, "id").status
-        return model_service_pb2.GetModelResponse(model=response.model(status))
+        return model_service_pb2.GetModelResponse(model=model_messages.model(status))
+
+
+class ProviderServicer(provider_service_pb2_grpc.ProviderServiceServicer):
+    """ovchat.v1.ProviderService."""
+
+    def __init__(self, models: ModelRegistry) -> None:
+        """Report on the providers of `models`."""
+        self._models = models
+
+    async def ListProviders(
+        self, request: provider_service_pb2.ListProvidersRequest, context: Context
+    ) -> provider_service_pb2.ListProvidersResponse:
+        """Send the providers, this server among them."""
+        return provider_service_pb2.ListProvidersResponse(
+            providers=map(model_messages.provider, self._models.providers())
+        )
 
 
 class ServerServicer(server_service_pb2_grpc.ServerServiceServicer):

@@ -23,12 +23,10 @@ if TYPE_CHECKING:
     from ovchat_server.serving.answer_format import AnswerFormat, AnswerFormats
     from ovchat_server.serving.images import ImagePreparation
     from ovchat_server.serving.models import TextModel
-    from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 
-ChatCompletions: TypeAlias = "Completions[ChatRequest]"
 # The control tokens that are markup of the dialect, and the other control tokens. Parsers must see
 # the first, which callers must not see; the others are dropped.
 ControlMarkup: TypeAlias = tuple[tuple[str, ...], frozenset[int]]
@@ -39,11 +37,8 @@ class ChatStages:
 
     repeats_prompts = False
 
-    def __init__(
-        self, formats: AnswerFormats, images: ImagePreparation, id_prefix: str = "chatcmpl-"
-    ) -> None:
+    def __init__(self, formats: AnswerFormats, images: ImagePreparation) -> None:
         """Answer in `formats`, encode `images`, and know nothing of any model yet."""
-        self.id_prefix = id_prefix
         self._formats = formats
         self._images = images
         # By tokenizer: it is the same for all requests to a model.

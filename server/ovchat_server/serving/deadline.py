@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.domain.errors import DeadlineExceededError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from ovchat_server.engine.contract.generation_engine import GenerationStream
+    from ovchat_server.domain.errors import ApiError
+
+
+class Stream(Protocol):
+    """Something that is read until it ends."""
+
+    def fail(self, error: ApiError) -> None:
+        """Have whoever reads it get an error."""
+        ...
 
 
 class Deadline:
@@ -40,8 +48,8 @@ class Deadline:
             raise self._exceeded() from error
 
     @contextlib.contextmanager
-    def ends(self, stream: GenerationStream) -> Iterator[None]:
-        """Fail a stream of tokens at the deadline, unless the context was left before.
+    def ends(self, stream: Stream) -> Iterator[None]:
+        """Fail a stream at the deadline, unless the context was left before.
 
         It uses one timer for the whole stream: one for each token would take a tenth of all the
         time that the server spends on it.

@@ -26,12 +26,10 @@ class RequestRules:
 
     Attributes:
         limits: How much a request may ask for.
-        timeout: The time limit in seconds; None for none.
         strict: Whether to refuse a `max_tokens` beyond the context, instead of cutting it.
     """
 
     limits: Limits = DEFAULT_LIMITS
-    timeout: float | None = None
     strict: bool = False
 
 

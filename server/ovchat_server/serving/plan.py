@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.assembler import AssemblyOptions
-from ovchat_server.domain.completion import CompletionInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.completion import ChunkChoice, CompletionInfo
     from ovchat_server.domain.field_path import SchemaPath
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.engine.contract.engine import Caller
-    from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
+    from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
@@ -68,18 +65,6 @@ def engine_params(params: GenerationParams) -> GenerationParams:
 def generates(params: GenerationParams) -> bool:
     """Return whether the engine has anything to generate."""
     return params.ending.max_tokens != 0
-
-
-def completion_info(model: TextModel, id_prefix: str, sampling: Sampling) -> CompletionInfo:
-    """Return the fields that every chunk of a new answer repeats; `id_prefix` is OpenAI's."""
-    return CompletionInfo(
-        id=f"{id_prefix}{uuid.uuid4().hex}",
-        created=int(time.time()),
-        model=model.id,
-        system_fingerprint=model.fingerprint,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-    )
 
 
 def assembly_options(

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.responses.request import ResponsesRequest
-    from ovchat_server.serving.answer import Answer
-    from ovchat_server.serving.chat import ChatCompletions
+    from ovchat_server.serving.answer import ChunkedAnswer
+    from ovchat_server.serving.completions import Completions
     from ovchat_server.serving.stored_responses import StoredResponses
     from ovchat_server.serving.tokenization import Tokenization
 
@@ -40,22 +40,22 @@ class Responses:
 
     def __init__(
         self,
-        chats: ChatCompletions,
+        completions: Completions,
         tokenization: Tokenization,
         stored: StoredResponses,
         limits: Limits,
         max_request_bytes: int,
     ) -> None:
-        """Answer with `chats`, and keep responses in `stored`.
+        """Answer with `completions`, and keep responses in `stored`.
 
         Args:
-            chats: Its ids are those of responses.
+            completions: Answers chats.
             tokenization: Counts tokens.
             stored: The responses of all callers.
             limits: Those of requests: a conversation that goes on is within them, too.
             max_request_bytes: So is it within this: it is read as if all of it had been sent.
         """
-        self._chats = chats
+        self._completions = completions
         self._tokenization = tokenization
         self._stored = stored
         self._limits = limits
@@ -72,7 +72,7 @@ class Responses:
             complaint = "must hold something to answer, such as a message or the output of a call."
             raise InvalidRequestError.about("input", complaint)
         earlier = self._earlier(request)
-        answer = await self._chats.answer(request.continuing(earlier))
+        answer = await self._completions.answer(request.continuing(earlier))
         conversation = (*earlier, *map(_as_earlier, request.chat.messages))
         if not (request.store and self._stored.enabled):
             return ResponsesAnswer(answer, None)
@@ -151,7 +151,7 @@ class ResponsesAnswer:
     """An answer of one choice that is handed on when it is complete; see Answer."""
 
     def __init__(
-        self, answer: Answer, keep: Callable[[Completion], Awaitable[None]] | None
+        self, answer: ChunkedAnswer, keep: Callable[[Completion], Awaitable[None]] | None
     ) -> None:
         """Answer with `answer`; `keep` gets the whole of it, before the reader has the end."""
         self._answer = answer

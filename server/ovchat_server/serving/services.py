@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ovchat_server.serving.chat import ChatCompletions
     from ovchat_server.serving.codec_threads import CodecThreads
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.completions import Completions
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.responses import Responses
-    from ovchat_server.serving.text import TextCompletions
     from ovchat_server.serving.tokenization import Tokenization
     from ovchat_server.serving.versions import Versions
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 class Services:
     """The services, and the threads in which doors read requests and encode answers."""
 
-    chat: ChatCompletions
-    texts: TextCompletions
+    completions: Completions
     responses: Responses
     tokenization: Tokenization
     models: ModelRegistry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ovchat_server.domain.completion import ChunkChoice, Delta, FinishReason
 from ovchat_server.serving.answer_format import AnswerFormat
@@ -18,17 +18,13 @@ if TYPE_CHECKING:
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer_format import AnswerFormats
     from ovchat_server.serving.models import TextModel
-    from ovchat_server.serving.pipeline import Completions
     from ovchat_server.serving.render import RenderedPrompt
     from ovchat_server.serving.worker_pool import WorkerPool
-
-TextCompletions: TypeAlias = "Completions[TextRequest]"
 
 
 class TextStages:
     """Text completions: several prompts, each with its choices, which may begin with it."""
 
-    id_prefix = "cmpl-"
     repeats_prompts = True
 
     def __init__(self, formats: AnswerFormats) -> None:

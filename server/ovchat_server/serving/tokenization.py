@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.tokenization import DetokenizeRequest, TokenizeRequest
     from ovchat_server.engine.contract.image_encoder import EncodedImage
     from ovchat_server.serving.images import ImagePreparation
-    from ovchat_server.serving.models import ModelRegistry
+    from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.worker_pool import WorkerPool
     from ovchat_server.tokenizer.huggingface import Tokenizer
 

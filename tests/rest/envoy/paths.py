@@ -11,7 +11,14 @@ from protos.routes import bindings
 
 CHAT = "/v3/chat/completions"
 # Of the scripted server, OpenAI's and the typed ones; in this order, tests take some of them.
-DOORS = [CHAT, "/v1/chat/completions", "/ovchat/v1/chat:create", "/ovchat/v1/chat:stream"]
+PROVIDER_CHAT = "/a-provider/v1/chat/completions"
+DOORS = [
+    CHAT,
+    PROVIDER_CHAT,
+    "/ovchat/v1/chat:create",
+    "/ovchat/v1/chat:stream",
+    "/v1/chat/completions",
+]
 # Other methods on these are unknown paths.
 GET_ONLY_PATHS = ["/", "/v2/models/demo", "/v2/models/demo/ready"]
 SCRIPTED_GET_PATHS = [
@@ -30,7 +37,7 @@ CONTRACT = FileDescriptorSet.FromString(EnvoyFiles.locate().descriptor.read_byte
 
 def of_contract(method: str) -> list[str]:
     bound = [path for _, name, path in bindings(CONTRACT) if name == method]
-    return [re.sub(r"\{.*\}", "demo", path) for path in bound]
+    return [re.sub(r"\{.*?\}", "demo", path) for path in bound]
 
 
 POST_PATHS = of_contract("post")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ class Seen:
 
     metadata: list[dict[str, str]] = field(default_factory=list)
     bodies: list[httpbody_pb2.HttpBody] = field(default_factory=list)
+    providers: list[str] = field(default_factory=list)
     remaining: list[float | None] = field(default_factory=list)
     # By request id: the calls of an earlier test may still be ending.
     calls: defaultdict[str, Progress] = field(default_factory=lambda: defaultdict(Progress))
@@ -123,6 +125,12 @@ class Rest(rest_service_pb2_grpc.RestServiceServicer):
         except (asyncio.CancelledError, GeneratorExit):
             call.cancelled.set()
             raise
+
+    async def CreateProviderChatCompletion(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        self.seen.providers.append(request.prefix)
+        async with contextlib.aclosing(self.CreateChatCompletion(request.body, context)) as parts:
+            async for part in parts:
+                yield part
 
     async def ListModels(self, request: Any, context: Any) -> httpbody_pb2.HttpBody:
         self.seen.note(context)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.rest.envoy.paths import CHAT, SCRIPTED_GET_PATHS
+from tests.rest.envoy.paths import CHAT, PROVIDER_CHAT, SCRIPTED_GET_PATHS
 
 if TYPE_CHECKING:
     from tests.rest.envoy.edge import Edge
 
 
-@pytest.mark.parametrize("path", [CHAT, "/v1/chat/completions"])
+@pytest.mark.parametrize("path", [CHAT, "/v1/chat/completions", PROVIDER_CHAT])
 async def test_a_rest_body_reaches_the_server_byte_for_byte(gate: Edge, path: str) -> None:
     body = b'{ "z": 1, "a": {"y": null, "b": [1.50, "\\u00e9"]} }'
     answer = await gate.http.post(path, content=body, headers={"content-type": "application/json"})
@@ -112,7 +112,11 @@ async def test_get_paths_answer(gate: Edge, path: str) -> None:
     assert not [name for name in answer.headers if name.startswith(("grpc-", "x-envoy"))]
 
 
-async def test_unknown_query_parameters_of_a_post_are_ignored(gate: Edge) -> None:
-    answer = await gate.post({"a": 1}, CHAT + "?api-version=2024-10-21&data=AAAA&content_type=x")
+@pytest.mark.parametrize("path", [CHAT, PROVIDER_CHAT])
+async def test_query_parameters_of_a_post_change_nothing(gate: Edge, path: str) -> None:
+    query = "?api-version=2024-10-21&data=AAAA&content_type=x&prefix=y&body.data=AAAA"
+    answer = await gate.post({"a": 1}, path + query)
     assert answer.status_code == 200, answer.text
     assert json.loads(gate.seen.bodies[-1].data) == {"a": 1}
+    if path == PROVIDER_CHAT:
+        assert gate.seen.providers[-1] == "a-provider"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rest.envoy.edge import Edge, assert_error, body_of, edge, manager
-from tests.rest.envoy.paths import CHAT
+from tests.rest.envoy.paths import CHAT, PROVIDER_CHAT
 from tests.rest.envoy.scripted import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -44,14 +44,15 @@ async def test_any_other_reply_of_envoys_has_the_shape_too(tmp_path: Path) -> No
             assert error["message"].endswith('a "quoted"\nline')
 
 
-async def test_a_body_up_to_the_limit_passes(gate: Edge) -> None:
+@pytest.mark.parametrize("path", [CHAT, PROVIDER_CHAT])
+async def test_a_body_up_to_the_limit_passes(gate: Edge, path: str) -> None:
     body = b'{"a": "' + b"x" * (MAX_BYTES - 9) + b'"}'
     assert len(body) == MAX_BYTES
-    answer = await gate.http.post(CHAT, content=body)
+    answer = await gate.http.post(path, content=body)
     assert answer.json() == {"bytes": len(body)}
 
 
-@pytest.mark.parametrize("path", [CHAT, "/ovchat/v1/chat:create"])
+@pytest.mark.parametrize("path", [CHAT, PROVIDER_CHAT, "/ovchat/v1/chat:create"])
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_above_the_limit_is_too_large(gate: Edge, path: str, chunked: bool) -> None:
     body = b'{"user": "' + b"x" * (MAX_BYTES + 100) + b'"}'

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.launch.envoy_config import EnvoyFiles
-from protos.routes import written
+from ovchat_server.provider_settings import ProviderName
+from protos.routes import PREFIX, written
 from tests.rest.envoy.edge import assert_error, body_of, request_for
 from tests.rest.envoy.paths import (
     CHAT,
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
         "/v3/chat",
         "/v3/chat/completions/x/",
         "/v4/models",
+        # Neither versions nor services are providers, whose paths are below v1.
+        "/v1/v1/models",
+        "/v2/v1/chat/completions",
+        "/ovchat.v1.ChatService/v1/models",
+        "/Ollama/v1/chat/completions",
+        "/ollama/v3/chat/completions",
+        "/org/ollama/v1/models",
         '/a"b\\n<script>',
         "/ovchat.v1.ChatService/CreateChatCompletion",
         "/metrics",
@@ -81,6 +89,14 @@ def test_every_path_of_the_contract_has_its_route() -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["a", "v", "v1", "v10", "v1a", "v-1", "vllm", "0", "a-b_c", "_", "-a", "A", "a.b", ""]
+)
+def test_a_provider_that_can_be_configured_has_a_path(name: str) -> None:
+    [meta] = ProviderName.__metadata__
+    assert bool(re.fullmatch(PREFIX, name)) == bool(re.search(meta.pattern, name))
+
+
+@pytest.mark.parametrize(
     ("path", "says"),
     [
         ("/", "Chat completions are at POST /v3/chat/completions"),
@@ -102,6 +118,7 @@ def test_every_path_of_the_contract_has_its_route() -> None:
         ("/v2/models/demo/load", "Models are named when the server is started."),
         ("/metrics", "metrics, which are not served here. How busy a model is says GET /ovchat"),
         ("/openai/deployments/demo/chat/completions", "completions are at POST /v3/chat/"),
+        ("/ollama/v3/completions", "Chat completions are at POST /{provider}/v1/chat/completions."),
         ("/v2/models/demo/infer", "Chat completions are at POST /v3/chat/completions."),
         ("/ovchat.v1.ChatService/CreateChatCompletion", "with gRPC, on this port as well."),
     ],

@@ -19,15 +19,12 @@ from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinis
 from ovchat_server.engine.contract.image_encoder import EncodedImage
 from ovchat_server.rest.responses.stored import StoredResponsesInfo
 from ovchat_server.serving.caller import api_key
-from ovchat_server.serving.chat import ChatStages
-from ovchat_server.serving.limits import RequestRules
-from ovchat_server.serving.models import ModelRegistry
-from ovchat_server.serving.pipeline import Completions
+from ovchat_server.serving.completions import Completions
+from ovchat_server.serving.model_registry import ModelRegistry
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.stored_responses import StoredResponses
 from ovchat_server.serving.tokenization import Tokenization
 from tests.unit.serving_tools import (
-    FORMATS,
     IMAGES,
     TOKENIZER,
     WORKERS,
@@ -95,9 +92,8 @@ def responses(
 ) -> Responses:
     model = dataclasses.replace(served(engine, template=TEMPLATE), images=images)
     models = ModelRegistry([model])
-    stages = ChatStages(FORMATS, IMAGES, "resp_")
     return Responses(
-        Completions(stages, models, WORKERS, RequestRules()),
+        Completions(models, None),
         Tokenization(models, IMAGES, WORKERS),
         StoredResponses(max_count, 1 << 20, 60, WORKERS),
         Limits(**limits),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import Message, Role, first_turn
+from ovchat_server.domain.responses.item_ids import RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,7 +81,8 @@ class ResponsesRequest:
         messages = [*earlier, *self.chat.messages]
         if self.instructions is not None:
             messages.insert(0, Message(Role.SYSTEM, (self.instructions,)))
-        return dataclasses.replace(self.chat, messages=_with_one_system_message(messages))
+        one = _with_one_system_message(messages)
+        return dataclasses.replace(self.chat, messages=one, id_prefix=RESPONSE)
 
 
 def _with_one_system_message(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject, JsonValue
-    from ovchat_server.domain.models import ModelStatus
 
 
 def chat_completion(completion: Completion) -> JsonObject:
@@ -78,24 +77,6 @@ def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
             for choice in chunk.choices
         ],
         **_chunk_usage(chunk, options),
-    }
-
-
-def model(status: ModelStatus) -> JsonObject:
-    """Return a model; the context length under vLLM's name, too."""
-    return {
-        "id": status.id,
-        "object": "model",
-        "created": status.created,
-        "owned_by": "ovchat",
-        "max_model_len": status.context_length or None,
-        "context_length": status.context_length or None,
-        "capabilities": [str(capability) for capability in status.capabilities],
-        "input_modalities": [*status.input_modalities],
-        "type": status.type,
-        "provider": status.provider,
-        "state": str(status.state),
-        "sampling_control": status.sampling_control,
     }
 
 

@@ -1,0 +1,1 @@
+"""The kind `openai`: providers that speak OpenAI's Chat Completions and Completions."""

@@ -1,0 +1,57 @@
+"""Reading the errors of servers, which have many forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.providers.kind import WireError
+
+if TYPE_CHECKING:
+    from ovchat_server.domain.json_value import JsonObject, JsonValue
+
+MAX_CHARACTERS = 500
+
+
+def read_error(body: bytes) -> WireError:
+    """Read the body of an answer with an error status; it may be anything."""
+    try:
+        value: JsonValue = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return WireError(_short(body.decode(errors="replace")))
+    return _error(value)
+
+
+def _error(value: JsonValue) -> WireError:
+    match value:
+        case [dict(first), *_]:
+            # Google's.
+            return _error(first)
+        case {"error": dict(told)}:
+            return _described(told)
+        case {"error": str(message)} | {"detail": str(message)} | str(message):
+            return WireError(_short(message))
+        case {"detail": [{"msg": str(message), "loc": [_, *inside]}, *_]}:
+            # FastAPI's: where, and in which part of the request.
+            path = FieldPath(tuple(step for step in inside if isinstance(step, str | int)))
+            return WireError(_short(f"{path}: {message}"), _short(str(path)))
+        case dict(told) if "message" in told:
+            # Older vLLM's.
+            return _described(told)
+    return WireError()
+
+
+def _described(told: JsonObject) -> WireError:
+    return WireError(*(_text(told.get(name)) for name in ("message", "param", "code")))
+
+
+def _text(value: JsonValue) -> str:
+    # Codes that are numbers only repeat the status.
+    return _short(value) if isinstance(value, str) else ""
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "..."

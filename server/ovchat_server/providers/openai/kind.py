@@ -1,0 +1,70 @@
+"""The kind of provider that speaks OpenAI's API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ovchat_server.domain.chat import ChatRequest
+from ovchat_server.providers.openai import wire
+from ovchat_server.providers.openai.answer import decode
+from ovchat_server.providers.openai.body import Body
+from ovchat_server.providers.openai.chat_answer import ChatReader
+from ovchat_server.providers.openai.chat_body import add_chat
+from ovchat_server.providers.openai.errors import read_error
+from ovchat_server.providers.openai.text_answer import TextReader
+from ovchat_server.providers.openai.text_body import add_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ovchat_server.domain.text import TextRequest
+    from ovchat_server.providers.kind import AnswerReader, WireError, WireRequest
+
+MODELS = msgspec.json.Decoder(wire.Models)
+
+
+class OpenAiKind:
+    """Chat Completions and Completions, as OpenAI, vLLM, Ollama and others speak them.
+
+    See ProviderKind.
+    """
+
+    models_path = "/models"
+
+    def __init__(
+        self,
+        provider_name: str,
+        max_tokens_field: str,
+        vllm_parameters: bool,  # noqa: FBT001  the settings' own
+    ) -> None:
+        """Speak to one provider; see ProviderSettings for what its settings are."""
+        self._name = provider_name
+        self._max_tokens_field = max_tokens_field
+        self._vllm_parameters = vllm_parameters
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """See ProviderKind."""
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def request(self, request: ChatRequest | TextRequest, model: str) -> WireRequest:
+        """See ProviderKind."""
+        body = Body(self._name, model, vllm_parameters=self._vllm_parameters)
+        if isinstance(request, ChatRequest):
+            add_chat(body, request, self._max_tokens_field)
+            return body.request("/chat/completions")
+        add_text(body, request)
+        return body.request("/completions")
+
+    def reader(self, request: ChatRequest | TextRequest) -> AnswerReader:
+        """See ProviderKind."""
+        return ChatReader(request) if isinstance(request, ChatRequest) else TextReader(request)
+
+    def error(self, body: bytes) -> WireError:
+        """See ProviderKind."""
+        return read_error(body)
+
+    def model_ids(self, body: bytes) -> Sequence[str]:
+        """See ProviderKind."""
+        return [model.id for model in decode(body, MODELS).data or ()]

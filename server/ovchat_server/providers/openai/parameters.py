@@ -1,0 +1,140 @@
+"""The parameters that chats and text completions have in common, by their names on the wire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import TruncationSide
+from ovchat_server.domain.structured_output import ConstraintKind
+
+if TYPE_CHECKING:
+    from ovchat_server.domain.generation import (
+        BeamSearch,
+        GenerationParams,
+        SpeculationParams,
+        StreamOptions,
+        Truncation,
+    )
+    from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.domain.structured_output import Constraint
+    from ovchat_server.providers.openai.body import Body
+
+# The forms that OpenAI's chats know.
+JSON_FORMS = (ConstraintKind.JSON_OBJECT, ConstraintKind.JSON_SCHEMA)
+# OpenAI's schemas need a name, and are enforced where that is asked for.
+DESCRIPTION: JsonObject = {"name": "answer", "strict": True}
+
+
+def add_generation(body: Body, generation: GenerationParams) -> None:
+    """Add how to generate, but for what the endpoints call by different names."""
+    body.add(_openai(generation))
+    body.add_vllm(_vllm(generation))
+    if generation.truncation:
+        body.add_vllm(_truncation(generation.truncation))
+    if generation.beams:
+        body.add_vllm(_beams(generation.beams), _asked_by(generation.beams))
+    body.ignore(_speculation(generation.speculation))
+
+
+def add_stream(body: Body, stream: StreamOptions | None) -> None:
+    """Add that the answer is to be streamed, with its usage whether the caller sees it or not."""
+    if stream is None:
+        return
+    options: JsonObject = {"include_usage": True}
+    continuous = "continuous_usage_stats"
+    if stream.continuous_usage and body.vllm_parameters:
+        options[continuous] = True
+    elif stream.continuous_usage:
+        body.refuse(FieldPath.of("stream_options", continuous))
+    body.add({"stream": True, "stream_options": options})
+
+
+def add_form(body: Body, constraint: Constraint | None, *, chat: bool) -> None:
+    """Add what form the answer must have. OpenAI's text completions know none."""
+    if constraint is None:
+        return
+    if chat and constraint.kind in JSON_FORMS:
+        body.add(_form(constraint))
+    else:
+        body.add_vllm(_form(constraint), constraint.field)
+
+
+def _openai(generation: GenerationParams) -> JsonObject:
+    sampling = generation.sampling
+    return {
+        "n": generation.n if generation.n > 1 else None,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+        "presence_penalty": sampling.presence_penalty or None,
+        "frequency_penalty": sampling.frequency_penalty or None,
+        "logit_bias": {str(token): bias for token, bias in sampling.logit_bias} or None,
+        "stop": list(generation.ending.stop) or None,
+    }
+
+
+def _vllm(generation: GenerationParams) -> JsonObject:
+    sampling, ending = generation.sampling, generation.ending
+    return {
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "repetition_penalty": sampling.repetition_penalty,
+        "allowed_token_ids": list(sampling.allowed_token_ids) or None,
+        "bad_words": list(sampling.bad_words) or None,
+        "min_tokens": ending.min_tokens or None,
+        "ignore_eos": ending.ignore_eos or None,
+        "stop_token_ids": list(ending.stop_token_ids) or None,
+        "include_stop_str_in_output": ending.include_stop or None,
+        "skip_special_tokens": None if generation.skip_special_tokens else False,
+        "prompt_logprobs": generation.prompt_logprobs,
+        "priority": generation.priority or None,
+    }
+
+
+def _truncation(truncation: Truncation) -> JsonObject:
+    right = truncation.side is TruncationSide.RIGHT
+    return {
+        "truncate_prompt_tokens": -1 if truncation.tokens is None else truncation.tokens,
+        "truncation_side": str(truncation.side) if right else None,
+    }
+
+
+def _beams(beams: BeamSearch) -> JsonObject:
+    by_width = beams.field == FieldPath.of("best_of")
+    return {
+        # vLLM searches with `n` beams, OVMS with `best_of`.
+        "use_beam_search": True,
+        "best_of": beams.width if by_width else None,
+        "length_penalty": None if beams.length_penalty == 1 else beams.length_penalty,
+    }
+
+
+def _asked_by(beams: BeamSearch) -> FieldPath:
+    # It is `n` where nothing else but use_beam_search asks for beams.
+    return FieldPath.of("use_beam_search") if beams.field == FieldPath.of("n") else beams.field
+
+
+def _speculation(speculation: SpeculationParams) -> JsonObject:
+    return {
+        "num_assistant_tokens": speculation.num_assistant_tokens,
+        "max_ngram_size": speculation.max_ngram_size,
+        "assistant_confidence_threshold": speculation.assistant_confidence_threshold,
+    }
+
+
+def _form(constraint: Constraint) -> JsonObject:
+    kind, value = constraint.kind, constraint.value
+    match kind:
+        case ConstraintKind.JSON_OBJECT:
+            return {"response_format": {"type": "json_object"}}
+        case ConstraintKind.JSON_SCHEMA:
+            described = DESCRIPTION
+            if constraint.described is not None:
+                described = {"name": DESCRIPTION["name"], **constraint.described}
+            schema: JsonObject = {**described, "schema": value}
+            return {"response_format": {"type": "json_schema", "json_schema": schema}}
+        case ConstraintKind.STRUCTURAL_TAG:
+            # The only way that vLLM and OVMS have in common.
+            return {"response_format": {"type": "structural_tag", "format": value}}
+    return {"structured_outputs": {str(kind): value}}

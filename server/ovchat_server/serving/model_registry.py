@@ -1,0 +1,190 @@
+"""Finding the models that requests name: those of this server, and those of providers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ovchat_server.domain.errors import (
+    InvalidRequestError,
+    ModelNotFoundError,
+    Violation,
+    shortened,
+)
+from ovchat_server.domain.field_path import ErrorText, FieldPath
+from ovchat_server.domain.models import PROVIDER, ProviderStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ovchat_server.domain.models import ModelStatus
+    from ovchat_server.serving.models import Model, ModelT
+
+
+class Provider(Protocol):
+    """Something that has models elsewhere."""
+
+    @property
+    def name(self) -> str:
+        """Return the name that its models' ids begin with, before a slash."""
+        ...
+
+    @property
+    def status(self) -> ProviderStatus:
+        """Return how it is doing, as far as is known; at once."""
+        ...
+
+    def models(self) -> Sequence[ModelStatus]:
+        """Return the models that it is known to have, ids with its name; at once."""
+        ...
+
+    def model(self, identifier: str, field: str) -> Model:
+        """Return the model of an id, which is without its name.
+
+        Raises:
+            ModelNotFoundError: It has none, or it is not to be served.
+        """
+        ...
+
+
+class ModelRegistry:
+    """Finds models by id. Models may come and go while it is used."""
+
+    def __init__(
+        self,
+        models: Iterable[Model] = (),
+        on_change: Callable[[], None] = lambda: None,
+        providers: Iterable[Provider] = (),
+    ) -> None:
+        """Serve some models.
+
+        Args:
+            models: Those of this server.
+            on_change: Called after one was added or removed.
+            providers: Those of models that run elsewhere.
+        """
+        self._models: dict[str, Model] = {}
+        self._on_change = on_change
+        self._providers = {provider.name: provider for provider in providers}
+        for model in models:
+            self.add(model)
+
+    def add(self, model: Model) -> None:
+        """Serve a model from now on.
+
+        Raises:
+            ValueError: There is one of that id.
+        """
+        if model.id in self._models:
+            raise ValueError(f"there is a model {model.id!r} already")
+        self._models = dict(sorted([*self._models.items(), (model.id, model)]))
+        self._on_change()
+
+    def remove(self, identifier: str) -> None:
+        """Stop serving a model; requests in flight keep it, and its engine keeps running.
+
+        Raises:
+            ModelNotFoundError: There is none of that id.
+        """
+        del self._models[self.local(identifier).id]
+        self._on_change()
+
+    def get(self, identifier: str, field: str = "model") -> Model:
+        """Return the model of an id.
+
+        Args:
+            identifier: The id.
+            field: The field of the request that names it.
+
+        Raises:
+            ModelNotFoundError: There is none.
+        """
+        name, slash, rest = identifier.partition("/")
+        # A local model's id may have a slash, too.
+        if slash and name in self._providers and identifier not in self._models:
+            return self._providers[name].model(rest, field)
+        return self.local(identifier, field)
+
+    def local(self, identifier: str, field: str = "model") -> Model:
+        """Return the model of this server of an id; see get."""
+        for name in (identifier, identifier.removeprefix(f"{PROVIDER}/")):
+            if name in self._models:
+                return self._models[name]
+        raise not_found(field, self._not_found(identifier))
+
+    def _not_found(self, identifier: str) -> str:
+        message = (
+            f"The model {shortened(identifier)!r} does not exist. "
+            f"Available models: {', '.join(self._models) or 'none'}."
+        )
+        if self._providers and "/" in identifier:
+            message += f" Providers: {', '.join((PROVIDER, *self._providers))}."
+        return message
+
+    def get_as(self, kind: type[ModelT], identifier: str) -> ModelT:
+        """Return the model of an id, checking its kind.
+
+        Args:
+            kind: The kind that the request is for.
+            identifier: The id; "" for the only model of that kind.
+
+        Raises:
+            ModelNotFoundError: There is none.
+            InvalidRequestError: It is of another kind, or there are several to choose from.
+        """
+        model = self.get(identifier) if identifier else self._only(kind)
+        if isinstance(model, kind):
+            return model
+        complaint = f"names {identifier!r}, a model for {model.type}, not for {kind.type}."
+        if model.type == kind.type:
+            complaint = f"names {identifier!r}, which runs at a provider: it cannot do this."
+        raise InvalidRequestError.about("model", complaint)
+
+    def _only(self, kind: type[ModelT]) -> ModelT:
+        models = [model for model in self._models.values() if isinstance(model, kind)]
+        if len(models) == 1:
+            return models[0]
+        served = ", ".join(model.id for model in models) or "none"
+        complaint = f"is required unless a single model is served. Available models: {served}."
+        raise InvalidRequestError.about("model", complaint, "missing_required_parameter")
+
+    def statuses(self) -> tuple[ModelStatus, ...]:
+        """Return how the models of this server are doing, by id."""
+        return tuple(model.status for model in self._models.values())
+
+    def listed(self) -> tuple[ModelStatus, ...]:
+        """Return the models of this server and those that providers are known to have."""
+        providers = self._providers.values()
+        return (*self.statuses(), *(status for item in providers for status in item.models()))
+
+    def providers(self) -> tuple[ProviderStatus, ...]:
+        """Return this server and the other providers."""
+        count = len(self._models)
+        own = ProviderStatus(
+            PROVIDER, available=True, model_count=count, description="Models of this server."
+        )
+        return (own, *(provider.status for provider in self._providers.values()))
+
+    def check_provider(self, name: str) -> None:
+        """Refuse what is no provider of these models.
+
+        Raises:
+            ModelNotFoundError: It is none.
+        """
+        if name not in (PROVIDER, *self._providers):
+            message = (
+                f"There is no provider {shortened(name)!r}. "
+                f"Providers: {', '.join((PROVIDER, *self._providers))}. "
+                "Paths without one, such as /v1/chat/completions, are for the models of all."
+            )
+            raise ModelNotFoundError(message)
+
+    def unready(self) -> str:
+        """Return which models are not ready, and why; "" if all are."""
+        return "; ".join(filter(None, (status.unavailable_reason for status in self.statuses())))
+
+
+def not_found(field: str, message: str) -> ModelNotFoundError:
+    """Return the error of a model that is not there; `field` is what names it."""
+    code = ModelNotFoundError.code
+    violation = Violation(FieldPath.of(field), ErrorText.of(message), code)
+    return ModelNotFoundError(message, violations=[violation])

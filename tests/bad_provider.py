@@ -1,0 +1,185 @@
+"""A provider with Chat Completions that misbehaves: how, is the model's name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.ports import unused_port
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from typing import Any
+
+KEY = "sk-the-operators-own"
+CHUNK = {
+    "id": "x",
+    "object": "chat.completion.chunk",
+    "choices": [{"index": 0, "delta": {"role": "assistant", "content": "a"}}],
+}
+WHOLE = {
+    "id": "x",
+    "object": "chat.completion",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "all is well"},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 2},
+}
+
+
+@dataclass
+class BadProvider:
+    """Where it listens, and what it saw."""
+
+    port: int
+    headers: list[dict[str, str]] = field(default_factory=list)
+    # Set when the caller of a model that never ends has gone.
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def table(self) -> str:
+        """Its table of a config file, and routes to its models."""
+        return f"""
+[[providers]]
+name = "bad"
+base_url = "http://127.0.0.1:{self.port}/v1"
+api_key_env = "BAD_PROVIDER_KEY"
+timeout = 1
+max_requests = 4
+
+[[routes]]
+name = "careful"
+models = ["bad/fails", "bad/hangs", "bad/good"]
+
+[[routes]]
+name = "in-vain"
+models = ["bad/fails", "bad/full"]
+"""
+
+
+@contextlib.asynccontextmanager
+async def bad_provider() -> AsyncIterator[BadProvider]:
+    """Serve it."""
+    provider = BadProvider(unused_port())
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while await _answer(provider, reader, writer):
+                pass
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", provider.port)
+    try:
+        yield provider
+    finally:
+        server.close()
+
+
+async def _answer(
+    provider: BadProvider, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bool:
+    """Answer one request; return whether the connection is kept."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    lines = head.split("\r\n")
+    pairs = [line.split(": ", 1) for line in lines[1:] if line]
+    headers = {name.lower(): value for name, value in pairs}
+    provider.headers.append(headers)
+    body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))) or "{}")
+    if lines[0].startswith("GET"):
+        writer.write(_whole(200, json.dumps({"data": [{"id": name} for name in MANNERS]})))
+        return True
+    provider.asked.set()
+    kept = await MANNERS[body["model"]](provider, reader, writer)
+    await writer.drain()
+    return kept
+
+
+def _whole(status: int, body: str, extra: str = "") -> bytes:
+    head = f"HTTP/1.1 {status} Whatever\r\ncontent-type: application/json\r\n{extra}"
+    return f"{head}content-length: {len(body)}\r\n\r\n{body}".encode()
+
+
+def _events(*events: str) -> bytes:
+    """The beginning of a stream."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+    return head + b"transfer-encoding: chunked\r\n\r\n" + b"".join(map(_piece, events))
+
+
+def _piece(event: str) -> bytes:
+    data = f"data: {event}\n\n".encode()
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def _says(answer: bytes, *, kept: bool = True) -> Callable[..., Coroutine[Any, Any, bool]]:
+    async def say(_: BadProvider, __: object, writer: asyncio.StreamWriter) -> bool:
+        writer.write(answer)
+        return kept
+
+    return say
+
+
+async def _hang(provider: BadProvider, reader: asyncio.StreamReader, _: object) -> bool:
+    """Say nothing until the caller leaves."""
+    await reader.read()
+    provider.left.set()
+    return False
+
+
+async def _endless(
+    provider: BadProvider, _: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bool:
+    """Stream tokens until the caller leaves."""
+    writer.write(_events(json.dumps(CHUNK)))
+    with contextlib.suppress(OSError):
+        while True:
+            writer.write(_piece(json.dumps(CHUNK)))
+            await writer.drain()
+            await asyncio.sleep(0.01)
+    provider.left.set()
+    return False
+
+
+async def _endless_body(
+    provider: BadProvider, _: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bool:
+    """Send a JSON string without end."""
+    writer.write(b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"choices": "')
+    with contextlib.suppress(OSError):
+        while True:
+            writer.write(b"a" * (1 << 20))
+            await writer.drain()
+    provider.left.set()
+    return False
+
+
+def _error(message: str, **fields: str) -> str:
+    return json.dumps({"error": {"message": message, **fields}})
+
+
+MANNERS: dict[str, Callable[..., Coroutine[Any, Any, bool]]] = {
+    "good": _says(_whole(200, json.dumps(WHOLE))),
+    "hangs": _hang,
+    "endless": _endless,
+    "endless-body": _endless_body,
+    "dies": _says(_events(json.dumps(CHUNK)), kept=False),
+    "closes": _says(b"", kept=False),
+    "no-done": _says(_events(json.dumps(CHUNK)) + b"0\r\n\r\n"),
+    "broken-events": _says(_events(json.dumps(CHUNK), "{not json")),
+    "error-event": _says(_events(json.dumps(CHUNK), _error("out of memory"))),
+    "wrong-json": _says(_whole(200, '{"choices": 7}')),
+    "no-json": _says(_whole(200, "<html>")),
+    "invalid": _says(_whole(400, _error("no such temperature", param="temperature", code="x"))),
+    "unknown": _says(_whole(404, _error("no such model"))),
+    "full": _says(_whole(429, _error("slow down"), "retry-after: 7\r\n")),
+    "fails": _says(_whole(500, _error("it broke"))),
+    "key": _says(_whole(401, _error(f"wrong key {KEY}"))),
+    "key-told": _says(_whole(400, _error(f"what is {KEY}"))),
+}
