@@ -70,10 +70,12 @@ class AnswerReader(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is complete: all choices have ended, and the stream said that it has.
+        """Whether the stream said that it has ended: nothing else will come."""
+        ...
 
-        Otherwise an answer that just stops was cut off.
-        """
+    @property
+    def complete(self) -> bool:
+        """Whether all choices have ended. Otherwise an answer that just stops was cut off."""
         ...
 
     def whole(self, body: bytes) -> Iterable[ChunkChoice]:

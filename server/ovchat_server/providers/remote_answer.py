@@ -104,7 +104,8 @@ class RemoteAnswer(ChunkedAnswer):
                 raise errors.of_nonsense(provider, str(error)) from error
             except ReportedError as error:
                 raise errors.of_report(provider, error.message) from error
-            if not exchange.reader.ended:
+            # Some servers send no more than the end of each choice.
+            if not exchange.reader.complete:
                 raise errors.of_break(provider)
 
     async def _read(self, response: ProviderResponse) -> AsyncIterator[ChunkChoice]:

@@ -181,6 +181,7 @@ def test_what_ovchat_streams_is_read_chunk_by_chunk(name: str) -> None:
 
     assert read == chunks
     assert not reader.ended
+    assert reader.complete
     assert not list(reader.event(done))
     assert (reader.ended, reader.usage) == (True, USAGE)
 

@@ -35,7 +35,7 @@ class OpenAiReader(ABC):
 
     Attributes:
         usage: The tokens so far.
-        ended: Whether the answer is complete.
+        ended: Whether the stream said that it has ended.
     """
 
     def __init__(self, choices: int) -> None:
@@ -46,6 +46,11 @@ class OpenAiReader(ABC):
         self._open = set(range(choices))
         # What ends a choice that does not say why.
         self._default_reason: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """See AnswerReader."""
+        return not self._open
 
     def whole(self, body: bytes) -> Iterable[ChunkChoice]:
         """See AnswerReader."""
