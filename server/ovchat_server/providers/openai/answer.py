@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from ovchat_server.domain.completion import FinishReason, Usage
+from ovchat_server.providers.error_body import read_error
 from ovchat_server.providers.kind import BadAnswerError, ReportedError
-from ovchat_server.providers.openai.errors import read_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ovchat_server.domain.completion import ChunkChoice
     from ovchat_server.providers.openai import wire
-
-T = TypeVar("T")
 
 DONE = b"[DONE]"
 # Whatever else ends a choice, the model did. "model_length" is Mistral's.
@@ -118,18 +114,6 @@ class OpenAiReader(ABC):
             accepted_tokens=completion.accepted_prediction_tokens if completion else None,
             rejected_tokens=completion.rejected_prediction_tokens if completion else None,
         )
-
-
-def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return what a text in JSON is.
-
-    Raises:
-        BadAnswerError: It is something else.
-    """
-    try:
-        return decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswerError(str(error).removesuffix(".")) from error
 
 
 def refuse_error(data: bytes, answer: wire.ChatAnswer | wire.TextAnswer) -> None:

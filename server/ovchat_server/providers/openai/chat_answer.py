@@ -8,8 +8,9 @@ import msgspec
 
 from ovchat_server.domain.chat import Role
 from ovchat_server.domain.completion import ChunkChoice, Delta
+from ovchat_server.providers.decoding import decode
 from ovchat_server.providers.openai import wire
-from ovchat_server.providers.openai.answer import OpenAiReader, decode, refuse_error
+from ovchat_server.providers.openai.answer import OpenAiReader, refuse_error
 from ovchat_server.providers.openai.calls import CallReader
 from ovchat_server.providers.openai.logprobs import LogprobReader, of_content, prompt_tokens
 

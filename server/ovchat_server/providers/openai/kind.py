@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ovchat_server.domain.chat import ChatRequest
-from ovchat_server.providers.openai import wire
-from ovchat_server.providers.openai.answer import decode
-from ovchat_server.providers.openai.body import Body
+from ovchat_server.providers.body import Body
+from ovchat_server.providers.decoding import model_ids
+from ovchat_server.providers.error_body import read_error
 from ovchat_server.providers.openai.chat_answer import ChatReader
 from ovchat_server.providers.openai.chat_body import add_chat
-from ovchat_server.providers.openai.errors import read_error
 from ovchat_server.providers.openai.text_answer import TextReader
 from ovchat_server.providers.openai.text_body import add_text
 
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.providers.kind import AnswerReader, WireError, WireRequest
-
-MODELS = msgspec.json.Decoder(wire.Models)
 
 
 class OpenAiKind:
@@ -67,4 +62,4 @@ class OpenAiKind:
 
     def model_ids(self, body: bytes) -> Sequence[str]:
         """See ProviderKind."""
-        return [model.id for model in decode(body, MODELS).data or ()]
+        return model_ids(body)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.chat import Message, ToolCall
     from ovchat_server.domain.content import ContentPart
     from ovchat_server.domain.json_value import JsonObject, JsonValue
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 
 def add_messages(body: Body, messages: Sequence[Message]) -> None:

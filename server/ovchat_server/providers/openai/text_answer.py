@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.domain.completion import ChunkChoice, Delta
+from ovchat_server.providers.decoding import decode
 from ovchat_server.providers.openai import wire
-from ovchat_server.providers.openai.answer import OpenAiReader, decode, refuse_error
+from ovchat_server.providers.openai.answer import OpenAiReader, refuse_error
 from ovchat_server.providers.openai.logprobs import LogprobReader, prompt_tokens
 
 if TYPE_CHECKING:

@@ -148,15 +148,3 @@ class TextAnswer(Answer, frozen=True):
     """A text completion, or a chunk of one."""
 
     choices: list[TextChoice] | None = None
-
-
-class Model(msgspec.Struct, frozen=True):
-    """A model."""
-
-    id: str
-
-
-class Models(msgspec.Struct, frozen=True):
-    """The list of models; null where Ollama has none."""
-
-    data: list[Model] | None
