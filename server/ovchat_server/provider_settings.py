@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -42,8 +43,9 @@ class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
         name: The name that its models' ids begin with, as in `name/model`. Required. With a
             ready-made name (`openai`, `ollama`, `lmstudio`, `huggingface`) nothing else is.
         kind: The API that it speaks: `"openai"` for Chat Completions, as OpenAI, vLLM, Ollama,
-            LM Studio, llama.cpp, OVMS and others do.
-        base_url: The URL that its paths are below, such as `https://api.example.com/v1`.
+            LM Studio, llama.cpp, OVMS and others do; `"ovchat"` for another ovchat over gRPC.
+        base_url: The URL that its paths are below, such as `https://api.example.com/v1`; of an
+            ovchat that of its gRPC port, such as `http://10.0.0.1:9000`.
         api_key_env: Environment variable that holds the API key. Without it none is sent.
         models: Ids of the models to serve, or patterns such as `"gpt-*"`. By default all; those
             that it lists are listed here.
@@ -58,7 +60,7 @@ class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """
 
     name: ProviderName
-    kind: Literal["openai"] = "openai"
+    kind: Literal["openai", "ovchat"] = "openai"
     base_url: BaseUrl
     api_key_env: VariableName | None = None
     models: tuple[str, ...] | None = None
@@ -68,6 +70,21 @@ class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     connect_timeout: Seconds = 5
     timeout: Seconds = 600
     max_requests: Annotated[int, msgspec.Meta(ge=1)] = 128
+
+    def __post_init__(self) -> None:
+        """Check that the kind has use for all of it.
+
+        Raises:
+            ValueError: It has not.
+        """
+        if self.kind != "ovchat":
+            return
+        if urlsplit(self.base_url).path.strip("/"):
+            raise ValueError('base_url must have no path with kind = "ovchat": gRPC has none')
+        defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
+        for name in ("max_tokens_field", "vllm_parameters"):
+            if getattr(self, name) != defaults[name]:
+                raise ValueError(f'{name} has no effect with kind = "ovchat": leave it out')
 
 
 # What the names alone stand for.

@@ -22,17 +22,21 @@ if TYPE_CHECKING:
     from tests.parameters.case import Effect
     from tests.parameters.doors import Door
 
-PROVIDERS = """
+# By the kind of provider that the other ovchat is.
+PROVIDERS = {
+    "openai": """
 [[providers]]
-name = "house"
-base_url = "{house}/v3"
+name = "{name}-openai"
+base_url = "{server.url}/v1"
 vllm_parameters = true
-
+""",
+    "ovchat": """
 [[providers]]
-name = "library"
-base_url = "{library}/v1"
-vllm_parameters = true
-"""
+name = "{name}-ovchat"
+kind = "ovchat"
+base_url = "http://127.0.0.1:{server.grpc_port}"
+""",
+}
 # What a provider generates, and not this server; the others count tokens here.
 GENERATED = ("chat", "text", "responses")
 # What Chat Completions cannot say.
@@ -45,7 +49,11 @@ EACH = 12
 def router(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     directory = tmp_path_factory.mktemp("library")
     with running_stack(directory, make_library(directory)) as library:
-        tables = PROVIDERS.format(house=stack.url, library=library.url)
+        tables = "".join(
+            table.format(name=name, server=server)
+            for table in PROVIDERS.values()
+            for name, server in {"house": stack, "library": library}.items()
+        )
         with running_stack(tmp_path_factory.mktemp("router"), tables=tables) as router:
             yield router
 
@@ -55,24 +63,25 @@ class ThroughProvider:
     """A door, with models of the providers' in the place of its own."""
 
     door: Door
+    kind: str
 
     async def ask(self, endpoint: str, fields: dict[str, Any]) -> Any:
         model = fields["model"]
         provider = "library" if model == "library" else "house"
-        return await self.door.ask(endpoint, {**fields, "model": f"{provider}/{model}"})
+        return await self.door.ask(endpoint, {**fields, "model": f"{provider}-{self.kind}/{model}"})
 
 
 @pytest.fixture(scope="module")
 async def rest(router: Stack) -> AsyncIterator[Door]:
     async with httpx.AsyncClient(base_url=router.url, timeout=None) as http:
-        yield ThroughProvider(RestDoor(http, http))
+        yield RestDoor(http, http)
 
 
 @pytest.fixture(scope="module")
 async def typed(router: Stack) -> AsyncIterator[Door]:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{router.grpc_port}") as channel:
         client = Client(None, channel)  # type: ignore[arg-type]
-        yield ThroughProvider(GrpcDoor(client, client))
+        yield GrpcDoor(client, client)
 
 
 def cases(effects: list[Effect]) -> list[Any]:
@@ -87,11 +96,17 @@ def cases(effects: list[Effect]) -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("effect", cases(checks.EFFECTS))
-async def test_a_parameter_changes_the_answer_as_documented(rest: Door, effect: Effect) -> None:
-    await checks.check_effect(rest, effect)
+async def test_a_parameter_changes_the_answer_as_documented(
+    rest: Door, kind: str, effect: Effect
+) -> None:
+    await checks.check_effect(ThroughProvider(rest, kind), effect)
 
 
+@pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("effect", cases(GRPC_EFFECTS))
-async def test_a_typed_parameter_changes_the_answer_too(typed: Door, effect: Effect) -> None:
-    await checks.check_effect(typed, effect)
+async def test_a_typed_parameter_changes_the_answer_too(
+    typed: Door, kind: str, effect: Effect
+) -> None:
+    await checks.check_effect(ThroughProvider(typed, kind), effect)

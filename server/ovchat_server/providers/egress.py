@@ -39,6 +39,11 @@ UNBOUNDED = ClientTimeout(total=None, sock_connect=None)
 KEPT_SECONDS = 60
 
 
+def is_socket(address: str) -> bool:
+    """Return whether the address of a listener is a Unix socket's, not HOST:PORT."""
+    return address.startswith(("@", "/", "."))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ProviderResponse:
     """The response of a provider, of which nothing but the headers was read.
@@ -167,19 +172,14 @@ class Egress:
     async def close(self) -> None:
         """Close all connections. What is under way fails."""
         for response in self._responses:
-            error = UnavailableError("The server is stopping. Try again shortly.", retry_after=1)
-            response.fail(error)
+            response.fail(errors.of_stopping())
         if self._session is not None:
             await self._session.close()
             self._session = None
 
     def _url(self, path: str) -> URL:
-        host = "egress" if self._is_socket else self._address
+        host = "egress" if is_socket(self._address) else self._address
         return URL(f"http://{host}{path}")
-
-    @property
-    def _is_socket(self) -> bool:
-        return self._address.startswith(("@", "/", "."))
 
     def _opened(self) -> ClientSession:
         """Return the session, which has to be made in the event loop."""
@@ -196,7 +196,7 @@ class Egress:
 
     def _connector(self) -> BaseConnector:
         # Envoy bounds the requests of each provider.
-        if not self._is_socket:
+        if not is_socket(self._address):
             return TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS)
         path = self._address
         if path.startswith("@"):

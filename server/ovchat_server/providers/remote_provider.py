@@ -88,10 +88,11 @@ class RemoteProvider:
         self._task = asyncio.create_task(self._keep_asking())
 
     async def close(self) -> None:
-        """Stop asking."""
+        """End what is under way, and close all connections."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        await self._client.close()
 
     def _serves(self, identifier: str) -> bool:
         patterns = self._patterns
