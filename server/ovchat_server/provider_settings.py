@@ -55,7 +55,8 @@ class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
         vllm_parameters: Whether it knows vLLM's parameters beside OpenAI's, such as `top_k` and
             `structured_outputs`. Otherwise requests that have them are refused.
         connect_timeout: Seconds to connect, TLS included.
-        timeout: Seconds without a byte of an answer after which it is given up.
+        timeout: Seconds without a byte of an answer after which it is given up. No less than
+            `--idle-timeout`, or answers break off whose callers read slowly.
         max_requests: Requests at once, from all servers; further ones are refused.
     """
 

@@ -28,12 +28,15 @@ WHOLE = [
     ("full", 429, "'bad' answered 429: slow down"),
     ("fails", 502, "'bad' answered 500: it broke"),
     ("key", 503, "'bad' refused this server's API key"),
+    ("full-for-ever", 429, "answered 429: \N{SNAIL}"),
+    ("key-in-answer", 502, "what is [API key]"),
     ("key-told", 400, "what is [API key]"),
 ]
 STREAMED = [
     ("dies", "'bad' broke off its answer"),
     ("no-done", "'bad' broke off its answer"),
     ("broken-events", "'bad' cannot be read"),
+    ("key-in-event", r"what is \[API key\]"),
     ("error-event", "'bad' ended its answer with an error: out of memory"),
 ]
 
@@ -102,6 +105,14 @@ async def test_a_stream_that_fails_ends_with_the_error(
     with pytest.raises(openai.APIError, match=message):
         await anext(stream)
     assert "".join(filter(None, told)) == "a"
+
+
+async def test_a_provider_that_does_not_stream_answers_all_the_same(
+    sdk: openai.AsyncOpenAI,
+) -> None:
+    stream = await sdk.chat.completions.create(**asked("streams-nothing", stream=True))
+    texts = [chunk.choices[0].delta.content async for chunk in stream]
+    assert "".join(filter(None, texts)) == "all is well"
 
 
 @pytest.mark.parametrize(("manner", "stream"), [("hangs", False), ("endless", True)])

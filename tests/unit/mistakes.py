@@ -249,10 +249,6 @@ ROUTE_TABLES = [
         ":4: [[routes]] 'fast': weights must be as many as models",
         f"{TABLE}{ROUTE}]\nweights = [1, 2]",
     ),
-    file(
-        ":4: [[routes]] 'demo': there is a model of this name already",
-        f"{TABLE}{ROUTE}]".replace("fast", "demo"),
-    ),
 ]
 PROVIDER_TABLES = [
     Mistake(

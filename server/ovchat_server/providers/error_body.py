@@ -12,7 +12,7 @@ from ovchat_server.providers.kind import WireError
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonObject, JsonValue
 
-MAX_CHARACTERS = 500
+MAX_BYTES = 500
 
 
 def read_error(body: bytes) -> WireError:
@@ -54,4 +54,6 @@ def _text(value: JsonValue) -> str:
 
 def _short(text: str) -> str:
     text = text.strip()
-    return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "..."
+    # In bytes: all errors of ours have to fit into gRPC's trailers, whatever they are escaped to.
+    data = text.encode(errors="replace")
+    return text if len(data) <= MAX_BYTES else data[:MAX_BYTES].decode(errors="ignore") + "..."

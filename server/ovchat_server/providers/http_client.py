@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -47,6 +46,7 @@ class HttpClient:
             ask=lambda: self._ask(wire.path, body),
             ignored=wire.ignored,
             reader=self.kind.reader(request),
+            key=self.key,
             streams=request.stream is not None,
         )
 
@@ -66,8 +66,7 @@ class HttpClient:
         headers = self.kind.headers(self.key)
         async with self.egress.request(self.name, path, headers, body) as response:
             if response.status != OK:
-                said = self.kind.error(await response.error_body())
-                message = errors.without_key(said.message, self.key)
-                said = dataclasses.replace(said, message=message)
+                told = (await response.error_body()).decode(errors="replace")
+                said = self.kind.error(errors.without_key(told, self.key).encode())
                 raise errors.of_status(self.name, response.status, said, response.retry_after)
             yield response

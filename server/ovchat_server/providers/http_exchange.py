@@ -7,7 +7,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import ApiError
-from ovchat_server.providers.kind import BadAnswerError
+from ovchat_server.providers.errors import without_key
+from ovchat_server.providers.kind import BadAnswerError, ReportedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # What the provider does after its last event is not waited for any longer.
 END_SECONDS = 0.5
+# Reading so much takes a millisecond.
+MAX_BYTES_IN_PLACE = 1 << 14
 
 
 class HttpExchange:
@@ -29,6 +32,7 @@ class HttpExchange:
         ask: Callable[[], AbstractAsyncContextManager[ProviderResponse]],
         ignored: Sequence[str],
         reader: AnswerReader,
+        key: str,
         *,
         streams: bool,
     ) -> None:
@@ -38,11 +42,13 @@ class HttpExchange:
             ask: Sends the request.
             ignored: See Exchange.
             reader: Reads the answer.
+            key: The API key, which no error tells.
             streams: Whether the answer comes as events.
         """
         self.ignored = ignored
         self._ask = ask
         self._reader = reader
+        self._key = key
         self._streams = streams
         # Since the request was sent.
         self._response: ProviderResponse
@@ -69,12 +75,26 @@ class HttpExchange:
 
     async def chunks(self) -> AsyncGenerator[ChunkChoice, None]:
         """See Exchange."""
-        reader, response = self._reader, self._response
-        if not self._streams:
-            for chunk in reader.whole(await response.body()):
-                yield chunk
-            return
-        async with contextlib.aclosing(response.events()) as events:
+        read = self._streamed if self._streams and not self._response.is_json else self._whole
+        async with contextlib.aclosing(read()) as chunks:
+            try:
+                async for chunk in chunks:
+                    yield chunk
+            except ReportedError as error:
+                raise ReportedError(without_key(error.message, self._key)) from None
+
+    async def _whole(self) -> AsyncGenerator[ChunkChoice, None]:
+        body = await self._response.body()
+        if len(body) <= MAX_BYTES_IN_PLACE:
+            chunks = self._reader.whole(body)
+        else:
+            chunks = await asyncio.to_thread(lambda: [*self._reader.whole(body)])
+        for chunk in chunks:
+            yield chunk
+
+    async def _streamed(self) -> AsyncGenerator[ChunkChoice, None]:
+        reader = self._reader
+        async with contextlib.aclosing(self._response.events()) as events:
             async for event in events:
                 for chunk in reader.event(event):
                     yield chunk

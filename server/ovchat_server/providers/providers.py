@@ -68,7 +68,7 @@ class Providers:
 
 
 def _client(settings: ProviderSettings, address: str) -> ProviderClient:
-    key = os.environ.get(settings.api_key_env, "") if settings.api_key_env else ""
+    key = os.environ.get(settings.api_key_env, "").strip() if settings.api_key_env else ""
     if settings.kind == "ovchat":
         return OvchatClient(settings.name, address, key)
     return HttpClient(settings.name, KINDS[settings.kind](settings), Egress(address), key)

@@ -13,8 +13,8 @@ from ovchat_server.domain.completion import Chunk, ChunkChoice, Completion
 from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.providers.body import Body
 from ovchat_server.providers.kind import BadAnswerError
-from ovchat_server.providers.openai.body import Body
 from ovchat_server.providers.ovchat.answer import MessageReader
 from ovchat_server.providers.ovchat.chat_message import chat_message
 from ovchat_server.providers.ovchat.text_message import text_message

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from ovchat.v1 import chat_pb2, message_pb2
 from ovchat_server.domain.content import Image
+from ovchat_server.providers.image_urls import UNKNOWN_TYPE, media_type
 from ovchat_server.providers.openai.chat_body import ENDINGS
-from ovchat_server.providers.openai.image_part import BEGINNINGS, image_part
+from ovchat_server.providers.openai.image_part import image_part
 from ovchat_server.providers.ovchat.parameters import form, generation_fields, json_text, stream
 from ovchat_server.providers.ovchat.tool_messages import tool_choice, tool_message
 
 if TYPE_CHECKING:
     from ovchat_server.domain.chat import ChatRequest, Message
     from ovchat_server.domain.content import ContentPart
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 # Of an image whose file begins like none: what it is says the file, not the type.
 SOME_TYPE = "image/png"
@@ -84,6 +85,7 @@ def _part(body: Body, part: ContentPart) -> message_pb2.ContentPart:
     if part.url:
         described: Any = image_part(body, part)["image_url"]
         return message_pb2.ContentPart(image_url=message_pb2.ImageUrl(**described))
-    found = (media for beginning, media in BEGINNINGS.items() if part.data.startswith(beginning))
-    image = message_pb2.Image(data=part.data, mime_type=next(found, SOME_TYPE), detail=detail)
+    kind = media_type(part.data)
+    kind = SOME_TYPE if kind == UNKNOWN_TYPE else kind
+    image = message_pb2.Image(data=part.data, mime_type=kind, detail=detail)
     return message_pb2.ContentPart(image=image)

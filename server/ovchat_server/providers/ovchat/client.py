@@ -14,7 +14,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.domain.models import MODEL_TYPE, PROVIDER
-from ovchat_server.providers.openai.body import Body
+from ovchat_server.providers.body import Body
 from ovchat_server.providers.ovchat import errors
 from ovchat_server.providers.ovchat.answer import MessageReader
 from ovchat_server.providers.ovchat.channel import OvchatChannel

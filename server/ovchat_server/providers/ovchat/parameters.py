@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.generation import GenerationParams, StreamOptions
     from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.domain.structured_output import Constraint
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 
 class FormFields(TypedDict, total=False):

@@ -9,7 +9,7 @@ from ovchat_server.providers.ovchat.parameters import form, generation_fields, s
 
 if TYPE_CHECKING:
     from ovchat_server.domain.text import TextPrompt, TextRequest
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 
 def text_message(body: Body, request: TextRequest) -> completion_pb2.CreateCompletionRequest:
