@@ -130,7 +130,7 @@ class ConfigFile:
 
         Raises:
             SettingError: As for `server`, a name is missing or there twice, a base URL is missing,
-                or the environment has no API key although it should.
+                an option is for another kind, or the environment has no API key although it should.
         """
         for index, given in enumerate(self._tables("providers", "provider")):
             name = given["name"]
@@ -146,7 +146,10 @@ class ConfigFile:
                 which = variable if variable.isupper() else "that its api_key_env names"
                 fault = f"{title} takes its API key from the variable {which}, which is not set"
                 raise self.fault(fault, "providers", index)
-            yield ProviderSettings(**values)
+            try:
+                yield ProviderSettings(**values)
+            except ValueError as error:
+                raise self.fault(f"{title}: {error}", "providers", index) from error
 
     def routes(self) -> Iterator[RouteSettings]:
         """Return the routes of the [[routes]] tables.
