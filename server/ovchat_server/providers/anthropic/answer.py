@@ -112,7 +112,8 @@ class MessageReader:
         """Take what is told of tokens: it counts from the beginning, what is left out stays."""
         if told is None:
             return
-        new = {name: value for name, value in msgspec.structs.asdict(told).items() if value}
+        facts = msgspec.structs.asdict(told)
+        new = {name: value for name, value in facts.items() if value is not None}
         self._told = usage = msgspec.structs.replace(self._told, **new)
         details, cached = usage.output_tokens_details, usage.cache_read_input_tokens
         self.usage = Usage(

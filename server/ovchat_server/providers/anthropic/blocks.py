@@ -102,7 +102,7 @@ class BlockReader:
             yield Delta(reasoning_content=said.thinking)
 
     def _call(self, index: int, block: wire.Block) -> Iterator[Delta]:
-        arguments = bytes(block.input).decode()
+        arguments = bytes(block.input).decode(errors="replace")
         if not block.name or not arguments.startswith("{"):
             raise BadAnswerError("a call has no name, or no object of arguments")
         call = Call(len(self._calls), arguments)
