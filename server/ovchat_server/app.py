@@ -248,7 +248,7 @@ async def serve(settings: Settings) -> None:
     """
     processors = available()
     # Before any thread is started: threads inherit the affinity.
-    os.sched_setaffinity(0, serving(processors, settings.replicas))
+    os.sched_setaffinity(0, serving(processors, settings.replicas, engines=bool(settings.models)))
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, QUIET_STOP):

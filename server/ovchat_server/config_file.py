@@ -130,7 +130,7 @@ class ConfigFile:
 
         Raises:
             SettingError: As for `server`, a name is missing or there twice, a base URL is missing,
-                the environment has no API key although it should, or options contradict each other.
+                an option is for another kind, or the environment has no API key although it should.
         """
         for index, given in enumerate(self._tables("providers", "provider")):
             name = given["name"]

@@ -240,7 +240,7 @@ MODEL_TABLES = [
 ]
 PROVIDER = '[[providers]]\nname = "vllm"\nbase_url = "http://127.0.0.1:8001/v1"\n'
 OPENAI = '[[providers]]\nname = "openai"\n'
-READY = "openai, ollama, lmstudio, huggingface"
+READY = "openai, ollama, lmstudio, huggingface, anthropic"
 ROUTE = '[[routes]]\nname = "fast"\nmodels = ["demo"'
 ROUTE_TABLES = [
     file(":4: [[routes]] 'fast' has no models", f'{TABLE}[[routes]]\nname = "fast"'),
@@ -279,6 +279,16 @@ PROVIDER_TABLES = [
         ":1: [[providers]] 'openai' takes its API key from the variable NO_SUCH_KEY, "
         "which is not set",
         f'{OPENAI}api_key_env = "NO_SUCH_KEY"',
+    ),
+    *(
+        file(
+            f":1: [[providers]] 'vllm': {option} is for providers of the kind '{kind}'",
+            f'{PROVIDER}{option} = {value}\nkind = "{other}"',
+        )
+        for option, value, kind, other in (
+            ("max_tokens_field", '"max_completion_tokens"', "openai", "anthropic"),
+            ("default_max_tokens", "7", "anthropic", "openai"),
+        )
     ),
     # Keys are not printed.
     file(

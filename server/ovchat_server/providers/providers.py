@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from ovchat_server.providers.anthropic.kind import AnthropicKind
 from ovchat_server.providers.egress import Egress
 from ovchat_server.providers.http_client import HttpClient
 from ovchat_server.providers.openai.kind import OpenAiKind
@@ -26,8 +27,15 @@ def _openai(settings: ProviderSettings) -> ProviderKind:
     return OpenAiKind(settings.name, settings.max_tokens_field, settings.vllm_parameters)
 
 
+def _anthropic(settings: ProviderSettings) -> ProviderKind:
+    return AnthropicKind(settings.name, settings.default_max_tokens)
+
+
 # Those that speak HTTP, by the names that they have in the config file.
-KINDS: Mapping[str, Callable[[ProviderSettings], ProviderKind]] = {"openai": _openai}
+KINDS: Mapping[str, Callable[[ProviderSettings], ProviderKind]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+}
 
 
 @dataclass(frozen=True, slots=True)
