@@ -65,9 +65,10 @@ class MessageReader:
         scored = message.prompt_logprobs if isinstance(message, chat_pb2.ChatCompletion) else ()
         prompt = prompt_tokens(scored)
         for choice in message.choices:
-            if choice.index not in self._open:
-                raise BadAnswerError(f"choice {choice.index} has ended, or was not asked for")
-            yield self._chunk(choice, prompt)
+            if choice.index >= len(self._logprobs):
+                raise BadAnswerError(f"choice {choice.index} was not asked for")
+            if choice.index in self._open:
+                yield self._chunk(choice, prompt)
 
     def _chunk(self, choice: ChoiceMessage, prompt: tuple[PromptToken, ...]) -> ChunkChoice:
         """Return what is new of a choice; of a whole chat the prompt stands beside them."""

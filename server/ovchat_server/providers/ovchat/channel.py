@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import grpc.aio
 
+from ovchat.v1 import (
+    chat_service_pb2_grpc,
+    completion_service_pb2_grpc,
+    model_service_pb2_grpc,
+)
 from ovchat_server.providers.egress import MAX_ANSWER_BYTES, is_socket
 from ovchat_server.providers.errors import of_stopping
 from ovchat_server.settings import socket_target
@@ -19,6 +25,26 @@ if TYPE_CHECKING:
 MAX_RECONNECT_MS = 1000
 # Of a listener on another machine, which may vanish without a word.
 PING_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stubs:
+    """A channel, and the services that are called on it."""
+
+    channel: grpc.aio.Channel
+    chats: chat_service_pb2_grpc.ChatServiceAsyncStub
+    texts: completion_service_pb2_grpc.CompletionServiceAsyncStub
+    models: model_service_pb2_grpc.ModelServiceAsyncStub
+
+    @classmethod
+    def of(cls, channel: grpc.aio.Channel) -> Self:
+        """Return the stubs of a channel."""
+        return cls(
+            channel,
+            chat_service_pb2_grpc.ChatServiceStub(channel),
+            completion_service_pb2_grpc.CompletionServiceStub(channel),
+            model_service_pb2_grpc.ModelServiceStub(channel),
+        )
 
 
 class OvchatChannel:
@@ -42,34 +68,32 @@ class OvchatChannel:
         self.key = key
         self.exchanges: set[OvchatExchange] = set()
         self._target = socket_target(address) if is_socket(address) else address
-        self._channel: grpc.aio.Channel | None = None
+        self._stubs: Stubs | None = None
 
     @property
     def metadata(self) -> Sequence[tuple[str, str]]:
         """Return the metadata of every call."""
         return [("authorization", f"Bearer {self.key}")] if self.key else []
 
-    def opened(self) -> grpc.aio.Channel:
-        """Return the channel, which has to be made in the event loop."""
-        if self._channel is None:
+    @property
+    def stubs(self) -> Stubs:
+        """Return the services; the channel has to be made in the event loop."""
+        if self._stubs is None:
             options: list[tuple[str, str | int]] = [
                 ("grpc.default_authority", self.provider),
                 ("grpc.primary_user_agent", "ovchat"),
                 ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
-                # Envoy tries again.
-                ("grpc.enable_retries", 0),
                 ("grpc.initial_reconnect_backoff_ms", MAX_RECONNECT_MS // 10),
-                ("grpc.min_reconnect_backoff_ms", MAX_RECONNECT_MS // 10),
                 ("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_MS),
                 ("grpc.keepalive_time_ms", PING_MS),
             ]
-            self._channel = grpc.aio.insecure_channel(self._target, options)
-        return self._channel
+            self._stubs = Stubs.of(grpc.aio.insecure_channel(self._target, options))
+        return self._stubs
 
     async def close(self) -> None:
         """Close all connections. What is under way fails."""
         for exchange in self.exchanges:
             exchange.fail(of_stopping())
-        if self._channel is not None:
-            await self._channel.close()
-            self._channel = None
+        if self._stubs is not None:
+            await self._stubs.channel.close()
+            self._stubs = None

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc.aio
 
-from ovchat.v1 import (
-    chat_service_pb2_grpc,
-    completion_service_pb2_grpc,
-    model_service_pb2,
-    model_service_pb2_grpc,
-)
+from ovchat.v1 import model_service_pb2
 from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.domain.models import MODEL_TYPE, PROVIDER
 from ovchat_server.providers.body import Body
@@ -23,8 +19,9 @@ from ovchat_server.providers.ovchat.exchange import OvchatExchange
 from ovchat_server.providers.ovchat.text_message import text_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from ovchat.v1 import chat_pb2, completion_pb2
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.providers.ovchat.exchange import Call
 
@@ -43,16 +40,20 @@ class OvchatClient:
 
     def exchange(self, request: ChatRequest | TextRequest, model: str) -> OvchatExchange:
         """See ProviderClient."""
-        start = self._start(request, Body(self.name, model, vllm_parameters=True))
+        body = Body(self.name, model, vllm_parameters=True)
+        if isinstance(request, ChatRequest):
+            call = partial(self._call_chats, chat_message(body, request))
+        else:
+            call = partial(self._call_texts, text_message(body, request))
+        start = partial(call, streams=request.stream is not None)
         return OvchatExchange(self._channel, start, MessageReader(request))
 
     async def model_ids(self) -> Sequence[str]:
         """See ProviderClient. Those that the other ovchat has from providers are not its own."""
         channel = self._channel
-        models = model_service_pb2_grpc.ModelServiceStub(channel.opened())
         request = model_service_pb2.ListModelsRequest(type=MODEL_TYPE, provider=PROVIDER)
         try:
-            listed = await models.ListModels(request, metadata=channel.metadata)
+            listed = await channel.stubs.models.ListModels(request, metadata=channel.metadata)
         except grpc.aio.AioRpcError as error:
             raise errors.of_call(self.name, error, channel.key, begun=False) from error
         return [model.id for model in listed.models]
@@ -61,23 +62,14 @@ class OvchatClient:
         """See ProviderClient."""
         await self._channel.close()
 
-    def _start(self, request: ChatRequest | TextRequest, body: Body) -> Callable[[], Call]:
-        """Return what makes the call for a request."""
-        channel, streams = self._channel, request.stream is not None
-        if isinstance(request, ChatRequest):
-            chat = chat_message(body, request)
+    def _call_chats(self, message: chat_pb2.CreateChatCompletionRequest, *, streams: bool) -> Call:
+        chats = self._channel.stubs.chats
+        method = chats.StreamChatCompletion if streams else chats.CreateChatCompletion
+        return method(message, metadata=self._channel.metadata)
 
-            def ask_chat() -> Call:
-                stub = chat_service_pb2_grpc.ChatServiceStub(channel.opened())
-                ask = stub.StreamChatCompletion if streams else stub.CreateChatCompletion
-                return ask(chat, metadata=channel.metadata)
-
-            return ask_chat
-        text = text_message(body, request)
-
-        def ask_text() -> Call:
-            stub = completion_service_pb2_grpc.CompletionServiceStub(channel.opened())
-            ask = stub.StreamCompletion if streams else stub.CreateCompletion
-            return ask(text, metadata=channel.metadata)
-
-        return ask_text
+    def _call_texts(
+        self, message: completion_pb2.CreateCompletionRequest, *, streams: bool
+    ) -> Call:
+        texts = self._channel.stubs.texts
+        method = texts.StreamCompletion if streams else texts.CreateCompletion
+        return method(message, metadata=self._channel.metadata)
