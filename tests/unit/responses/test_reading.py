@@ -327,6 +327,7 @@ def test_tools_formats_and_limits_know_their_fields() -> None:
     assert isinstance(constraint, Constraint)
     assert (constraint.kind, constraint.value) == (ConstraintKind.JSON_SCHEMA, SCHEMA)
     assert str(constraint.field) == "text.format.schema"
+    assert constraint.described == {"name": "x", "strict": True}
     assert (ending.max_tokens, str(ending.max_tokens_field)) == (9, "max_output_tokens")
 
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.domain.limits import Limits
 
+# What a format says of its schema besides.
+DESCRIPTION = {"name", "description", "strict"}
+
 
 def read_responses_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
@@ -115,7 +118,8 @@ def _read_constraint(reader: Reader, body: Body, other: Constraint | None) -> Co
     if isinstance(form, SchemaFormat):
         field /= "schema"
         refuse_beyond_limits(reader, field, form.schema_)
-        constraint = Constraint(ConstraintKind.JSON_SCHEMA, form.schema_, field)
+        described = form.model_dump(include=DESCRIPTION, exclude_none=True)
+        constraint = Constraint(ConstraintKind.JSON_SCHEMA, form.schema_, field, described)
     elif form and form.type == "json_object":
         constraint = Constraint(ConstraintKind.JSON_OBJECT, None, field)
     else:
