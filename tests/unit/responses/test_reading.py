@@ -366,7 +366,7 @@ def test_the_rest_is_read() -> None:
     assert (generation.logprobs, generation.top_logprobs) == (True, 3)
     assert (generation.sampling.temperature, generation.sampling.top_k) == (0, 5)
     assert not chat.tool_choice.parallel
-    assert request.ignored == ()
+    assert (request.ignored, chat.accepted) == ((), ("user", "text.verbosity"))
 
 
 def test_log_probabilities_are_included_without_alternatives() -> None:

@@ -84,8 +84,11 @@ def read_responses_request(
     instructions = _read_instructions(reader, body)
     previous, store = reader.string("previous_response_id"), reader.boolean("store")
     unknown = RESPONSES.check(reader, strict=strict)
+    accepted = RESPONSES.accepted_in(reader)
+    if "verbosity" in body.text.model_fields_set:
+        accepted += ("text.verbosity",)
     return ResponsesRequest(
-        chat=replace(reader.checked(chat), ignored=(*unknown, *_ignored(body))),
+        chat=replace(reader.checked(chat), ignored=(*unknown, *_ignored(body)), accepted=accepted),
         instructions=instructions,
         tools=called,
         referring=body.input if any(isinstance(item, ItemReference) for item in body.input) else (),
