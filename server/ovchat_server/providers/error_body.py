@@ -36,7 +36,7 @@ def _error(value: JsonValue) -> WireError:
         case {"detail": [{"msg": str(message), "loc": [_, *inside]}, *_]}:
             # FastAPI's: where, and in which part of the request.
             path = FieldPath(tuple(step for step in inside if isinstance(step, str | int)))
-            return WireError(_short(f"{path}: {message}"), _short(str(path)))
+            return WireError(_short(f"{path}: {message}"), _path(str(path)))
         case dict(told) if "message" in told:
             # Older vLLM's.
             return _described(told)
@@ -44,7 +44,12 @@ def _error(value: JsonValue) -> WireError:
 
 
 def _described(told: JsonObject) -> WireError:
-    return WireError(*(_text(told.get(name)) for name in ("message", "param", "code")))
+    return WireError(_text(told.get("message")), _path(told.get("param")), _text(told.get("code")))
+
+
+def _path(value: JsonValue) -> FieldPath | None:
+    path = FieldPath.read(_text(value))
+    return path if path.steps else None
 
 
 def _text(value: JsonValue) -> str:

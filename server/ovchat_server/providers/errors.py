@@ -65,7 +65,7 @@ def of_status(
     if status in INVALID:
         violations = []
         if error.param:
-            violations.append(Violation(FieldPath.of(error.param), ErrorText.of(said)))
+            violations.append(Violation(error.param, ErrorText.of(said)))
         invalid = InvalidRequestError(said, violations=violations)
         invalid.code = error.code or invalid.code
         return invalid

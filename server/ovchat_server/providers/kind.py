@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.completion import ChunkChoice, Usage
+    from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.text import TextRequest
 
@@ -48,12 +49,12 @@ class WireError:
 
     Attributes:
         message: Its words; "" if it has none.
-        param: The field at fault, as the provider names it; "" if it names none.
+        param: The field at fault, as the domain names it; None if it names none.
         code: Its code; "" if it has none.
     """
 
     message: str = ""
-    param: str = ""
+    param: FieldPath | None = None
     code: str = ""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import ChatRequest
+from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.providers.body import Body
 from ovchat_server.providers.decoding import model_ids
 from ovchat_server.providers.error_body import read_error
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.providers.kind import AnswerReader, WireError, WireRequest
+
+MAX_TOKENS = FieldPath.of("max_tokens")
+MAX_COMPLETION_TOKENS = FieldPath.of("max_completion_tokens")
 
 
 class OpenAiKind:
@@ -46,6 +51,7 @@ class OpenAiKind:
     def request(self, request: ChatRequest | TextRequest, model: str) -> WireRequest:
         """See ProviderKind."""
         body = Body(self._name, model, vllm_parameters=self._vllm_parameters)
+        body.ignore(dict.fromkeys(request.accepted, True))
         if isinstance(request, ChatRequest):
             add_chat(body, request, self._max_tokens_field)
             return body.request("/chat/completions")
@@ -58,7 +64,9 @@ class OpenAiKind:
 
     def error(self, body: bytes) -> WireError:
         """See ProviderKind."""
-        return read_error(body)
+        said = read_error(body)
+        # What the domain calls it, and so every door its own way.
+        return replace(said, param=MAX_TOKENS) if said.param == MAX_COMPLETION_TOKENS else said
 
     def model_ids(self, body: bytes) -> Sequence[str]:
         """See ProviderKind."""

@@ -43,7 +43,6 @@ class TextReader(OpenAiReader):
         logprobs = self._logprobs.setdefault(choice.index, LogprobReader())
         tokens = logprobs.text(choice.logprobs) if self._params.logprobs else None
         prompt = choice.prompt_token_ids if self._token_ids else None
-        scored = choice.prompt_logprobs if self._params.prompt_logprobs is not None else None
         reason = self._finish(choice)
         if not (first or reason or choice.text or tokens or choice.token_ids):
             return None
@@ -57,6 +56,6 @@ class TextReader(OpenAiReader):
             token_ids=tuple(choice.token_ids or ()) if self._token_ids else None,
             prompt_token_ids=None if prompt is None else tuple(prompt),
             prompt_logprobs=None
-            if scored is None
-            else prompt_tokens(scored, self._params.prompt_logprobs),
+            if self._params.prompt_logprobs is None
+            else prompt_tokens(choice.prompt_logprobs, self._params.prompt_logprobs),
         )
