@@ -55,6 +55,10 @@ api_key_env = "BAD_PROVIDER_KEY"
 timeout = 1
 max_requests = 4
 
+[[providers]]
+name = "patient"
+base_url = "http://127.0.0.1:{self.port}/v1"
+
 [[routes]]
 name = "careful"
 models = ["bad/fails", "bad/hangs", "bad/good"]

@@ -122,11 +122,18 @@ async def test_a_caller_who_leaves_is_gone_at_the_provider(
     provider.left.clear()
     provider.asked.clear()
     async with httpx.AsyncClient(base_url=router.url, timeout=None) as http:
-        body = asked(manner, stream=stream)
+        # One of whom it is not known when it hangs.
+        body = {**asked(manner, stream=stream), "model": f"patient/{manner}"}
         asking = asyncio.create_task(http.post("/v1/chat/completions", json=body))
         await provider.asked.wait()
         asking.cancel()
         await provider.left.wait()
+
+
+async def test_what_a_provider_is_not_told_is_named(sdk: openai.AsyncOpenAI) -> None:
+    fields: Any = {"user": "me", "service_tier": "flex", "store": False, "seed": 7}
+    told = await sdk.chat.completions.with_raw_response.create(**asked("good", **fields))
+    assert told.headers["x-ignored-parameters"] == "service_tier, user"
 
 
 async def test_the_next_model_of_a_route_answers_where_one_fails(sdk: openai.AsyncOpenAI) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,17 @@ import grpc.aio
 import httpx
 import pytest
 
+from tests.certificates import Authority
 from tests.grpc.conftest import Client
 from tests.grpc.test_parameters import EFFECTS as GRPC_EFFECTS
 from tests.parameters import checks
 from tests.parameters.doors import GrpcDoor, RestDoor
 from tests.parameters.library import make_library
 from tests.rest.conftest import Stack, running_stack
+from tests.tls_front import tls_front
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from tests.parameters.case import Effect
     from tests.parameters.doors import Door
@@ -27,14 +30,16 @@ PROVIDERS = {
     "openai": """
 [[providers]]
 name = "{name}-openai"
-base_url = "{server.url}/v1"
+base_url = "https://localhost:{rest}/v1"
+ca_file = "{authority}"
 vllm_parameters = true
 """,
     "ovchat": """
 [[providers]]
 name = "{name}-ovchat"
 kind = "ovchat"
-base_url = "http://127.0.0.1:{server.grpc_port}"
+base_url = "https://localhost:{grpc}"
+ca_file = "{authority}"
 """,
 }
 # What a provider generates, and not this server; the others count tokens here.
@@ -46,16 +51,33 @@ EACH = 12
 
 
 @pytest.fixture(scope="module")
-def router(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+async def router(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """A server whose providers are two others, behind TLS with certificates of an own authority."""
     directory = tmp_path_factory.mktemp("library")
+    authority = Authority.new(tmp_path_factory.mktemp("authority"))
     with running_stack(directory, make_library(directory)) as library:
-        tables = "".join(
-            table.format(name=name, server=server)
-            for table in PROVIDERS.values()
-            for name, server in {"house": stack, "library": library}.items()
-        )
-        with running_stack(tmp_path_factory.mktemp("router"), tables=tables) as router:
-            yield router
+        async with (
+            behind_tls(stack, authority) as house_ports,
+            behind_tls(library, authority) as library_ports,
+        ):
+            tables = [
+                table.format(name=name, authority=authority.file, **ports)
+                for table in PROVIDERS.values()
+                for name, ports in {"house": house_ports, "library": library_ports}.items()
+            ]
+            router = tmp_path_factory.mktemp("router")
+            with running_stack(router, tables="".join(tables)) as running:
+                yield running
+
+
+@contextlib.asynccontextmanager
+async def behind_tls(server: Stack, authority: Authority) -> AsyncIterator[dict[str, int]]:
+    """The ports of TLS before a server's, by what they speak."""
+    async with (
+        tls_front(server.rest_port, authority.server("localhost"), "http/1.1") as rest,
+        tls_front(server.grpc_port, authority.server("localhost"), "h2") as grpc_port,
+    ):
+        yield {"rest": rest, "grpc": grpc_port}
 
 
 @dataclass

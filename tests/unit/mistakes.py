@@ -325,11 +325,6 @@ PROVIDER_TABLES = [
         f'{PROVIDER}kind = "ovchat"',
     ),
     file(
-        ":1: [[providers]] 'x': vllm_parameters has no effect with kind = \"ovchat\": leave it out",
-        '[[providers]]\nname = "x"\nkind = "ovchat"\nbase_url = "http://a.example:9000"\n'
-        "vllm_parameters = true",
-    ),
-    file(
         ':2: [[providers]]: models must be an array of strings, got "gpt-*"',
         '[[providers]]\nmodels = "gpt-*"',
     ),

@@ -44,6 +44,8 @@ class RemoteAnswer(ChunkedAnswer):
         super().__init__(info, request.choices, request.call_tags)
         self._provider = provider
         self._exchange = exchange
+        # What has no effect here might have had one there.
+        self._accepted = request.accepted
         self._deadline = deadline
         self._record = current_record()
         self._admitted = asyncio.Event()
@@ -51,7 +53,7 @@ class RemoteAnswer(ChunkedAnswer):
     @property
     def ignored(self) -> Sequence[str]:
         """See Answer."""
-        return self._exchange.ignored
+        return (*self._accepted, *self._exchange.ignored)
 
     def usage(self) -> Usage:
         """See ChunkedAnswer."""

@@ -176,7 +176,6 @@ def _unreasoned(request: ChatRequest | TextRequest) -> ChatRequest | TextRequest
             ["num_assistant_tokens", "max_ngram_size"],
         ),
         (PLAIN, {"assistant_confidence_threshold": 0.5}, ["assistant_confidence_threshold"]),
-        (PLAIN, {"user": "me", "service_tier": "flex", "store": False}, ["service_tier", "user"]),
     ],
 )
 def test_what_cannot_change_the_answer_is_ignored(

@@ -51,7 +51,6 @@ class OpenAiKind:
     def request(self, request: ChatRequest | TextRequest, model: str) -> WireRequest:
         """See ProviderKind."""
         body = Body(self._name, model, vllm_parameters=self._vllm_parameters)
-        body.ignore(dict.fromkeys(request.accepted, True))
         if isinstance(request, ChatRequest):
             add_chat(body, request, self._max_tokens_field)
             return body.request("/chat/completions")
