@@ -30,6 +30,14 @@ class Spread(msgspec.Struct, frozen=True):
         """The spread of at least one value."""
         return cls(statistics.median(values), min(values), max(values))
 
+    def __str__(self) -> str:
+        """Return it for people."""
+        return f"{_number(self.median)} [{_number(self.least)} to {_number(self.most)}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
 
 def quantile(values: Sequence[float], share: float) -> float:
     """The nearest rank: of few values, a high one is the highest."""

@@ -175,10 +175,4 @@ def _list(title: str, found: list[Figures]) -> Iterator[str]:
 
 
 def _spread(spread: Spread | None) -> str:
-    if spread is None:
-        return ""
-    return f"{_number(spread.median)} [{_number(spread.least)} to {_number(spread.most)}]"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return "" if spread is None else str(spread)

@@ -18,7 +18,7 @@ from benchmarks.sse import AnswerError
 from ovchat_server.launch.ports import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
 MODEL = "bench"
 POLL = 0.005
@@ -50,6 +50,24 @@ class Service:
     def memory(self) -> dict[str, float]:
         """MiB by kind of process and way to count, where "PSS" divides what processes share."""
         found = {f"{kind} {way}": 0.0 for way in WAYS for kind in TITLES}
+        for kind, process in self._processes():
+            for way, kilobytes in _kilobytes(process).items():
+                found[f"{kind} {way}"] += kilobytes / KILO
+        for way in WAYS:
+            found[f"server and Envoy {way}"] = found[f"server {way}"] + found[f"Envoy {way}"]
+        return found
+
+    def work(self) -> dict[str, float]:
+        """Seconds of processor time until now, by kind of process."""
+        found = dict.fromkeys(TITLES, 0.0)
+        for kind, process in self._processes():
+            # User and system, behind a name in brackets that may have spaces.
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            found[kind] += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return found
+
+    def _processes(self) -> Iterator[tuple[str, Path]]:
+        """The kind of each process, and its folder in /proc."""
         for process in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 if not process.name.isdigit() or (process / "cwd").readlink() != self.directory:
@@ -57,11 +75,7 @@ class Service:
                 title = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 for kind, beginning in TITLES.items():
                     if title.startswith(beginning):
-                        for way, kilobytes in _kilobytes(process).items():
-                            found[f"{kind} {way}"] += kilobytes / KILO
-        for way in WAYS:
-            found[f"server and Envoy {way}"] = found[f"server {way}"] + found[f"Envoy {way}"]
-        return found
+                        yield kind, process
 
 
 def _table(
@@ -94,12 +108,19 @@ async def serving(
         properties: OpenVINO's.
         options: Others of the model's table in a config file.
     """
+    async with configured(_table(model, properties or {}, options or {})) as service:
+        yield service
+
+
+@contextlib.asynccontextmanager
+async def configured(tables: str, model: str = MODEL) -> AsyncIterator[Service]:
+    """`ovchat up` with a config file of these tables, from when a model of them answers."""
     rest_port, grpc_port = free_port(), free_port()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name).resolve()
         log = directory / "log"
         config = directory / "ovchat.toml"
-        config.write_text(_table(model, properties or {}, options or {}))
+        config.write_text(tables)
         with log.open("w") as output:
             start = time.perf_counter()
             # Its processes inherit the folder that they run in, and are known by it.
@@ -113,7 +134,7 @@ async def serving(
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         try:
-            answered = asyncio.create_task(_first_token(rest_port))
+            answered = asyncio.create_task(_first_token(rest_port, model))
             ended = asyncio.create_task(process.wait())
             await asyncio.wait([answered, ended], return_when=asyncio.FIRST_COMPLETED)
             if ended.done():
@@ -126,12 +147,13 @@ async def serving(
             await process.wait()
 
 
-async def _first_token(port: int) -> float:
+async def _first_token(port: int, model: str) -> float:
     """When the first token of an answer came."""
     body = {
-        "model": MODEL,
+        "model": model,
         "messages": [{"role": "user", "content": "Hello!"}],
         "max_completion_tokens": 1,
+        "stream": True,
     }
     loop = asyncio.get_running_loop()
     while True:

@@ -55,6 +55,10 @@ api_key_env = "BAD_PROVIDER_KEY"
 timeout = 1
 max_requests = 4
 
+[[providers]]
+name = "patient"
+base_url = "http://127.0.0.1:{self.port}/v1"
+
 [[routes]]
 name = "careful"
 models = ["bad/fails", "bad/hangs", "bad/good"]
@@ -179,7 +183,11 @@ MANNERS: dict[str, Callable[..., Coroutine[Any, Any, bool]]] = {
     "invalid": _says(_whole(400, _error("no such temperature", param="temperature", code="x"))),
     "unknown": _says(_whole(404, _error("no such model"))),
     "full": _says(_whole(429, _error("slow down"), "retry-after: 7\r\n")),
+    "full-for-ever": _says(_whole(429, _error("\N{SNAIL}" * 1000), "retry-after: inf\r\n")),
     "fails": _says(_whole(500, _error("it broke"))),
     "key": _says(_whole(401, _error(f"wrong key {KEY}"))),
+    "streams-nothing": _says(_whole(200, json.dumps(WHOLE))),
+    "key-in-event": _says(_events(json.dumps(CHUNK), _error(f"what is {KEY}"))),
+    "key-in-answer": _says(_whole(200, _error(f"what is {KEY}"))),
     "key-told": _says(_whole(400, _error(f"what is {KEY}"))),
 }

@@ -44,6 +44,12 @@ class Authority:
 
     def server(self, host: str, *, days: int = 1) -> ssl.SSLContext:
         """TLS of a server with a certificate for a host that is valid for some more days."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.server_file(host, days=days))
+        return context
+
+    def server_file(self, host: str, *, days: int = 1) -> Path:
+        """The key and the certificate of such a server."""
         key = ec.generate_private_key(ec.SECP256R1())
         try:
             san: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
@@ -58,9 +64,7 @@ class Authority:
         plain = serialization.NoEncryption()
         format_ = serialization.PrivateFormat.PKCS8
         file.write_bytes(key.private_bytes(PEM, format_, plain) + certificate.public_bytes(PEM))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        return context
+        return file
 
 
 def _name(name: str) -> x509.Name:

@@ -92,7 +92,7 @@ class Server:
             (item.model for item in built), self._changed.set, self._providers.each
         )
         for route in settings.routes:
-            self._models.add(self._route(route))
+            self._models.add_route(self._route(route))
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
@@ -227,7 +227,7 @@ class Server:
 
     def _route(self, settings: RouteSettings) -> RoutedModel:
         # mypy takes abstract classes for what cannot be asked for: its issue 4717.
-        find = partial(self._models.get_as, GenerativeModel)  # type: ignore[type-abstract]
+        find = partial(self._models.routed_as, GenerativeModel)  # type: ignore[type-abstract]
         for model in settings.models:
             try:
                 find(model)
@@ -248,7 +248,7 @@ async def serve(settings: Settings) -> None:
     """
     processors = available()
     # Before any thread is started: threads inherit the affinity.
-    os.sched_setaffinity(0, serving(processors, settings.replicas))
+    os.sched_setaffinity(0, serving(processors, settings.replicas, engines=bool(settings.models)))
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, QUIET_STOP):

@@ -130,7 +130,7 @@ class ConfigFile:
 
         Raises:
             SettingError: As for `server`, a name is missing or there twice, a base URL is missing,
-                or the environment has no API key although it should.
+                an option is for another kind, or the environment has no API key although it should.
         """
         for index, given in enumerate(self._tables("providers", "provider")):
             name = given["name"]
@@ -140,13 +140,18 @@ class ConfigFile:
                 known = ", ".join(READY_MADE)
                 fault = f"{title} has no base_url; ready-made, without one, are {known}"
                 raise self.fault(fault, "providers", index)
-            variable = values.get("api_key_env")
-            if variable is not None and not os.environ.get(variable, "").strip():
+            if variable := values.get("api_key_env"):
                 # Somebody's key, if it is no usual name of a variable: it is not shown.
                 which = variable if variable.isupper() else "that its api_key_env names"
-                fault = f"{title} takes its API key from the variable {which}, which is not set"
-                raise self.fault(fault, "providers", index)
-            yield ProviderSettings(**values)
+                key = os.environ.get(variable, "").strip()
+                if not key or not (key.isascii() and key.isprintable()):
+                    wrong = "holds what is no key" if key else "is not set"
+                    fault = f"{title} takes its API key from the variable {which}, which {wrong}"
+                    raise self.fault(fault, "providers", index)
+            try:
+                yield ProviderSettings(**values)
+            except ValueError as error:
+                raise self.fault(f"{title}: {error}", "providers", index) from error
 
     def routes(self) -> Iterator[RouteSettings]:
         """Return the routes of the [[routes]] tables.
@@ -154,14 +159,10 @@ class ConfigFile:
         Raises:
             SettingError: As for `server`, or a name or the models are missing or there twice.
         """
-        models = {model.name for model in self.models()}
         for index, values in enumerate(self._tables("routes", "route")):
             title = f"[[routes]] {values['name']!r}"
             if "models" not in values:
                 raise self.fault(f"{title} has no models", "routes", index)
-            if values["name"] in models:
-                fault = f"{title}: there is a model of this name already"
-                raise self.fault(fault, "routes", index)
             try:
                 yield RouteSettings(**values)
             except ValueError as error:

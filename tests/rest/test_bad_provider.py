@@ -28,12 +28,15 @@ WHOLE = [
     ("full", 429, "'bad' answered 429: slow down"),
     ("fails", 502, "'bad' answered 500: it broke"),
     ("key", 503, "'bad' refused this server's API key"),
+    ("full-for-ever", 429, "answered 429: \N{SNAIL}"),
+    ("key-in-answer", 502, "what is [API key]"),
     ("key-told", 400, "what is [API key]"),
 ]
 STREAMED = [
     ("dies", "'bad' broke off its answer"),
     ("no-done", "'bad' broke off its answer"),
     ("broken-events", "'bad' cannot be read"),
+    ("key-in-event", r"what is \[API key\]"),
     ("error-event", "'bad' ended its answer with an error: out of memory"),
 ]
 
@@ -104,6 +107,14 @@ async def test_a_stream_that_fails_ends_with_the_error(
     assert "".join(filter(None, told)) == "a"
 
 
+async def test_a_provider_that_does_not_stream_answers_all_the_same(
+    sdk: openai.AsyncOpenAI,
+) -> None:
+    stream = await sdk.chat.completions.create(**asked("streams-nothing", stream=True))
+    texts = [chunk.choices[0].delta.content async for chunk in stream]
+    assert "".join(filter(None, texts)) == "all is well"
+
+
 @pytest.mark.parametrize(("manner", "stream"), [("hangs", False), ("endless", True)])
 async def test_a_caller_who_leaves_is_gone_at_the_provider(
     router: Stack, provider: BadProvider, manner: str, *, stream: bool
@@ -111,11 +122,18 @@ async def test_a_caller_who_leaves_is_gone_at_the_provider(
     provider.left.clear()
     provider.asked.clear()
     async with httpx.AsyncClient(base_url=router.url, timeout=None) as http:
-        body = asked(manner, stream=stream)
+        # One of whom it is not known when it hangs.
+        body = {**asked(manner, stream=stream), "model": f"patient/{manner}"}
         asking = asyncio.create_task(http.post("/v1/chat/completions", json=body))
         await provider.asked.wait()
         asking.cancel()
         await provider.left.wait()
+
+
+async def test_what_a_provider_is_not_told_is_named(sdk: openai.AsyncOpenAI) -> None:
+    fields: Any = {"user": "me", "service_tier": "flex", "store": False, "seed": 7}
+    told = await sdk.chat.completions.with_raw_response.create(**asked("good", **fields))
+    assert told.headers["x-ignored-parameters"] == "service_tier, user"
 
 
 async def test_the_next_model_of_a_route_answers_where_one_fails(sdk: openai.AsyncOpenAI) -> None:

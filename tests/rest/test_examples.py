@@ -5,20 +5,16 @@ Examples that cannot run here have no language, or `text`.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
 from tests.conftest import ROOT, model_settings
 from tests.rest.conftest import running_stack
+from tests.rest.examples import likeliest, run, run_commands, run_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +22,6 @@ if TYPE_CHECKING:
     from ovchat_server.settings import ModelSettings
     from tests.rest.conftest import Stack
 
-DEFAULTS = "generation_config.json"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 # What the examples of each page say, in their order.
 EXPECTED = {
@@ -70,21 +65,6 @@ BLOCKS = {
     )
     for page in PAGES
 }
-# Python's run one after the other in one process: importing OpenAI's SDK takes seconds.
-RUN_ALL = """
-import contextlib, io, json, sys, traceback
-
-ended = []
-for code in json.load(sys.stdin):
-    output, error = io.StringIO(), ""
-    with contextlib.redirect_stdout(output):
-        try:
-            exec(code, {"__name__": "__main__"})
-        except Exception:
-            error = traceback.format_exc()
-    ended.append([output.getvalue(), error])
-json.dump(ended, sys.stdout)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -94,17 +74,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory, demo: ModelSettings) -> Iter
     models = [likeliest(item, folder / item.name) for item in (demo, model_settings("demo-vision"))]
     with running_stack(tmp_path_factory.mktemp("stack"), *models) as it:
         yield it
-
-
-def likeliest(model: ModelSettings, folder: Path) -> ModelSettings:
-    """A model whose own default is the likeliest token."""
-    folder.mkdir()
-    for file in model.path.iterdir():
-        (folder / file.name).symlink_to(file.resolve())
-    defaults = json.loads((model.path / DEFAULTS).read_text())
-    (folder / DEFAULTS).unlink()
-    (folder / DEFAULTS).write_text(json.dumps({**defaults, "top_k": 1}))
-    return msgspec.structs.replace(model, path=folder)
 
 
 def examples(*languages: str) -> list[Any]:
@@ -123,19 +92,6 @@ def adapted(code: str, stack: Stack) -> str:
     return code.replace('"smollm2"', '"demo"')
 
 
-def run(*command: str | Path, text: str = "") -> str:
-    result = subprocess.run(
-        command,
-        input=text,
-        capture_output=True,
-        check=False,
-        text=True,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_every_example_has_an_expectation(page: str) -> None:
     assert len(BLOCKS[page]) == len(EXPECTED.get(page, []))
@@ -145,15 +101,14 @@ def test_every_example_has_an_expectation(page: str) -> None:
 def test_a_command_works_as_typed(stack: Stack, page: str, number: int) -> None:
     code = adapted(BLOCKS[page][number][1], stack)
 
-    assert EXPECTED[page][number] in run("bash", "-euo", "pipefail", "-c", code)
+    assert EXPECTED[page][number] in run_commands(code)
 
 
 @pytest.fixture(scope="module")
 def python_outputs(stack: Stack) -> dict[tuple[str, int], tuple[str, str]]:
     """What each Python example prints, and its traceback."""
     keys = [tuple(param.values) for param in examples("python")]
-    codes = [adapted(BLOCKS[page][number][1], stack) for page, number in keys]
-    ended = json.loads(run(sys.executable, "-c", RUN_ALL, text=json.dumps(codes)))
+    ended = run_python([adapted(BLOCKS[page][number][1], stack) for page, number in keys])
     return dict(zip(keys, ended, strict=True))
 
 

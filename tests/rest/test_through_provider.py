@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,30 +10,38 @@ import grpc.aio
 import httpx
 import pytest
 
+from tests.certificates import Authority
 from tests.grpc.conftest import Client
 from tests.grpc.test_parameters import EFFECTS as GRPC_EFFECTS
 from tests.parameters import checks
 from tests.parameters.doors import GrpcDoor, RestDoor
 from tests.parameters.library import make_library
 from tests.rest.conftest import Stack, running_stack
+from tests.tls_front import tls_front
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from tests.parameters.case import Effect
     from tests.parameters.doors import Door
 
-PROVIDERS = """
+# By the kind of provider that the other ovchat is.
+PROVIDERS = {
+    "openai": """
 [[providers]]
-name = "house"
-base_url = "{house}/v3"
+name = "{name}-openai"
+base_url = "https://localhost:{rest}/v1"
+ca_file = "{authority}"
 vllm_parameters = true
-
+""",
+    "ovchat": """
 [[providers]]
-name = "library"
-base_url = "{library}/v1"
-vllm_parameters = true
-"""
+name = "{name}-ovchat"
+kind = "ovchat"
+base_url = "https://localhost:{grpc}"
+ca_file = "{authority}"
+""",
+}
 # What a provider generates, and not this server; the others count tokens here.
 GENERATED = ("chat", "text", "responses")
 # What Chat Completions cannot say.
@@ -42,12 +51,33 @@ EACH = 12
 
 
 @pytest.fixture(scope="module")
-def router(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+async def router(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """A server whose providers are two others, behind TLS with certificates of an own authority."""
     directory = tmp_path_factory.mktemp("library")
+    authority = Authority.new(tmp_path_factory.mktemp("authority"))
     with running_stack(directory, make_library(directory)) as library:
-        tables = PROVIDERS.format(house=stack.url, library=library.url)
-        with running_stack(tmp_path_factory.mktemp("router"), tables=tables) as router:
-            yield router
+        async with (
+            behind_tls(stack, authority) as house_ports,
+            behind_tls(library, authority) as library_ports,
+        ):
+            tables = [
+                table.format(name=name, authority=authority.file, **ports)
+                for table in PROVIDERS.values()
+                for name, ports in {"house": house_ports, "library": library_ports}.items()
+            ]
+            router = tmp_path_factory.mktemp("router")
+            with running_stack(router, tables="".join(tables)) as running:
+                yield running
+
+
+@contextlib.asynccontextmanager
+async def behind_tls(server: Stack, authority: Authority) -> AsyncIterator[dict[str, int]]:
+    """The ports of TLS before a server's, by what they speak."""
+    async with (
+        tls_front(server.rest_port, authority.server("localhost"), "http/1.1") as rest,
+        tls_front(server.grpc_port, authority.server("localhost"), "h2") as grpc_port,
+    ):
+        yield {"rest": rest, "grpc": grpc_port}
 
 
 @dataclass
@@ -55,24 +85,25 @@ class ThroughProvider:
     """A door, with models of the providers' in the place of its own."""
 
     door: Door
+    kind: str
 
     async def ask(self, endpoint: str, fields: dict[str, Any]) -> Any:
         model = fields["model"]
         provider = "library" if model == "library" else "house"
-        return await self.door.ask(endpoint, {**fields, "model": f"{provider}/{model}"})
+        return await self.door.ask(endpoint, {**fields, "model": f"{provider}-{self.kind}/{model}"})
 
 
 @pytest.fixture(scope="module")
 async def rest(router: Stack) -> AsyncIterator[Door]:
     async with httpx.AsyncClient(base_url=router.url, timeout=None) as http:
-        yield ThroughProvider(RestDoor(http, http))
+        yield RestDoor(http, http)
 
 
 @pytest.fixture(scope="module")
 async def typed(router: Stack) -> AsyncIterator[Door]:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{router.grpc_port}") as channel:
         client = Client(None, channel)  # type: ignore[arg-type]
-        yield ThroughProvider(GrpcDoor(client, client))
+        yield GrpcDoor(client, client)
 
 
 def cases(effects: list[Effect]) -> list[Any]:
@@ -87,11 +118,17 @@ def cases(effects: list[Effect]) -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("effect", cases(checks.EFFECTS))
-async def test_a_parameter_changes_the_answer_as_documented(rest: Door, effect: Effect) -> None:
-    await checks.check_effect(rest, effect)
+async def test_a_parameter_changes_the_answer_as_documented(
+    rest: Door, kind: str, effect: Effect
+) -> None:
+    await checks.check_effect(ThroughProvider(rest, kind), effect)
 
 
+@pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("effect", cases(GRPC_EFFECTS))
-async def test_a_typed_parameter_changes_the_answer_too(typed: Door, effect: Effect) -> None:
-    await checks.check_effect(typed, effect)
+async def test_a_typed_parameter_changes_the_answer_too(
+    typed: Door, kind: str, effect: Effect
+) -> None:
+    await checks.check_effect(ThroughProvider(typed, kind), effect)

@@ -240,7 +240,7 @@ MODEL_TABLES = [
 ]
 PROVIDER = '[[providers]]\nname = "vllm"\nbase_url = "http://127.0.0.1:8001/v1"\n'
 OPENAI = '[[providers]]\nname = "openai"\n'
-READY = "openai, ollama, lmstudio, huggingface"
+READY = "openai, ollama, lmstudio, huggingface, anthropic"
 ROUTE = '[[routes]]\nname = "fast"\nmodels = ["demo"'
 ROUTE_TABLES = [
     file(":4: [[routes]] 'fast' has no models", f'{TABLE}[[routes]]\nname = "fast"'),
@@ -248,10 +248,6 @@ ROUTE_TABLES = [
     file(
         ":4: [[routes]] 'fast': weights must be as many as models",
         f"{TABLE}{ROUTE}]\nweights = [1, 2]",
-    ),
-    file(
-        ":4: [[routes]] 'demo': there is a model of this name already",
-        f"{TABLE}{ROUTE}]".replace("fast", "demo"),
     ),
 ]
 PROVIDER_TABLES = [
@@ -284,6 +280,16 @@ PROVIDER_TABLES = [
         "which is not set",
         f'{OPENAI}api_key_env = "NO_SUCH_KEY"',
     ),
+    *(
+        file(
+            f":1: [[providers]] 'vllm': {option} is for providers of the kind '{kind}'",
+            f'{PROVIDER}{option} = {value}\nkind = "{other}"',
+        )
+        for option, value, kind, other in (
+            ("max_tokens_field", '"max_completion_tokens"', "openai", "anthropic"),
+            ("default_max_tokens", "7", "anthropic", "openai"),
+        )
+    ),
     # Keys are not printed.
     file(
         ":1: [[providers]] 'openai' takes its API key from the variable that its api_key_env "
@@ -312,6 +318,11 @@ PROVIDER_TABLES = [
         ":2: [[providers]]: base_url must be a URL such as https://api.example.com/v1, "
         'got "a.example"',
         '[[providers]]\nbase_url = "a.example"',
+    ),
+    file(
+        ":1: [[providers]] 'vllm': base_url must have no path with kind = \"ovchat\": "
+        "gRPC has none",
+        f'{PROVIDER}kind = "ovchat"',
     ),
     file(
         ':2: [[providers]]: models must be an array of strings, got "gpt-*"',

@@ -54,6 +54,15 @@ def test_a_base_url_says_where_a_provider_is(
     assert ("transport_socket" in cluster) == url.startswith("https")
 
 
+@pytest.mark.parametrize("url", ["http://a.example:9000", "https://a.example"])
+def test_another_ovchat_is_reached_by_http_2(url: str) -> None:
+    route, cluster = configured(base_url=url, kind="ovchat")
+    [protocol] = cluster["typed_extension_protocol_options"].values()
+    assert "http2_protocol_options" in protocol["explicit_http_config"]
+    # The paths are those of gRPC's methods.
+    assert route["prefix_rewrite"] == "/"
+
+
 def trusted(**settings: Any) -> str:
     _, cluster = configured(base_url="https://api.example", **settings)
     tls = cluster["transport_socket"]["typed_config"]["common_tls_context"]

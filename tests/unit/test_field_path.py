@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError, Violation
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 
@@ -26,6 +28,20 @@ def test_a_path_is_written_as_openai_does() -> None:
         "tools[1].function.name"
     )
     assert str(FieldPath()) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("messages[2].content[0].text", ("messages", 2, "content", 0, "text")),
+        ("messages.[2].content", ("messages", 2, "content")),
+        ("logit_bias.12", ("logit_bias", "12")),
+        ("", ()),
+        ("].[x]..", ("x",)),
+    ],
+)
+def test_what_openai_writes_is_read_as_a_path(text: str, steps: tuple[str | int, ...]) -> None:
+    assert FieldPath.read(text) == FieldPath(steps)
 
 
 def test_what_a_caller_wrote_is_no_path() -> None:

@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "telemetry": {"domain"},
     "conversion": {"engine.genai"},
     "kinds": {"domain", "chat", "engine.client", "engine.contract", "serving", "settings"},
-    "providers": {"backoff", "domain", "provider_settings", "serving"},
+    "providers": {"backoff", "domain", "provider_settings", "serving", "settings"},
     "launch": {
         "backoff",
         "processors",

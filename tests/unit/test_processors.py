@@ -22,3 +22,4 @@ def test_the_first_processor_is_the_engines_if_each_server_has_another(
     available: set[int], servers: int, served_on: set[int]
 ) -> None:
     assert serving(frozenset(available), servers) == served_on
+    assert serving(frozenset(available), servers, engines=False) == available

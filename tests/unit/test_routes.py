@@ -81,11 +81,12 @@ class Scripted(GenerativeModel):
     refusal: ApiError | None = None
     answers: list[Script] = field(default_factory=list)
     held: bool = False
+    state: ModelState = ModelState.READY
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def status(self) -> ModelStatus:
-        return ModelStatus(self.id, 1, 9, (), ModelState.READY)
+        return ModelStatus(self.id, 1, 9, (), self.state)
 
     async def answer(self, request: ChatRequest | TextRequest, deadline: Deadline) -> Script:  # noqa: ARG002
         if self.refusal is not None:
@@ -104,7 +105,9 @@ def route(*models: Scripted, weights: Sequence[float] = ()) -> RoutedModel:
 
 
 def completions(*models: Scripted) -> Completions:
-    return Completions(ModelRegistry([route(*models)]), None)
+    registry = ModelRegistry()
+    registry.add_route(route(*models))
+    return Completions(registry, None)
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda error: type(error).__name__)
@@ -193,3 +196,17 @@ def test_weights_say_how_often_each_is_first(monkeypatch: pytest.MonkeyPatch) ->
     firsts = [sum(order[0] == model.id for order in orders) / 500 for model in models]
     assert firsts == pytest.approx([1, 3, 4], rel=0.1)
     assert all(len({*order}) == 3 for order in orders)
+
+
+def test_a_route_comes_before_a_model_of_its_name_and_leads_to_no_route() -> None:
+    model, other = Scripted("demo"), Scripted("other", state=ModelState.LOADING)
+    registry = ModelRegistry([model])
+    routed = RoutedModel("demo", ["demo"], registry.routed, ())  # type: ignore[arg-type]
+    registry.add_route(routed)
+    registry.add_route(route(other))
+
+    assert registry.get("demo") is routed
+    assert registry.routed("demo") is registry.get_as(Scripted, "") is model
+    assert [status.id for status in registry.listed()] == ["demo", "route"]
+    # A route that cannot be used leaves the server ready: its own models are what it has.
+    assert registry.unready() == ""

@@ -174,6 +174,7 @@ class ChatRequest:
         echo: Whether the answer starts with the text of the message that it continues.
         stream: The options of the stream; None if the answer is not streamed.
         ignored: The names of unknown fields.
+        accepted: The names of parameters that are accepted without effect.
         id_prefix: The prefix of the answer's id (OpenAI).
     """
 
@@ -192,6 +193,7 @@ class ChatRequest:
     echo: bool = False
     stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
     id_prefix: str = "chatcmpl-"
 
     @property

@@ -98,6 +98,7 @@ def read_chat_request(
         echo=reader.boolean("echo") or False,
         stream=read_stream_options(reader),
         ignored=CHAT.check(reader, strict=strict),
+        accepted=CHAT.accepted_in(reader),
     )
     choice = request.tool_choice
     if choice.forced or choice.allowed is not None:

@@ -6,9 +6,13 @@ its own way: `max_tokens` is `max_output_tokens` elsewhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
+
+# An index, or a name.
+STEP = re.compile(r"\[([0-9]{1,9})\]|([^.\[\]]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,12 @@ class FieldPath:
     def of(cls, *steps: str | int) -> FieldPath:
         """Return the path of `steps`, the outermost first."""
         return cls(steps)
+
+    @classmethod
+    def read(cls, text: str) -> FieldPath:
+        """Return the path that OpenAI writes as `text`; whatever it is, it is one."""
+        found = STEP.finditer(text)
+        return cls(tuple(int(step[1]) if step[1] else step[2] for step in found))
 
     def __truediv__(self, inner: Field | int) -> FieldPath:
         """Return the path of what stands at `inner` inside of this field."""

@@ -72,6 +72,10 @@ class Parameters:
                 reader.refuse(shown, "is not a known parameter", "unknown_parameter")
         return tuple(map(str, unknown))
 
+    def accepted_in(self, reader: Reader) -> tuple[str, ...]:
+        """Return the names of parameters that are set, and never change the answer."""
+        return tuple(sorted(filter(reader.fields.get, self.accepted)))
+
 
 # Of a single answer, whichever API it is asked for by.
 ANSWER_PARAMETERS = frozenset(
@@ -252,7 +256,6 @@ TEXT = Parameters(
     refused={**_GENERATION_REFUSED, "suffix": ("",), "prompt_embeds": ()},
     acting=_GENERATION_ACTING,
 )
-
 
 TOKENIZE = Parameters(
     served=frozenset(

@@ -27,6 +27,7 @@ class TextRequest:
         return_token_ids: Whether the tokens of prompt and answer are returned.
         stream: The options of the stream; None if the answer is not streamed.
         ignored: The names of unknown fields.
+        accepted: The names of parameters that are accepted without effect.
         id_prefix: The prefix of the answer's id (OpenAI).
     """
 
@@ -44,6 +45,7 @@ class TextRequest:
     return_token_ids: bool = False
     stream: StreamOptions | None = None
     ignored: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
 
     @property
     def choices(self) -> int:

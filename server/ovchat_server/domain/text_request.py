@@ -68,6 +68,7 @@ def read_text_request(
         return_token_ids=reader.boolean("return_token_ids") or False,
         stream=read_stream_options(reader),
         ignored=TEXT.check(reader, strict=strict),
+        accepted=TEXT.accepted_in(reader),
     )
     return reader.checked(request)
 

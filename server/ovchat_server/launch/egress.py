@@ -72,6 +72,7 @@ def _cluster(template: Config, provider: ProviderSettings) -> Config:
     name = _cluster_name(provider)
     address = {"address": url.hostname, "port_value": url.port or _PORTS[url.scheme]}
     endpoint = {"endpoint": {"address": {"socket_address": address}}}
+    protocol = "grpc" if provider.kind == "ovchat" else url.scheme
     most = provider.max_requests
     thresholds = dict.fromkeys(("max_requests", "max_pending_requests", "max_retries"), most)
     # With fewer than that a request would wait for a connection instead of being refused.
@@ -82,7 +83,7 @@ def _cluster(template: Config, provider: ProviderSettings) -> Config:
         "connect_timeout": _seconds(provider.connect_timeout),
         "circuit_breakers": {"thresholds": [thresholds]},
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
-        "typed_extension_protocol_options": {HTTP_PROTOCOL: template[url.scheme]},
+        "typed_extension_protocol_options": {HTTP_PROTOCOL: template[protocol]},
     }
     if url.scheme == "https":
         cluster["transport_socket"] = tls = deepcopy(template["transport_socket"])

@@ -148,7 +148,7 @@ def _logs(settings: Settings) -> EnvoyLogs:
 
 
 def _envoy(settings: Settings, config: Config) -> Program:
-    processors = serving(available(), settings.replicas)
+    processors = serving(available(), settings.replicas, engines=bool(settings.models))
     return Program(
         (
             str(locate_envoy(settings.envoy_path)),

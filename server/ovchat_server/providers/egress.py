@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,14 @@ MAX_ERROR_BYTES = 64 << 10
 # Envoy has the timeouts, and closes what is idle; in between, a connection is kept.
 UNBOUNDED = ClientTimeout(total=None, sock_connect=None)
 KEPT_SECONDS = 60
+MAX_RETRY_AFTER = 86400.0
+# Some providers have long headers.
+MAX_HEADER_BYTES = 1 << 16
+
+
+def is_socket(address: str) -> bool:
+    """Return whether the address of a listener is a Unix socket's, not HOST:PORT."""
+    return address.startswith(("@", "/", "."))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +68,15 @@ class ProviderResponse:
     def retry_after(self) -> float | None:
         """Seconds after which it says that trying again makes sense."""
         with contextlib.suppress(ValueError):
-            return max(float(self.response.headers.get("retry-after", "")), 0)
+            seconds = float(self.response.headers.get("retry-after", ""))
+            if math.isfinite(seconds):
+                return min(max(seconds, 0), MAX_RETRY_AFTER)
         return None
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is one JSON text: some servers stream nothing, whatever they are asked."""
+        return self.response.content_type == "application/json"
 
     async def body(self) -> bytes:
         """Return the whole body.
@@ -118,6 +134,7 @@ class Egress:
         """Use the listener at `address`: HOST:PORT, the path of a socket, or "@" and a name."""
         self._address = address
         self._session: ClientSession | None = None
+        self._closed = False
         self._responses: set[ProviderResponse] = set()
 
     @contextlib.asynccontextmanager
@@ -139,6 +156,8 @@ class Egress:
         Raises:
             ApiError: The provider cannot be reached.
         """
+        if self._closed:
+            raise errors.of_stopping()
         headers = {**headers, "host": provider}
         if body is not None:
             headers["content-type"] = "application/json"
@@ -148,6 +167,8 @@ class Egress:
                 method, self._url(path), headers=headers, data=body, allow_redirects=False
             )
         except (ClientError, OSError) as error:
+            if self._closed:
+                raise errors.of_stopping() from error
             # Envoy itself is away: `ovchat up` starts it again.
             message = f"The provider {provider!r} cannot be reached: Envoy does not answer."
             raise UnavailableError(message, retry_after=errors.RETRY_SOON) from error
@@ -166,20 +187,16 @@ class Egress:
 
     async def close(self) -> None:
         """Close all connections. What is under way fails."""
+        self._closed = True
         for response in self._responses:
-            error = UnavailableError("The server is stopping. Try again shortly.", retry_after=1)
-            response.fail(error)
+            response.fail(errors.of_stopping())
         if self._session is not None:
             await self._session.close()
             self._session = None
 
     def _url(self, path: str) -> URL:
-        host = "egress" if self._is_socket else self._address
+        host = "egress" if is_socket(self._address) else self._address
         return URL(f"http://{host}{path}")
-
-    @property
-    def _is_socket(self) -> bool:
-        return self._address.startswith(("@", "/", "."))
 
     def _opened(self) -> ClientSession:
         """Return the session, which has to be made in the event loop."""
@@ -187,6 +204,8 @@ class Egress:
             self._session = ClientSession(
                 connector=self._connector(),
                 timeout=UNBOUNDED,
+                max_field_size=MAX_HEADER_BYTES,
+                max_line_size=MAX_HEADER_BYTES,
                 cookie_jar=DummyCookieJar(),
                 trust_env=False,
                 skip_auto_headers=("user-agent",),
@@ -196,7 +215,7 @@ class Egress:
 
     def _connector(self) -> BaseConnector:
         # Envoy bounds the requests of each provider.
-        if not self._is_socket:
+        if not is_socket(self._address):
             return TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS)
         path = self._address
         if path.startswith("@"):

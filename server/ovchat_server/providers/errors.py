@@ -34,9 +34,17 @@ CLASSES: Mapping[int, type[ApiError]] = {
 # Envoy's response flags, of which several may be set. Its documentation explains them.
 FULL, NO_HOST, SILENT = {"UO"}, {"UH", "NC", "NR"}, {"UT", "SI", "DT"}
 RETRY_SOON = 1.0
+HIDDEN_KEY = "[API key]"
 
 
-def of_status(provider: str, status: int, error: WireError, retry_after: float | None) -> ApiError:
+def without_key(text: str, key: str) -> str:
+    """Return what a provider says, without the API key; "": it has none."""
+    return text.replace(key, HIDDEN_KEY) if key else text
+
+
+def of_status(
+    provider: str, status: int, error: WireError, retry_after: float | None, name: str = ""
+) -> ApiError:
     """Return the error for an answer with an error status.
 
     Args:
@@ -44,18 +52,20 @@ def of_status(provider: str, status: int, error: WireError, retry_after: float |
         status: The HTTP status.
         error: What its body says.
         retry_after: Seconds after which it says that trying again makes sense.
+        name: What the provider calls the status, if not by its number.
     """
-    said = f"The provider {provider!r} answered {status}: {error.message or 'no reason'}"
+    name = name or str(status)
+    said = f"The provider {provider!r} answered {name}: {error.message or 'no reason'}"
     if status in REFUSED_KEY:
         # Its words would tell the caller about the key, which is the operator's.
         return UnavailableError(
-            f"The provider {provider!r} refused this server's API key (status {status}): that is "
+            f"The provider {provider!r} refused this server's API key (status {name}): that is "
             "for the operator of this server to mend."
         )
     if status in INVALID:
         violations = []
         if error.param:
-            violations.append(Violation(FieldPath.of(error.param), ErrorText.of(said)))
+            violations.append(Violation(error.param, ErrorText.of(said)))
         invalid = InvalidRequestError(said, violations=violations)
         invalid.code = error.code or invalid.code
         return invalid
@@ -86,11 +96,16 @@ def of_egress(provider: str, flags: str, reason: str) -> ApiError:
     if found & SILENT:
         return DeadlineExceededError(f"The provider {provider!r} did not answer in time.")
     if found & NO_HOST:
-        return UnavailableError(
-            f"The provider {provider!r} cannot be reached now.", retry_after=RETRY_SOON
-        )
+        return of_silence(provider)
     return UnavailableError(
         f"The provider {provider!r} cannot be reached: {reason or flags}.", retry_after=RETRY_SOON
+    )
+
+
+def of_silence(provider: str) -> UnavailableError:
+    """Return the error where nobody answers."""
+    return UnavailableError(
+        f"The provider {provider!r} cannot be reached now.", retry_after=RETRY_SOON
     )
 
 
@@ -107,3 +122,8 @@ def of_nonsense(provider: str, reason: str) -> ProviderError:
 def of_break(provider: str) -> ProviderError:
     """Return the error for an answer that was cut off."""
     return ProviderError(f"The provider {provider!r} broke off its answer.")
+
+
+def of_stopping() -> UnavailableError:
+    """Return the error for an answer that this server, which stops, does not wait for."""
+    return UnavailableError("The server is stopping. Try again shortly.", retry_after=RETRY_SOON)

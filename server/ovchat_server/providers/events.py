@@ -33,7 +33,9 @@ class EventParser:
 
     def __init__(self) -> None:
         """Begin without bytes."""
-        self._rest = b""
+        # Of the line that has begun.
+        self._rest: list[bytes] = []
+        self._rest_size = 0
         self._data: list[bytes] = []
         self._size = 0
 
@@ -43,11 +45,17 @@ class EventParser:
         Raises:
             BadAnswerError: An event is too large.
         """
-        # The standard lets a lone carriage return end a line, too, which nobody sends.
-        *lines, self._rest = (self._rest + piece).replace(b"\r\n", b"\n").split(b"\n")
-        for line in lines:
-            yield from self._line(line)
-        if self._size + len(self._rest) > MAX_EVENT_BYTES:
+        *lines, rest = piece.split(b"\n")
+        if lines:
+            lines[0] = b"".join((*self._rest, lines[0]))
+            self._rest.clear()
+            self._rest_size = 0
+            for line in lines:
+                # The standard lets a lone carriage return end a line, too, which nobody sends.
+                yield from self._line(line.removesuffix(b"\r"))
+        self._rest.append(rest)
+        self._rest_size += len(rest)
+        if self._size + self._rest_size > MAX_EVENT_BYTES:
             raise BadAnswerError(f"an event has more than {MAX_EVENT_BYTES} bytes")
 
     def _line(self, line: bytes) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.completion import ChunkChoice, Usage
+    from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.text import TextRequest
 
@@ -48,12 +49,12 @@ class WireError:
 
     Attributes:
         message: Its words; "" if it has none.
-        param: The field at fault, as the provider names it; "" if it names none.
+        param: The field at fault, as the domain names it; None if it names none.
         code: Its code; "" if it has none.
     """
 
     message: str = ""
-    param: str = ""
+    param: FieldPath | None = None
     code: str = ""
 
 
@@ -70,10 +71,12 @@ class AnswerReader(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is complete: all choices have ended, and the stream said that it has.
+        """Whether the stream said that it has ended: nothing else will come."""
+        ...
 
-        Otherwise an answer that just stops was cut off.
-        """
+    @property
+    def complete(self) -> bool:
+        """Whether all choices have ended. Otherwise an answer that just stops was cut off."""
         ...
 
     def whole(self, body: bytes) -> Iterable[ChunkChoice]:

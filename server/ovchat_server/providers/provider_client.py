@@ -1,49 +1,82 @@
-"""Calls of one provider's API."""
+"""Asking a provider, whatever it speaks."""
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from ovchat_server.providers import errors
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
-    from ovchat_server.providers.egress import Egress, ProviderResponse
-    from ovchat_server.providers.kind import ProviderKind
+    from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.completion import ChunkChoice, Usage
+    from ovchat_server.domain.errors import ApiError
+    from ovchat_server.domain.text import TextRequest
 
-OK = 200
-HIDDEN_KEY = "[API key]"
 
+class Exchange(Protocol):
+    """A request, written as the provider reads it, and its answer: sent once, read once."""
 
-@dataclass(frozen=True, slots=True)
-class ProviderClient:
-    """Calls a provider by its API, through Envoy.
+    @property
+    def ignored(self) -> Sequence[str]:
+        """The names of parameters that are left out, because they cannot change the answer."""
+        ...
 
-    Attributes:
-        name: The provider's name.
-        kind: The API that it speaks.
-        egress: The way out.
-        key: The API key; "" for none. It is never part of an error or a log.
-    """
+    @property
+    def usage(self) -> Usage:
+        """The tokens so far; 0 where the provider has not told yet."""
+        ...
 
-    name: str
-    kind: ProviderKind
-    egress: Egress
-    key: str = field(default="", repr=False)
+    @property
+    def complete(self) -> bool:
+        """Whether all choices have ended; an answer that just stops was cut off."""
+        ...
 
-    @contextlib.asynccontextmanager
-    async def post(self, path: str, body: bytes) -> AsyncGenerator[ProviderResponse, None]:
-        """Post a request; on exit what is left of its answer is given up.
+    def sent(self) -> AbstractAsyncContextManager[None]:
+        """Send it, until the provider begins to answer; on exit what is left is given up.
 
         Raises:
             ApiError: The provider cannot be reached, or answers with an error.
         """
-        async with self._request(path, body) as response:
-            yield response
+        ...
+
+    def chunks(self) -> AsyncGenerator[ChunkChoice, None]:
+        """Yield the chunks of the answer, of a request that was sent.
+
+        A choice's first chunk has the role. Chunks of a choice end with one that has its finish
+        reason.
+
+        Raises:
+            ApiError: The answer broke off.
+            BadAnswerError: It is no such answer.
+            ReportedError: It is an error.
+        """
+        ...
+
+    def fail(self, error: ApiError) -> None:
+        """Have whoever reads the answer get an error."""
+        ...
+
+
+class ProviderClient(Protocol):
+    """Asks one provider."""
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        ...
+
+    def exchange(self, request: ChatRequest | TextRequest, model: str) -> Exchange:
+        """Write a request. It may take a while, and need not run in the event loop.
+
+        Args:
+            request: The request.
+            model: The id that the provider knows the model by.
+
+        Raises:
+            InvalidRequestError: The API cannot express it; every such parameter is named.
+        """
+        ...
 
     async def model_ids(self) -> Sequence[str]:
         """Ask which models it has.
@@ -52,20 +85,8 @@ class ProviderClient:
             ApiError: It cannot be reached, or answers with an error.
             BadAnswerError: Its answer is no list of models.
         """
-        async with self._request(self.kind.models_path) as response:
-            return self.kind.model_ids(await response.body())
+        ...
 
-    @contextlib.asynccontextmanager
-    async def _request(
-        self, path: str, body: bytes | None = None
-    ) -> AsyncGenerator[ProviderResponse, None]:
-        headers = self.kind.headers(self.key)
-        async with self.egress.request(self.name, path, headers, body) as response:
-            if response.status != OK:
-                said = self.kind.error(await response.error_body())
-                if self.key:
-                    said = dataclasses.replace(
-                        said, message=said.message.replace(self.key, HIDDEN_KEY)
-                    )
-                raise errors.of_status(self.name, response.status, said, response.retry_after)
-            yield response
+    async def close(self) -> None:
+        """Close all connections. What is under way fails."""
+        ...

@@ -7,9 +7,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from ovchat_server.providers.anthropic.kind import AnthropicKind
 from ovchat_server.providers.egress import Egress
+from ovchat_server.providers.http_client import HttpClient
 from ovchat_server.providers.openai.kind import OpenAiKind
-from ovchat_server.providers.provider_client import ProviderClient
+from ovchat_server.providers.ovchat.client import OvchatClient
 from ovchat_server.providers.remote_provider import RemoteProvider
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.provider_settings import ProviderSettings
     from ovchat_server.providers.kind import ProviderKind
+    from ovchat_server.providers.provider_client import ProviderClient
     from ovchat_server.serving.worker_pool import WorkerPool
 
 
@@ -24,18 +27,24 @@ def _openai(settings: ProviderSettings) -> ProviderKind:
     return OpenAiKind(settings.name, settings.max_tokens_field, settings.vllm_parameters)
 
 
-# By the names that they have in the config file.
-KINDS: Mapping[str, Callable[[ProviderSettings], ProviderKind]] = {"openai": _openai}
+def _anthropic(settings: ProviderSettings) -> ProviderKind:
+    return AnthropicKind(settings.name, settings.default_max_tokens)
+
+
+# Those that speak HTTP, by the names that they have in the config file.
+KINDS: Mapping[str, Callable[[ProviderSettings], ProviderKind]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Providers:
-    """Providers, and the way out to them.
+    """Providers, each with its way out.
 
     They are asked for their models from `start` to `close`; see kinds.base.EngineProcess.
     """
 
-    egress: Egress
     each: Sequence[RemoteProvider]
 
     @classmethod
@@ -49,13 +58,12 @@ class Providers:
             address: Where Envoy's egress listener is; None only where there are no providers.
             workers: Threads for writing requests.
         """
-        egress = Egress(address or "")
-        each = []
-        for item in settings:
-            key = os.environ.get(item.api_key_env, "") if item.api_key_env else ""
-            client = ProviderClient(item.name, KINDS[item.kind](item), egress, key)
-            each.append(RemoteProvider(client, item.models, workers))
-        return cls(egress, each)
+        return cls(
+            [
+                RemoteProvider(_client(item, address or ""), item.models, workers)
+                for item in settings
+            ]
+        )
 
     def start(self) -> None:
         """Begin to ask for models; returns at once."""
@@ -65,4 +73,10 @@ class Providers:
     async def close(self) -> None:
         """End what is under way, and close all connections."""
         await asyncio.gather(*(provider.close() for provider in self.each))
-        await self.egress.close()
+
+
+def _client(settings: ProviderSettings, address: str) -> ProviderClient:
+    key = os.environ.get(settings.api_key_env, "").strip() if settings.api_key_env else ""
+    if settings.kind == "ovchat":
+        return OvchatClient(settings.name, address, key)
+    return HttpClient(settings.name, KINDS[settings.kind](settings), Egress(address), key)

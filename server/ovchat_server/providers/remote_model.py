@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ovchat_server.domain.models import Capability, ModelState, ModelStatus
-from ovchat_server.providers.remote_answer import Exchange, RemoteAnswer
+from ovchat_server.providers.remote_answer import RemoteAnswer
 from ovchat_server.serving.completion_info import completion_info
 from ovchat_server.serving.models import GenerativeModel
 
@@ -64,20 +62,7 @@ class RemoteModel(GenerativeModel):
 
     async def answer(self, request: ChatRequest | TextRequest, deadline: Deadline) -> RemoteAnswer:
         """See GenerativeModel. The provider is asked when the answer is read."""
-        exchange = await self.workers.run(partial(self._exchange, request))
+        exchange = await self.workers.run(partial(self.client.exchange, request, self.name))
         sampling = request.generation.sampling
         info = completion_info(request, self.id, None, sampling.temperature, sampling.top_p)
-        return RemoteAnswer(info, self.client, exchange, deadline)
-
-    def _exchange(self, request: ChatRequest | TextRequest) -> Exchange:
-        kind = self.client.kind
-        wire = kind.request(request, self.name)
-        return Exchange(
-            path=wire.path,
-            body=msgspec.json.encode(wire.body),
-            ignored=wire.ignored,
-            reader=kind.reader(request),
-            streams=request.stream is not None,
-            choices=request.choices,
-            call_tags=request.call_tags,
-        )
+        return RemoteAnswer(info, self.client.name, request, exchange, deadline)

@@ -8,7 +8,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ovchat_server.backoff import Backoff
-from ovchat_server.domain.errors import ApiError, shortened
+from ovchat_server.domain.errors import (
+    ApiError,
+    DeadlineExceededError,
+    UnavailableError,
+    shortened,
+)
 from ovchat_server.domain.models import ProviderStatus
 from ovchat_server.providers.kind import BadAnswerError
 from ovchat_server.providers.remote_model import RemoteModel, remote_status
@@ -50,6 +55,8 @@ class RemoteProvider:
         self._named = tuple(item for item in patterns or () if not set(item) & set("*?["))
         self._ids = self._named
         self._available = True
+        # Whether it listed its models the last time.
+        self._listed = True
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -88,10 +95,11 @@ class RemoteProvider:
         self._task = asyncio.create_task(self._keep_asking())
 
     async def close(self) -> None:
-        """Stop asking."""
+        """End what is under way, and close all connections."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        await self._client.close()
 
     def _serves(self, identifier: str) -> bool:
         patterns = self._patterns
@@ -100,17 +108,28 @@ class RemoteProvider:
     async def _keep_asking(self) -> None:
         backoff = Backoff()
         while True:
-            try:
-                found = await self._client.model_ids()
-            except (ApiError, BadAnswerError) as error:
-                if self._available:
-                    logger.warning("The provider %r does not list its models: %s", self.name, error)
-                self._available = False
+            error = await self._ask()
+            # One that answers is there, whether it lists its models or not.
+            available = not isinstance(error, UnavailableError | DeadlineExceededError)
+            if error is None and not self._listed:
+                logger.info("The provider %r lists its models", self.name)
+            elif error is not None and self._listed:
+                logger.warning("The provider %r does not list its models: %s", self.name, error)
+            self._available, self._listed = available, error is None
+            if error is None:
+                backoff.reset()
+                await asyncio.sleep(LIST_INTERVAL)
+            else:
                 await backoff.wait()
-                continue
-            if not self._available:
-                logger.info("The provider %r answers again", self.name)
-            self._available = True
-            self._ids = tuple(dict.fromkeys((*filter(self._serves, found), *self._named)))
-            backoff.reset()
-            await asyncio.sleep(LIST_INTERVAL)
+
+    async def _ask(self) -> Exception | None:
+        """Ask for its models; return what went wrong, if anything."""
+        try:
+            found = await self._client.model_ids()
+        except (ApiError, BadAnswerError) as error:
+            return error
+        except Exception as error:  # it goes on asking, whatever it is
+            logger.exception("An internal error ended a question for models")
+            return error
+        self._ids = tuple(dict.fromkeys((*filter(self._serves, found), *self._named)))
+        return None

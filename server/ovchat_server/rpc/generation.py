@@ -65,7 +65,7 @@ class Generation(Generic[Request, AnswerT]):
         request = await self.read(message, stream=stream)
         with contract_paths(message, self.spelling):
             answer = await self.answer(request)
-        yield request, answer
+            yield request, answer
         # Which model answers may not be known before.
         hints = []
         if answer.ignored:

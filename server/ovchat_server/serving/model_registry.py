@@ -65,6 +65,7 @@ class ModelRegistry:
         self._models: dict[str, Model] = {}
         self._on_change = on_change
         self._providers = {provider.name: provider for provider in providers}
+        self._routes: dict[str, Model] = {}
         for model in models:
             self.add(model)
 
@@ -78,6 +79,10 @@ class ModelRegistry:
             raise ValueError(f"there is a model {model.id!r} already")
         self._models = dict(sorted([*self._models.items(), (model.id, model)]))
         self._on_change()
+
+    def add_route(self, route: Model) -> None:
+        """Have what stands for several models by its id, before any model of that id."""
+        self._routes[route.id] = route
 
     def remove(self, identifier: str) -> None:
         """Stop serving a model; requests in flight keep it, and its engine keeps running.
@@ -98,6 +103,12 @@ class ModelRegistry:
         Raises:
             ModelNotFoundError: There is none.
         """
+        if identifier in self._routes:
+            return self._routes[identifier]
+        return self.routed(identifier, field)
+
+    def routed(self, identifier: str, field: str = "model") -> Model:
+        """Return the model of an id, which is no route: what routes lead to; see get."""
         name, slash, rest = identifier.partition("/")
         # A local model's id may have a slash, too.
         if slash and name in self._providers and identifier not in self._models:
@@ -132,6 +143,13 @@ class ModelRegistry:
             InvalidRequestError: It is of another kind, or there are several to choose from.
         """
         model = self.get(identifier) if identifier else self._only(kind)
+        return self._checked(kind, identifier, model)
+
+    def routed_as(self, kind: type[ModelT], identifier: str) -> ModelT:
+        """Return the model of an id, which is no route, checking its kind; see get_as."""
+        return self._checked(kind, identifier, self.routed(identifier))
+
+    def _checked(self, kind: type[ModelT], identifier: str, model: Model) -> ModelT:
         if isinstance(model, kind):
             return model
         complaint = f"names {identifier!r}, a model for {model.type}, not for {kind.type}."
@@ -152,9 +170,15 @@ class ModelRegistry:
         return tuple(model.status for model in self._models.values())
 
     def listed(self) -> tuple[ModelStatus, ...]:
-        """Return the models of this server and those that providers are known to have."""
-        providers = self._providers.values()
-        return (*self.statuses(), *(status for item in providers for status in item.models()))
+        """Return what can be asked for: routes, models of this server, and those of providers.
+
+        Of providers those are listed that they are known to have.
+        """
+        found = {status.id: status for status in self.statuses()}
+        for provider in self._providers.values():
+            found |= {status.id: status for status in provider.models()}
+        found |= {route.id: route.status for route in self._routes.values()}
+        return tuple(found.values())
 
     def providers(self) -> tuple[ProviderStatus, ...]:
         """Return this server and the other providers."""

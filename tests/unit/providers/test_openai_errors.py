@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.providers.kind import BadAnswerError, WireError
 from ovchat_server.providers.openai.kind import OpenAiKind
 
@@ -25,17 +26,25 @@ KIND = OpenAiKind("p", "max_tokens", vllm_parameters=False)
                     "code": "too_long",
                 }
             },
-            WireError("Too long.", "messages", "too_long"),
+            WireError("Too long.", FieldPath.of("messages"), "too_long"),
         ),
         # llama.cpp's and vLLM's codes are the status.
         ({"error": {"message": "Bad.", "code": 400, "param": None}}, WireError("Bad.")),
-        ({"object": "error", "message": "Bad.", "param": "n", "code": 400}, WireError("Bad.", "n")),
+        (
+            {"object": "error", "message": "Bad.", "param": "n", "code": 400},
+            WireError("Bad.", FieldPath.of("n")),
+        ),
+        # By the name that Responses' callers and those of the contract find theirs by.
+        (
+            {"error": {"message": "Bad.", "param": "max_completion_tokens"}},
+            WireError("Bad.", FieldPath.of("max_tokens")),
+        ),
         ([{"error": {"message": "Bad."}}], WireError("Bad.")),
         ({"error": "Bad."}, WireError("Bad.")),
         ({"detail": "Not Found"}, WireError("Not Found")),
         (
             {"detail": [{"loc": ["body", "messages", 0, "role"], "msg": "Field required"}]},
-            WireError("messages[0].role: Field required", "messages[0].role"),
+            WireError("messages[0].role: Field required", FieldPath.of("messages", 0, "role")),
         ),
         ("Bad.", WireError("Bad.")),
         ({"error": {}}, WireError()),

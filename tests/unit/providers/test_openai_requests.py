@@ -94,14 +94,15 @@ def as_meant(request: ChatRequest | TextRequest) -> ChatRequest | TextRequest:
     if not isinstance(same, ChatRequest):
         return same
     choice = dataclasses.replace(same.tool_choice, older=False) if same.tools else ToolChoice()
-    messages = [
-        # OpenAI takes no message that says nothing at all.
-        message
-        if message.tool_calls or message.content
-        else dataclasses.replace(message, content=("",))
-        for message in same.messages
-    ]
-    return dataclasses.replace(same, messages=tuple(messages), tool_choice=choice, call_tags=None)
+    messages = tuple(map(_message, same.messages))
+    return dataclasses.replace(same, messages=messages, tool_choice=choice, call_tags=None)
+
+
+def _message(message: Message) -> Message:
+    # OpenAI takes no message that says nothing at all, and others no developer's.
+    content = message.content if message.tool_calls else message.content or ("",)
+    role = Role.SYSTEM if message.role is Role.DEVELOPER else message.role
+    return dataclasses.replace(message, role=role, content=content)
 
 
 def _generation(params: GenerationParams) -> GenerationParams:
@@ -188,6 +189,13 @@ def test_of_what_is_not_set_nothing_is_sent() -> None:
     request = read("chat", {"model": "x", "messages": [message]})
 
     assert sent(PLAIN, request) == ("chat", {"model": "m", "messages": [message]})
+
+
+def test_a_developers_message_is_the_systems() -> None:
+    developer = Message(Role.DEVELOPER, ("Be brief.",))
+    _, body = sent(VLLM, ChatRequest("x", (developer,)))
+
+    assert body["messages"] == [{"role": "system", "content": "Be brief."}]
 
 
 def _image(**fields: Any) -> ChatRequest:

@@ -44,6 +44,7 @@ def wire_call(index: int | None, **fields: Any) -> dict[str, Any]:
     }
 
 
+DETAILS = "prompt_tokens_details"
 COUNTED = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 ROME = {"name": "get_weather", "arguments": '{"city": "Rome"}'}
 ROME_AND_PARIS = [("get_weather", '{"city": "Rome"}'), ("get_weather", '{"city": "Paris"}')]
@@ -147,6 +148,28 @@ STREAMS: dict[str, tuple[list[bytes], tuple[str, str | None, list[tuple[str, str
         ],
         ("", None, ROME_AND_PARIS, "tool_calls"),
     ),
+    # The same index and the same id for all.
+    "other names": (
+        [
+            delta(tool_calls=[wire_call(0, id="call_a", **ROME)]),
+            delta(tool_calls=[wire_call(0, id="call_a", name="get_time", arguments="{}")]),
+            delta(tool_calls=[wire_call(0, name="get_date", arguments="{")]),
+            delta(tool_calls=[wire_call(0, arguments="}")]),
+            delta("tool_calls"),
+            event(usage=COUNTED),
+        ],
+        ("", None, [*ROME_AND_PARIS[:1], ("get_time", "{}"), ("get_date", "{}")], "tool_calls"),
+    ),
+    "Mistral": (
+        [
+            delta(role="assistant", content=""),
+            delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}]),
+            delta(content=[{"type": "reference", "reference_ids": [1]}, {"text": "Hi"}]),
+            delta("stop", content=""),
+            event(usage=COUNTED),
+        ],
+        ("Hi", "Hm", [], "stop"),
+    ),
     "llama.cpp": (
         [
             delta(role="assistant", content=None),
@@ -163,6 +186,24 @@ STREAMS: dict[str, tuple[list[bytes], tuple[str, str | None, list[tuple[str, str
             event({"delta": {"content": "Hi"}}),
             event({"delta": {}, "finish_reason": "eos"}, usage=COUNTED),
             event({"delta": {"content": ""}, "finish_reason": "eos"}),
+        ],
+        ("Hi", None, [], "stop"),
+    ),
+    # Nothing between, errors that are none, and odd types of what does not matter.
+    "oddest": (
+        [
+            b"{}",
+            event({"index": None, "delta": {"content": "Hi", "reasoning": {}}}, error={}),
+            event({"index": 0.0, "delta": {}, "logprobs": [], "stop_reason": []}, error=False),
+            event({"delta": {}, "finish_reason": "stop"}, error="", prompt_logprobs={}),
+            event(
+                usage={
+                    "prompt_tokens": 5.0,
+                    "completion_tokens": 2,
+                    DETAILS: {"cached_tokens": "x"},
+                }
+            ),
+            event(usage={}),
         ],
         ("Hi", None, [], "stop"),
     ),
@@ -238,7 +279,6 @@ def test_tokens_of_texts_are_counted_from_the_beginning_of_the_choice() -> None:
         b"",
         b"<html>",
         b"[]",
-        b"{}",
         b'{"choices": 1}',
         b'{"choices": [{"delta": {"content": 1}}]}',
         b'{"choices": [{"index": 1, "delta": {}}]}',
@@ -258,8 +298,9 @@ def test_what_is_no_answer_is_reported_as_that(data: bytes) -> None:
 
 def test_a_choice_that_never_comes_is_missed() -> None:
     """Some servers do not know `n`."""
-    with pytest.raises(BadAnswerError, match="1 of 2 choices have no end"):
-        KIND.reader(read_chat(n=2)).whole(event({"message": {"content": "Hi"}}))
+    for body, missing in ((event({"message": {"content": "Hi"}}), 1), (b"{}", 2)):
+        with pytest.raises(BadAnswerError, match=f"{missing} of 2 choices have no end"):
+            KIND.reader(read_chat(n=2)).whole(body)
 
 
 @pytest.mark.parametrize(

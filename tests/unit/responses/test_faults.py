@@ -181,6 +181,12 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
         "is required",
     ),
     (
+        {"text": {"format": {"type": "json_schema", "schema": {}, "strict": "yes"}}},
+        "text.format.strict",
+        TYPE,
+        "must be true or false, not a string",
+    ),
+    (
         {"text": {"format": {"type": "json_object"}}, "ignore_eos": True},
         "ignore_eos",
         "unsupported_parameter",

@@ -327,6 +327,7 @@ def test_tools_formats_and_limits_know_their_fields() -> None:
     assert isinstance(constraint, Constraint)
     assert (constraint.kind, constraint.value) == (ConstraintKind.JSON_SCHEMA, SCHEMA)
     assert str(constraint.field) == "text.format.schema"
+    assert constraint.described == {"name": "x", "strict": True}
     assert (ending.max_tokens, str(ending.max_tokens_field)) == (9, "max_output_tokens")
 
 
@@ -365,7 +366,7 @@ def test_the_rest_is_read() -> None:
     assert (generation.logprobs, generation.top_logprobs) == (True, 3)
     assert (generation.sampling.temperature, generation.sampling.top_k) == (0, 5)
     assert not chat.tool_choice.parallel
-    assert request.ignored == ()
+    assert (request.ignored, chat.accepted) == ((), ("user", "text.verbosity"))
 
 
 def test_log_probabilities_are_included_without_alternatives() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import FailFast, Field, field_validator
 
@@ -38,9 +38,10 @@ Summary: TypeAlias = Literal["auto", "concise", "detailed"]
 class SchemaFormat(Format):
     """Text that conforms to a schema."""
 
-    ignored: ClassVar[frozenset[str] | None] = frozenset({"name", "description", "strict"})
-
     schema_: dict[str, Any] = Field(alias="schema")
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
 
 
 class Text(Declared):

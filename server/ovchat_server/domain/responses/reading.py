@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.domain.limits import Limits
 
+# What a format says of its schema besides.
+DESCRIPTION = {"name", "description", "strict"}
+
 
 def read_responses_request(
     fields: Mapping[str, JsonValue], *, strict: bool = False, limits: Limits = DEFAULT_LIMITS
@@ -81,8 +84,11 @@ def read_responses_request(
     instructions = _read_instructions(reader, body)
     previous, store = reader.string("previous_response_id"), reader.boolean("store")
     unknown = RESPONSES.check(reader, strict=strict)
+    accepted = RESPONSES.accepted_in(reader)
+    if "verbosity" in body.text.model_fields_set:
+        accepted += ("text.verbosity",)
     return ResponsesRequest(
-        chat=replace(reader.checked(chat), ignored=(*unknown, *_ignored(body))),
+        chat=replace(reader.checked(chat), ignored=(*unknown, *_ignored(body)), accepted=accepted),
         instructions=instructions,
         tools=called,
         referring=body.input if any(isinstance(item, ItemReference) for item in body.input) else (),
@@ -115,7 +121,8 @@ def _read_constraint(reader: Reader, body: Body, other: Constraint | None) -> Co
     if isinstance(form, SchemaFormat):
         field /= "schema"
         refuse_beyond_limits(reader, field, form.schema_)
-        constraint = Constraint(ConstraintKind.JSON_SCHEMA, form.schema_, field)
+        described = form.model_dump(include=DESCRIPTION, exclude_none=True)
+        constraint = Constraint(ConstraintKind.JSON_SCHEMA, form.schema_, field, described)
     elif form and form.type == "json_object":
         constraint = Constraint(ConstraintKind.JSON_OBJECT, None, field)
     else:

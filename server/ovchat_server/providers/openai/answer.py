@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from ovchat_server.domain.completion import FinishReason, Usage
+from ovchat_server.providers.error_body import read_error
 from ovchat_server.providers.kind import BadAnswerError, ReportedError
-from ovchat_server.providers.openai.errors import read_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ovchat_server.domain.completion import ChunkChoice
     from ovchat_server.providers.openai import wire
-
-T = TypeVar("T")
 
 DONE = b"[DONE]"
 # Whatever else ends a choice, the model did. "model_length" is Mistral's.
@@ -26,6 +22,9 @@ FINISH_REASONS = {
     "model_length": FinishReason.LENGTH,
     "content_filter": FinishReason.CONTENT_FILTER,
 }
+DETAILS = ("prompt_tokens_details", "completion_tokens_details")
+# What the typed contract can say.
+MAX_COUNT = 2**32 - 1
 # vLLM's and OpenRouter's.
 FAILURES = ("abort", "error")
 
@@ -35,7 +34,7 @@ class OpenAiReader(ABC):
 
     Attributes:
         usage: The tokens so far.
-        ended: Whether the answer is complete.
+        ended: Whether the stream said that it has ended.
     """
 
     def __init__(self, choices: int) -> None:
@@ -46,6 +45,11 @@ class OpenAiReader(ABC):
         self._open = set(range(choices))
         # What ends a choice that does not say why.
         self._default_reason: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """See AnswerReader."""
+        return not self._open
 
     def whole(self, body: bytes) -> Iterable[ChunkChoice]:
         """See AnswerReader."""
@@ -100,42 +104,38 @@ class OpenAiReader(ABC):
             raise BadAnswerError(f"{len(self._open)} of {self._choices} choices have no end")
         self.ended = True
 
-    def _take_usage(self, told: wire.Usage | None) -> None:
-        if told is None:
+    def _take_usage(self, told: object) -> None:
+        if not (told and isinstance(told, dict)):
             return
-        prompt, completion = told.prompt_tokens_details, told.completion_tokens_details
+        prompt, completion = (_inner(told, name) for name in DETAILS)
         self.usage = Usage(
-            prompt_tokens=told.prompt_tokens or 0,
-            completion_tokens=told.completion_tokens or 0,
-            reasoning_tokens=completion.reasoning_tokens if completion else None,
-            cached_tokens=prompt.cached_tokens if prompt else None,
-            image_tokens=(prompt.image_tokens or 0) if prompt else 0,
-            accepted_tokens=completion.accepted_prediction_tokens if completion else None,
-            rejected_tokens=completion.rejected_prediction_tokens if completion else None,
+            prompt_tokens=_count(told, "prompt_tokens") or 0,
+            completion_tokens=_count(told, "completion_tokens") or 0,
+            reasoning_tokens=_count(completion, "reasoning_tokens"),
+            cached_tokens=_count(prompt, "cached_tokens"),
+            image_tokens=_count(prompt, "image_tokens") or 0,
+            accepted_tokens=_count(completion, "accepted_prediction_tokens"),
+            rejected_tokens=_count(completion, "rejected_prediction_tokens"),
         )
 
 
-def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return what a text in JSON is.
-
-    Raises:
-        BadAnswerError: It is something else.
-    """
-    try:
-        return decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswerError(str(error).removesuffix(".")) from error
-
-
 def refuse_error(data: bytes, answer: wire.ChatAnswer | wire.TextAnswer) -> None:
-    """Check that an answer is none of the objects that are errors, or nothing at all.
+    """Check that an answer is none of the objects that are errors.
 
     Raises:
-        BadAnswerError: It is nothing.
         ReportedError: It is an error.
     """
     nothing = answer.choices is None and answer.usage is None
-    if answer.error is not None or (nothing and answer.message is not None):
+    # Some servers have an empty one in every answer.
+    if answer.error or (nothing and answer.message):
         raise ReportedError(read_error(data).message or "no reason")
-    if nothing:
-        raise BadAnswerError("it has neither choices nor usage")
+
+
+def _inner(told: object, name: str) -> object:
+    return told.get(name) if isinstance(told, dict) else None
+
+
+def _count(told: object, name: str) -> int | None:
+    """Return a number of tokens; None if it is none."""
+    count = _inner(told, name)
+    return int(count) if isinstance(count, int | float) and 0 <= count <= MAX_COUNT else None

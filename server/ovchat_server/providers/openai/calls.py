@@ -27,9 +27,10 @@ class CallReader:
     def __init__(self, *, single: bool) -> None:
         """Read no call yet; `single`: only the first is wanted."""
         self._single = single
-        # The ids and the indices of the calls, in their order, as the server has them.
+        # Of the calls, in their order, as the server has them.
         self._ids: list[str | None] = []
-        self._indices: list[int | None] = []
+        self._indices: list[float | None] = []
+        self._names: list[str] = []
 
     @property
     def called(self) -> bool:
@@ -48,14 +49,16 @@ class CallReader:
     def _delta(self, call: wire.ToolCall) -> ToolCallDelta:
         function = call.function or NOTHING
         known = self._known(call, function)
-        if known is not None:
+        if known is not None and function.name in (None, "", self._names[known]):
             return ToolCallDelta(known, arguments=function.arguments or "")
         if not function.name:
             raise BadAnswerError("a call has no name")
+        # As our own models' calls have them.
+        own = f"call_{uuid.uuid4().hex[:24]}"
+        identifier = own if call.id in (None, "", *self._ids) else call.id
         self._ids.append(call.id)
         self._indices.append(call.index)
-        # As our own models' calls have them.
-        identifier = call.id or f"call_{uuid.uuid4().hex[:24]}"
+        self._names.append(function.name)
         return ToolCallDelta(
             len(self._ids) - 1, identifier, function.name, function.arguments or ""
         )

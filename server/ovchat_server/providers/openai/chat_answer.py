@@ -8,8 +8,9 @@ import msgspec
 
 from ovchat_server.domain.chat import Role
 from ovchat_server.domain.completion import ChunkChoice, Delta
+from ovchat_server.providers.decoding import decode
 from ovchat_server.providers.openai import wire
-from ovchat_server.providers.openai.answer import OpenAiReader, decode, refuse_error
+from ovchat_server.providers.openai.answer import OpenAiReader, refuse_error
 from ovchat_server.providers.openai.calls import CallReader
 from ovchat_server.providers.openai.logprobs import LogprobReader, of_content, prompt_tokens
 
@@ -52,7 +53,7 @@ class ChatReader(OpenAiReader):
         self._begun = True
         prompt = None
         if self._params.prompt_logprobs is not None:
-            prompt = prompt_tokens(answer.prompt_logprobs, self._params.prompt_logprobs)
+            prompt = prompt_tokens(answer.prompt_logprobs, self._params.prompt_logprobs) or ()
         for index in range(self._choices):
             yield ChunkChoice(
                 index,
@@ -64,8 +65,7 @@ class ChatReader(OpenAiReader):
     def _chunk(self, choice: wire.ChatChoice) -> Iterator[ChunkChoice]:
         """Yield a chunk, if there is something new."""
         said = choice.message or choice.delta or NOTHING
-        content = (said.content or "") + (said.refusal or "")
-        reasoning = said.reasoning_content or said.reasoning or ""
+        content, reasoning = said.answer, said.thought
         calls = self._calls[choice.index]
         tokens = self._logprobs[choice.index].chat(choice.logprobs) if self._params.logprobs else ()
         of_text = of_content(tokens, content)

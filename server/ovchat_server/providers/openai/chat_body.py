@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.json_value import JsonObject
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 # What asks for an ending of the prompt that is not the default, and what the caller called it.
 ENDINGS: Mapping[PromptEnding, tuple[JsonObject, str]] = {

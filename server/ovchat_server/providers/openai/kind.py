@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ovchat_server.domain.chat import ChatRequest
-from ovchat_server.providers.openai import wire
-from ovchat_server.providers.openai.answer import decode
-from ovchat_server.providers.openai.body import Body
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.providers.body import Body
+from ovchat_server.providers.decoding import model_ids
+from ovchat_server.providers.error_body import read_error
 from ovchat_server.providers.openai.chat_answer import ChatReader
 from ovchat_server.providers.openai.chat_body import add_chat
-from ovchat_server.providers.openai.errors import read_error
 from ovchat_server.providers.openai.text_answer import TextReader
 from ovchat_server.providers.openai.text_body import add_text
 
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.providers.kind import AnswerReader, WireError, WireRequest
 
-MODELS = msgspec.json.Decoder(wire.Models)
+MAX_TOKENS = FieldPath.of("max_tokens")
+MAX_COMPLETION_TOKENS = FieldPath.of("max_completion_tokens")
 
 
 class OpenAiKind:
@@ -63,8 +63,10 @@ class OpenAiKind:
 
     def error(self, body: bytes) -> WireError:
         """See ProviderKind."""
-        return read_error(body)
+        said = read_error(body)
+        # What the domain calls it, and so every door its own way.
+        return replace(said, param=MAX_TOKENS) if said.param == MAX_COMPLETION_TOKENS else said
 
     def model_ids(self, body: bytes) -> Sequence[str]:
         """See ProviderKind."""
-        return [model.id for model in decode(body, MODELS).data or ()]
+        return model_ids(body)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ovchat_server.domain.completion import Alternative, PromptToken, RankedToken, TokenLogprob
+from ovchat_server.providers.decoding import decode
+from ovchat_server.providers.openai import wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.providers.openai import wire
+CHAT = msgspec.json.Decoder(wire.ChatLogprobs | None)
+TEXT = msgspec.json.Decoder(wire.TextLogprobs | None)
+PROMPT = msgspec.json.Decoder(wire.PromptLogprobs)
 
 
 class LogprobReader:
@@ -21,15 +27,23 @@ class LogprobReader:
         self._offset = 0
         self._first_offset: int | None = None
 
-    def chat(self, logprobs: wire.ChatLogprobs | None) -> tuple[TokenLogprob, ...]:
-        """Return the tokens of a chat."""
-        tokens = (logprobs and logprobs.content) or ()
-        return tuple(self._token(token) for token in tokens)
+    def chat(self, listed: msgspec.Raw) -> tuple[TokenLogprob, ...]:
+        """Return the tokens of a chat.
 
-    def text(self, logprobs: wire.TextLogprobs | None) -> tuple[TokenLogprob, ...]:
-        """Return the tokens of a text."""
+        Raises:
+            BadAnswerError: It is no list of them.
+        """
+        return self._tokens(decode(listed, CHAT))
+
+    def text(self, listed: msgspec.Raw) -> tuple[TokenLogprob, ...]:
+        """Return the tokens of a text.
+
+        Raises:
+            BadAnswerError: These are no lists of them.
+        """
+        logprobs = decode(listed, TEXT)
         if logprobs is None or logprobs.tokens is None:
-            return self.chat(logprobs)
+            return self._tokens(logprobs)
         offsets = logprobs.text_offset or self._running(logprobs.tokens)
         if self._first_offset is None and offsets:
             # OpenAI's count the prompt, echoed or not.
@@ -52,6 +66,9 @@ class LogprobReader:
                 strict=False,
             )
         )
+
+    def _tokens(self, logprobs: wire.ChatLogprobs | None) -> tuple[TokenLogprob, ...]:
+        return tuple(self._token(token) for token in (logprobs and logprobs.content) or ())
 
     def _token(self, token: wire.Token) -> TokenLogprob:
         [offset] = self._running([token.token])
@@ -88,17 +105,21 @@ def of_content(tokens: Sequence[TokenLogprob], content: str) -> tuple[TokenLogpr
     return tuple(found)
 
 
-def prompt_tokens(listed: wire.PromptLogprobs, likeliest: int | None) -> tuple[PromptToken, ...]:
-    """Return the tokens of a prompt.
+def prompt_tokens(listed: msgspec.Raw, likeliest: int | None) -> tuple[PromptToken, ...] | None:
+    """Return the tokens of a prompt; None where there are none.
 
     Args:
         listed: The tokens; the first has no log probability, and is not known.
         likeliest: How many of the most likely ones were asked for.
+
+    Raises:
+        BadAnswerError: It is no list of them.
     """
+    tokens = decode(listed, PROMPT)
+    if tokens is None:
+        return None
     unknown = PromptToken(RankedToken(0, "", b""))
-    return tuple(
-        _prompt_token(items, likeliest or 0) if items else unknown for items in listed or ()
-    )
+    return tuple(_prompt_token(items, likeliest or 0) if items else unknown for items in tokens)
 
 
 def _prompt_token(items: dict[int, wire.RankedToken], likeliest: int) -> PromptToken:

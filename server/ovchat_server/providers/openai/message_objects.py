@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.chat import Role
 from ovchat_server.domain.content import Image
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.providers.openai.image_part import image_part
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.chat import Message, ToolCall
     from ovchat_server.domain.content import ContentPart
     from ovchat_server.domain.json_value import JsonObject, JsonValue
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 
 def add_messages(body: Body, messages: Sequence[Message]) -> None:
@@ -23,7 +24,9 @@ def add_messages(body: Body, messages: Sequence[Message]) -> None:
 
 
 def _message(body: Body, index: int, message: Message) -> JsonObject:
-    fields: JsonObject = {"role": str(message.role), "content": _content(body, message)}
+    # OpenAI's models take either for the other, and others know no developer.
+    role = Role.SYSTEM if message.role is Role.DEVELOPER else message.role
+    fields: JsonObject = {"role": str(role), "content": _content(body, message)}
     if message.name is not None:
         fields["name"] = message.name
     if message.tool_calls:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.field_path import FieldPath
-from ovchat_server.domain.generation import TruncationSide
 from ovchat_server.domain.structured_output import ConstraintKind
+from ovchat_server.providers import vllm_parameters
 
 if TYPE_CHECKING:
-    from ovchat_server.domain.generation import (
-        BeamSearch,
-        GenerationParams,
-        SpeculationParams,
-        StreamOptions,
-        Truncation,
-    )
+    from ovchat_server.domain.generation import GenerationParams, StreamOptions
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.structured_output import Constraint
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 # The forms that OpenAI's chats know.
 JSON_FORMS = (ConstraintKind.JSON_OBJECT, ConstraintKind.JSON_SCHEMA)
@@ -29,12 +23,11 @@ DESCRIPTION: JsonObject = {"name": "answer", "strict": True}
 def add_generation(body: Body, generation: GenerationParams) -> None:
     """Add how to generate, but for what the endpoints call by different names."""
     body.add(_openai(generation))
-    body.add_vllm(_vllm(generation))
-    if generation.truncation:
-        body.add_vllm(_truncation(generation.truncation))
+    body.add_vllm(vllm_parameters.of_generation(generation))
     if generation.beams:
-        body.add_vllm(_beams(generation.beams), _asked_by(generation.beams))
-    body.ignore(_speculation(generation.speculation))
+        asked_by = vllm_parameters.beams_field(generation.beams)
+        body.add_vllm(vllm_parameters.of_beams(generation.beams), asked_by)
+    body.ignore(vllm_parameters.of_speculation(generation.speculation))
 
 
 def add_stream(body: Body, stream: StreamOptions | None) -> None:
@@ -71,55 +64,6 @@ def _openai(generation: GenerationParams) -> JsonObject:
         "frequency_penalty": sampling.frequency_penalty or None,
         "logit_bias": {str(token): bias for token, bias in sampling.logit_bias} or None,
         "stop": list(generation.ending.stop) or None,
-    }
-
-
-def _vllm(generation: GenerationParams) -> JsonObject:
-    sampling, ending = generation.sampling, generation.ending
-    return {
-        "top_k": sampling.top_k,
-        "min_p": sampling.min_p,
-        "repetition_penalty": sampling.repetition_penalty,
-        "allowed_token_ids": list(sampling.allowed_token_ids) or None,
-        "bad_words": list(sampling.bad_words) or None,
-        "min_tokens": ending.min_tokens or None,
-        "ignore_eos": ending.ignore_eos or None,
-        "stop_token_ids": list(ending.stop_token_ids) or None,
-        "include_stop_str_in_output": ending.include_stop or None,
-        "skip_special_tokens": None if generation.skip_special_tokens else False,
-        "prompt_logprobs": generation.prompt_logprobs,
-        "priority": generation.priority or None,
-    }
-
-
-def _truncation(truncation: Truncation) -> JsonObject:
-    right = truncation.side is TruncationSide.RIGHT
-    return {
-        "truncate_prompt_tokens": -1 if truncation.tokens is None else truncation.tokens,
-        "truncation_side": str(truncation.side) if right else None,
-    }
-
-
-def _beams(beams: BeamSearch) -> JsonObject:
-    by_width = beams.field == FieldPath.of("best_of")
-    return {
-        # vLLM searches with `n` beams, OVMS with `best_of`.
-        "use_beam_search": True,
-        "best_of": beams.width if by_width else None,
-        "length_penalty": None if beams.length_penalty == 1 else beams.length_penalty,
-    }
-
-
-def _asked_by(beams: BeamSearch) -> FieldPath:
-    # It is `n` where nothing else but use_beam_search asks for beams.
-    return FieldPath.of("use_beam_search") if beams.field == FieldPath.of("n") else beams.field
-
-
-def _speculation(speculation: SpeculationParams) -> JsonObject:
-    return {
-        "num_assistant_tokens": speculation.num_assistant_tokens,
-        "max_ngram_size": speculation.max_ngram_size,
-        "assistant_confidence_threshold": speculation.assistant_confidence_threshold,
     }
 
 

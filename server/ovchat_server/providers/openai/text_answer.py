@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ovchat_server.domain.completion import ChunkChoice, Delta
+from ovchat_server.providers.decoding import decode
 from ovchat_server.providers.openai import wire
-from ovchat_server.providers.openai.answer import OpenAiReader, decode, refuse_error
+from ovchat_server.providers.openai.answer import OpenAiReader, refuse_error
 from ovchat_server.providers.openai.logprobs import LogprobReader, prompt_tokens
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ class TextReader(OpenAiReader):
         logprobs = self._logprobs.setdefault(choice.index, LogprobReader())
         tokens = logprobs.text(choice.logprobs) if self._params.logprobs else None
         prompt = choice.prompt_token_ids if self._token_ids else None
-        scored = choice.prompt_logprobs if self._params.prompt_logprobs is not None else None
         reason = self._finish(choice)
         if not (first or reason or choice.text or tokens or choice.token_ids):
             return None
@@ -56,6 +56,6 @@ class TextReader(OpenAiReader):
             token_ids=tuple(choice.token_ids or ()) if self._token_ids else None,
             prompt_token_ids=None if prompt is None else tuple(prompt),
             prompt_logprobs=None
-            if scored is None
-            else prompt_tokens(scored, self._params.prompt_logprobs),
+            if self._params.prompt_logprobs is None
+            else prompt_tokens(choice.prompt_logprobs, self._params.prompt_logprobs),
         )

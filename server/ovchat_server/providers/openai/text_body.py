@@ -9,7 +9,7 @@ from ovchat_server.providers.openai.parameters import add_form, add_generation, 
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.domain.text import TextPrompt, TextRequest
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 
 def add_text(body: Body, request: TextRequest) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.domain.chat import Tool, ToolChoice
     from ovchat_server.domain.json_value import JsonObject, JsonValue
-    from ovchat_server.providers.openai.body import Body
+    from ovchat_server.providers.body import Body
 
 
 def add_tools(body: Body, tools: Sequence[Tool], choice: ToolChoice) -> None:

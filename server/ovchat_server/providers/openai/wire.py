@@ -1,15 +1,20 @@
 """What answers look like on the wire; fields that nobody reads are left out.
 
-All are optional as far as an answer makes sense without them: servers leave out what is null.
+All are optional as far as an answer makes sense without them: servers leave out what is null. What
+it makes sense without may be of any type, too, and what was not asked for is not decoded.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 Byte = Annotated[int, msgspec.Meta(ge=0, le=255)]
+NULL = msgspec.Raw(b"null")
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -22,20 +27,45 @@ class Function(msgspec.Struct, frozen=True):
 class ToolCall(msgspec.Struct, frozen=True):
     """A call, or what is new of one."""
 
-    index: int | None = None
+    # Some servers have floats.
+    index: float | None = None
     id: str | None = None
     function: Function | None = None
+
+
+class Text(msgspec.Struct, frozen=True):
+    """A part of a content or of reasoning; other parts have no text."""
+
+    text: str | None = None
+
+
+class Part(Text, frozen=True):
+    """A part of a content: text, or reasoning (Mistral)."""
+
+    thinking: str | list[Text] | None = None
 
 
 class Said(msgspec.Struct, frozen=True):
     """A message, or what is new of one."""
 
-    content: str | None = None
-    refusal: str | None = None
+    content: str | list[Part] | None = None
+    refusal: Any = None
     # vLLM has renamed it, and servers have either or both.
-    reasoning_content: str | None = None
-    reasoning: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
     tool_calls: list[ToolCall] | None = None
+
+    @property
+    def answer(self) -> str:
+        """What the model says."""
+        return _joined(self.content) + _string(self.refusal)
+
+    @property
+    def thought(self) -> str:
+        """What the model says before."""
+        parts = self.content if isinstance(self.content, list) else ()
+        thought = "".join(_joined(part.thinking) for part in parts)
+        return thought or _string(self.reasoning_content) or _string(self.reasoning)
 
 
 class Top(msgspec.Struct, frozen=True):
@@ -82,9 +112,19 @@ PromptLogprobs = list[dict[int, RankedToken] | None] | None
 class Choice(msgspec.Struct, frozen=True):
     """What the choices of chats and texts have in common."""
 
-    index: int = 0
+    given_index: float | None = msgspec.field(default=0, name="index")
     finish_reason: str | None = None
-    stop_reason: str | int | None = None
+    given_stop: Any = msgspec.field(default=None, name="stop_reason")
+
+    @property
+    def index(self) -> int:
+        """Its place among the choices."""
+        return int(self.given_index or 0)
+
+    @property
+    def stop_reason(self) -> str | int | None:
+        """The stop string or token that ended it (vLLM)."""
+        return self.given_stop if isinstance(self.given_stop, str | int) else None
 
 
 class ChatChoice(Choice, frozen=True):
@@ -92,47 +132,23 @@ class ChatChoice(Choice, frozen=True):
 
     message: Said | None = None
     delta: Said | None = None
-    logprobs: ChatLogprobs | None = None
+    logprobs: msgspec.Raw = NULL
 
 
 class TextChoice(Choice, frozen=True):
     """A choice of a text completion, or what is new of one."""
 
     text: str | None = None
-    logprobs: TextLogprobs | None = None
+    logprobs: msgspec.Raw = NULL
     token_ids: list[int] | None = None
     prompt_token_ids: list[int] | None = None
-    prompt_logprobs: PromptLogprobs = None
-
-
-class PromptDetails(msgspec.Struct, frozen=True):
-    """Of a prompt's tokens."""
-
-    cached_tokens: int | None = None
-    image_tokens: int | None = None
-
-
-class CompletionDetails(msgspec.Struct, frozen=True):
-    """Of the choices' tokens."""
-
-    reasoning_tokens: int | None = None
-    accepted_prediction_tokens: int | None = None
-    rejected_prediction_tokens: int | None = None
-
-
-class Usage(msgspec.Struct, frozen=True):
-    """How many tokens it took."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: PromptDetails | None = None
-    completion_tokens_details: CompletionDetails | None = None
+    prompt_logprobs: msgspec.Raw = NULL
 
 
 class Answer(msgspec.Struct, frozen=True):
     """What answers have in common; `error`, or `message` without choices: it is an error."""
 
-    usage: Usage | None = None
+    usage: Any = None
     error: Any = None
     message: Any = None
 
@@ -141,7 +157,7 @@ class ChatAnswer(Answer, frozen=True):
     """The answer to a chat, or a chunk of one."""
 
     choices: list[ChatChoice] | None = None
-    prompt_logprobs: PromptLogprobs = None
+    prompt_logprobs: msgspec.Raw = NULL
 
 
 class TextAnswer(Answer, frozen=True):
@@ -150,13 +166,9 @@ class TextAnswer(Answer, frozen=True):
     choices: list[TextChoice] | None = None
 
 
-class Model(msgspec.Struct, frozen=True):
-    """A model."""
-
-    id: str
+def _joined(said: str | Sequence[Text] | None) -> str:
+    return said if isinstance(said, str) else "".join(part.text or "" for part in said or ())
 
 
-class Models(msgspec.Struct, frozen=True):
-    """The list of models; null where Ollama has none."""
-
-    data: list[Model] | None
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Body:
     """The body of a request to one provider."""
 
-    def __init__(self, provider: str, model: str, *, vllm_parameters: bool) -> None:
+    def __init__(self, provider: str, model: str, *, vllm_parameters: bool = False) -> None:
         """Begin with the model.
 
         Args:
@@ -34,7 +34,7 @@ class Body:
         self._refused: dict[FieldPath, Violation] = {}
 
     def add(self, parameters: Mapping[str, JsonValue]) -> None:
-        """Add parameters of OpenAI's. None: it is not set, so that the provider's default holds."""
+        """Add parameters. None: it is not set, so that the provider's default holds."""
         self._fields |= {name: value for name, value in parameters.items() if value is not None}
 
     def add_vllm(self, parameters: Mapping[str, JsonValue], asked_by: Field | None = None) -> None:
@@ -46,7 +46,11 @@ class Body:
         """
         if self.vllm_parameters:
             self.add(parameters)
-            return
+        else:
+            self.refuse_all(parameters, asked_by)
+
+    def refuse_all(self, parameters: Mapping[str, object], asked_by: Field | None = None) -> None:
+        """Refuse those parameters that are set; see `add_vllm`."""
         for name, value in parameters.items():
             if value is not None:
                 self.refuse(asked_by or name)

@@ -12,7 +12,7 @@ from ovchat_server.providers.kind import WireError
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonObject, JsonValue
 
-MAX_CHARACTERS = 500
+MAX_BYTES = 500
 
 
 def read_error(body: bytes) -> WireError:
@@ -36,7 +36,7 @@ def _error(value: JsonValue) -> WireError:
         case {"detail": [{"msg": str(message), "loc": [_, *inside]}, *_]}:
             # FastAPI's: where, and in which part of the request.
             path = FieldPath(tuple(step for step in inside if isinstance(step, str | int)))
-            return WireError(_short(f"{path}: {message}"), _short(str(path)))
+            return WireError(_short(f"{path}: {message}"), _path(str(path)))
         case dict(told) if "message" in told:
             # Older vLLM's.
             return _described(told)
@@ -44,7 +44,12 @@ def _error(value: JsonValue) -> WireError:
 
 
 def _described(told: JsonObject) -> WireError:
-    return WireError(*(_text(told.get(name)) for name in ("message", "param", "code")))
+    return WireError(_text(told.get("message")), _path(told.get("param")), _text(told.get("code")))
+
+
+def _path(value: JsonValue) -> FieldPath | None:
+    path = FieldPath.read(_text(value))
+    return path if path.steps else None
 
 
 def _text(value: JsonValue) -> str:
@@ -54,4 +59,6 @@ def _text(value: JsonValue) -> str:
 
 def _short(text: str) -> str:
     text = text.strip()
-    return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "..."
+    # In bytes: all errors of ours have to fit into gRPC's trailers, whatever they are escaped to.
+    data = text.encode(errors="replace")
+    return text if len(data) <= MAX_BYTES else data[:MAX_BYTES].decode(errors="ignore") + "..."

@@ -1,0 +1,1 @@
+"""The kind `anthropic`: providers that speak Anthropic's Messages API."""

@@ -1,0 +1,1 @@
+"""The kind `ovchat`: another ovchat, over gRPC with the typed contract."""

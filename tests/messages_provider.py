@@ -1,0 +1,121 @@
+"""A provider with Anthropic's Messages API: it calls a tool that it is given, and repeats results.
+
+Requests have to be what Anthropic's SDK sends, and answers are what it reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock
+from pydantic import ValidationError
+
+from tests.messages_api import check_request, events, message
+from tests.ports import unused_port
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from anthropic.types import Message
+
+KEY = "sk-ant-the-operators-own"
+MODEL = "claude-test-5"
+
+
+@dataclass
+class MessagesProvider:
+    """Where it listens, and what it was asked."""
+
+    port: int
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+
+    @property
+    def table(self) -> str:
+        """Its table of a config file."""
+        return f"""
+[[providers]]
+name = "anthropic"
+base_url = "http://127.0.0.1:{self.port}/v1"
+"""
+
+
+@contextlib.asynccontextmanager
+async def messages_provider() -> AsyncIterator[MessagesProvider]:
+    """Serve it."""
+    provider = MessagesProvider(unused_port())
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                await _answer(provider, reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", provider.port)
+    try:
+        yield provider
+    finally:
+        server.close()
+
+
+async def _answer(
+    provider: MessagesProvider, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    request, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    provider.asked.append((request, headers))
+    text = await reader.readexactly(int(headers.get("content-length", 0)))
+    if not text:
+        models = {"data": [{"type": "model", "id": MODEL}], "has_more": False}
+        _send(writer, 200, json.dumps(models))
+        return
+    body = json.loads(text)
+    try:
+        check_request(body)
+    except (AssertionError, ValidationError) as error:
+        _send(writer, 400, _error("invalid_request_error", str(error)))
+        return
+    if body["model"] != MODEL:
+        _send(writer, 404, _error("not_found_error", f"model: {body['model']}"))
+        return
+    answer = _said(body)
+    if not body.get("stream"):
+        _send(writer, 200, answer.to_json())
+        return
+    stream = "".join(f"event: {event.type}\ndata: {_line(event)}\n\n" for event in events(answer))
+    _send(writer, 200, stream, "text/event-stream")
+
+
+def _line(event: Any) -> str:
+    line: str = event.to_json(indent=None)
+    return line
+
+
+def _said(body: dict[str, Any]) -> Message:
+    last = body["messages"][-1]["content"][-1]
+    if last["type"] == "tool_result":
+        text = TextBlock(type="text", text="It is " + last["content"][0]["text"])
+        return message(text, cache_read_input_tokens=5)
+    if "tools" in body:
+        name = body["tools"][0]["name"]
+        return message(
+            ThinkingBlock(type="thinking", thinking="Let us see.", signature="s"),
+            ToolUseBlock(type="tool_use", id="toolu_1", name=name, input={"city": "Rome"}),
+            stop="tool_use",
+        )
+    return message(TextBlock(type="text", text="Hello"))
+
+
+def _error(kind: str, text: str) -> str:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": text}})
+
+
+def _send(
+    writer: asyncio.StreamWriter, status: int, body: str, kind: str = "application/json"
+) -> None:
+    data = body.encode()
+    head = f"HTTP/1.1 {status} Whatever\r\ncontent-type: {kind}\r\n"
+    writer.write(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)
