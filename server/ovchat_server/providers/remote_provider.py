@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.worker_pool import WorkerPool
 
 # Seconds between two questions for its models.
-LIST_INTERVAL = 300.0
+LIST_INTERVAL = 60.0
 
 logger = logging.getLogger(__name__)
 
