@@ -12,13 +12,14 @@ import click
 
 from ovchat_server.config_tables import FILE_ONLY, belongs, suggestion
 from ovchat_server.domain.limits import Limits
+from ovchat_server.domain.models import PROVIDER
 from ovchat_server.near_names import did_you_mean
 from ovchat_server.provider_settings import READY_MADE, ProviderSettings
 from ovchat_server.setting_values import shown
 from ovchat_server.settings import ModelSettings, RouteSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from ovchat_server.config_tables import Readers
 
@@ -153,16 +154,29 @@ class ConfigFile:
             except ValueError as error:
                 raise self.fault(f"{title}: {error}", "providers", index) from error
 
-    def routes(self) -> Iterator[RouteSettings]:
+    def routes(
+        self, models: Collection[str], providers: Collection[str]
+    ) -> Iterator[RouteSettings]:
         """Return the routes of the [[routes]] tables.
 
+        Args:
+            models: The names of the models that are served here.
+            providers: The names of the providers.
+
         Raises:
-            SettingError: As for `server`, or a name or the models are missing or there twice.
+            SettingError: As for `server`, a name or the models are missing or there twice, or a
+                model is none.
         """
         for index, values in enumerate(self._tables("routes", "route")):
             title = f"[[routes]] {values['name']!r}"
             if "models" not in values:
                 raise self.fault(f"{title} has no models", "routes", index)
+            for model in values["models"]:
+                name = model.removeprefix(f"{PROVIDER}/")
+                if name not in models and name.partition("/")[0] not in providers:
+                    meant = did_you_mean(name, models)
+                    fault = f"{title}: there is no model {name!r}{meant}"
+                    raise self.fault(fault, "routes", index, "models")
             try:
                 yield RouteSettings(**values)
             except ValueError as error:

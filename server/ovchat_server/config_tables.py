@@ -45,6 +45,9 @@ def _parser(parsers: Callable[[], list[str]], value: object, **_: object) -> obj
 
 
 def _url(value: object, **_: object) -> str:
+    if isinstance(value, str) and "@" in value:
+        # It may hold a password: it is not shown.
+        raise ValueError("must have no user and no password: a key goes into api_key_env")
     url: str = read_value(BaseUrl, value)
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)

@@ -62,7 +62,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     return Settings(
         models=tuple(named.values()),
         providers=providers,
-        routes=tuple(file.routes()),
+        routes=tuple(file.routes(named, [provider.name for provider in providers])),
         limits=limits,
         stored_responses=stored_responses,
         api_keys=read_api_keys(given["api_key_file"]),

@@ -431,6 +431,8 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "media_io_kwargs": (({"image": {"rgba_background_color": [0, 0, 0]}}, 5), ({},)),
     "add_special_tokens": ((True, 0), (False,)),
     "modalities": ((["audio"], 5), (["text"], [])),
+    "base_url": (("http://a.example",), ()),
+    "api_key": (("sk",), ()),
     "moderation": (({"model": "x"},), ()),
     "web_search_options": (({},), ()),
     "background": ((True, 0), (False,)),

@@ -246,6 +246,10 @@ ROUTE_TABLES = [
     file(":4: [[routes]] 'fast' has no models", f'{TABLE}[[routes]]\nname = "fast"'),
     file(":4: [[routes]] 'fast': models must not name a model twice", f'{TABLE}{ROUTE}, "demo"]'),
     file(
+        ":6: [[routes]] 'fast': there is no model 'dem'; did you mean demo?",
+        f'{TABLE}{ROUTE}, "dem"]',
+    ),
+    file(
         ":4: [[routes]] 'fast': weights must be as many as models",
         f"{TABLE}{ROUTE}]\nweights = [1, 2]",
     ),

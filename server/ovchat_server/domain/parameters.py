@@ -234,11 +234,12 @@ CHAT = Parameters(
     },
     refused={
         **_GENERATION_REFUSED,
-        # Token ids
         "return_token_ids": (False,),
         "return_prompt_text": (False,),
-        # Tools and reasoning
         "thinking_token_budget": (-1,),
+        # Where models run, and with whose key, says the operator alone (AbstractCore).
+        "base_url": (),
+        "api_key": (),
         # Prompt
         **_PROMPT_REFUSED,
         "add_special_tokens": (False,),

@@ -98,7 +98,8 @@ def of_egress(provider: str, flags: str, reason: str) -> ApiError:
     if found & NO_HOST:
         return of_silence(provider)
     return UnavailableError(
-        f"The provider {provider!r} cannot be reached: {reason or flags}.", retry_after=RETRY_SOON
+        f"The provider {provider!r} cannot be reached: {reason.replace('_', ' ') or flags}.",
+        retry_after=RETRY_SOON,
     )
 
 

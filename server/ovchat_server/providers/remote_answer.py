@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.providers import errors
 from ovchat_server.providers.kind import BadAnswerError, ReportedError
 from ovchat_server.serving.answer import ChunkedAnswer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.completion import ChunkChoice, CompletionInfo, Usage
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.providers.provider_client import Exchange
+    from ovchat_server.providers.remote_provider import RemoteProvider
     from ovchat_server.serving.deadline import Deadline
 
 
@@ -27,7 +29,7 @@ class RemoteAnswer(ChunkedAnswer):
     def __init__(
         self,
         info: CompletionInfo,
-        provider: str,
+        provider: RemoteProvider,
         request: ChatRequest | TextRequest,
         exchange: Exchange,
         deadline: Deadline,
@@ -36,7 +38,7 @@ class RemoteAnswer(ChunkedAnswer):
 
         Args:
             info: What is the same on every chunk.
-            provider: The provider's name.
+            provider: Who is asked; it is told whether it can be reached.
             request: The request.
             exchange: The same, as the provider is asked.
             deadline: When the answer has to be complete.
@@ -65,10 +67,15 @@ class RemoteAnswer(ChunkedAnswer):
 
     async def chunks(self) -> AsyncGenerator[ChunkChoice, None]:
         """See ChunkedAnswer."""
-        exchange, provider = self._exchange, self._provider
+        exchange, provider = self._exchange, self._provider.name
         async with contextlib.AsyncExitStack() as stack:
             async with self._deadline.limit():
-                await stack.enter_async_context(exchange.sent())
+                try:
+                    await stack.enter_async_context(exchange.sent())
+                except UnavailableError:
+                    self._provider.heard(answers=False)
+                    raise
+            self._provider.heard(answers=True)
             stack.enter_context(self._deadline.ends(exchange))
             stack.enter_context(self._recorded())
             self._admitted.set()
@@ -78,6 +85,9 @@ class RemoteAnswer(ChunkedAnswer):
                     if chunk.finish_reason is not None:
                         self._record.finish_reasons.append(chunk.finish_reason)
                     yield chunk
+                    # Of what has arrived already nothing waits, neither here nor in libraries: a
+                    # fast provider would keep the event loop from everybody else for seconds.
+                    await asyncio.sleep(0)
             except BadAnswerError as error:
                 raise errors.of_nonsense(provider, str(error)) from error
             except ReportedError as error:

@@ -14,9 +14,8 @@ from ovchat_server.serving.models import GenerativeModel
 if TYPE_CHECKING:
     from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.text import TextRequest
-    from ovchat_server.providers.provider_client import ProviderClient
+    from ovchat_server.providers.remote_provider import RemoteProvider
     from ovchat_server.serving.deadline import Deadline
-    from ovchat_server.serving.worker_pool import WorkerPool
 
 
 def remote_status(provider: str, name: str, *, available: bool) -> ModelStatus:
@@ -45,24 +44,21 @@ class RemoteModel(GenerativeModel):
 
     Attributes:
         name: The id that the provider knows it by.
-        client: Asks the provider.
-        workers: Threads for writing requests.
-        available: Whether the provider answered lately.
+        provider: Whose it is.
     """
 
     name: str
-    client: ProviderClient
-    workers: WorkerPool
-    available: bool = True
+    provider: RemoteProvider
 
     @property
     def status(self) -> ModelStatus:
         """See Model."""
-        return remote_status(self.client.name, self.name, available=self.available)
+        return remote_status(self.provider.name, self.name, available=self.provider.available)
 
     async def answer(self, request: ChatRequest | TextRequest, deadline: Deadline) -> RemoteAnswer:
         """See GenerativeModel. The provider is asked when the answer is read."""
-        exchange = await self.workers.run(partial(self.client.exchange, request, self.name))
-        sampling = request.generation.sampling
+        provider, sampling = self.provider, request.generation.sampling
+        write = partial(provider.client.exchange, request, self.name)
+        exchange = await provider.workers.run(write)
         info = completion_info(request, self.id, None, sampling.temperature, sampling.top_p)
-        return RemoteAnswer(info, self.client.name, request, exchange, deadline)
+        return RemoteAnswer(info, provider, request, exchange, deadline)

@@ -125,9 +125,9 @@ class ModelRegistry:
     def _not_found(self, identifier: str) -> str:
         message = (
             f"The model {shortened(identifier)!r} does not exist. "
-            f"Available models: {', '.join(self._models) or 'none'}."
+            f"Available models: {', '.join(sorted({*self._models, *self._routes})) or 'none'}."
         )
-        if self._providers and "/" in identifier:
+        if self._providers:
             message += f" Providers: {', '.join((PROVIDER, *self._providers))}."
         return message
 
@@ -182,7 +182,7 @@ class ModelRegistry:
 
     def providers(self) -> tuple[ProviderStatus, ...]:
         """Return this server and the other providers."""
-        count = len(self._models)
+        count = len({*self._models, *self._routes})
         own = ProviderStatus(
             PROVIDER, available=True, model_count=count, description="Models of this server."
         )
