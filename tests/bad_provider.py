@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tests.http_server import http_server, read_request, response
 from tests.ports import unused_port
 
 if TYPE_CHECKING:
@@ -73,42 +75,24 @@ models = ["bad/fails", "bad/full"]
 async def bad_provider() -> AsyncIterator[BadProvider]:
     """Serve it."""
     provider = BadProvider(unused_port())
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            while await _answer(provider, reader, writer):
-                pass
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", provider.port)
-    try:
+    async with http_server(provider.port, partial(_answer, provider)):
         yield provider
-    finally:
-        server.close()
 
 
 async def _answer(
     provider: BadProvider, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> bool:
     """Answer one request; return whether the connection is kept."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    lines = head.split("\r\n")
-    pairs = [line.split(": ", 1) for line in lines[1:] if line]
-    headers = {name.lower(): value for name, value in pairs}
-    provider.headers.append(headers)
-    body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))) or "{}")
-    if lines[0].startswith("GET"):
-        writer.write(_whole(200, json.dumps({"data": [{"id": name} for name in MANNERS]})))
+    request = await read_request(reader)
+    provider.headers.append(request.headers)
+    if request.line.startswith("GET"):
+        writer.write(response(200, json.dumps({"data": [{"id": name} for name in MANNERS]})))
         return True
     provider.asked.set()
-    kept = await MANNERS[body["model"]](provider, reader, writer)
+    model = json.loads(request.body)["model"]
+    kept = await MANNERS[model](provider, reader, writer)
     await writer.drain()
     return kept
-
-
-def _whole(status: int, body: str, extra: str = "") -> bytes:
-    head = f"HTTP/1.1 {status} Whatever\r\ncontent-type: application/json\r\n{extra}"
-    return f"{head}content-length: {len(body)}\r\n\r\n{body}".encode()
 
 
 def _events(*events: str) -> bytes:
@@ -169,7 +153,7 @@ def _error(message: str, **fields: str) -> str:
 
 
 MANNERS: dict[str, Callable[..., Coroutine[Any, Any, bool]]] = {
-    "good": _says(_whole(200, json.dumps(WHOLE))),
+    "good": _says(response(200, json.dumps(WHOLE))),
     "hangs": _hang,
     "endless": _endless,
     "endless-body": _endless_body,
@@ -178,16 +162,18 @@ MANNERS: dict[str, Callable[..., Coroutine[Any, Any, bool]]] = {
     "no-done": _says(_events(json.dumps(CHUNK)) + b"0\r\n\r\n"),
     "broken-events": _says(_events(json.dumps(CHUNK), "{not json")),
     "error-event": _says(_events(json.dumps(CHUNK), _error("out of memory"))),
-    "wrong-json": _says(_whole(200, '{"choices": 7}')),
-    "no-json": _says(_whole(200, "<html>")),
-    "invalid": _says(_whole(400, _error("no such temperature", param="temperature", code="x"))),
-    "unknown": _says(_whole(404, _error("no such model"))),
-    "full": _says(_whole(429, _error("slow down"), "retry-after: 7\r\n")),
-    "full-for-ever": _says(_whole(429, _error("\N{SNAIL}" * 1000), "retry-after: inf\r\n")),
-    "fails": _says(_whole(500, _error("it broke"))),
-    "key": _says(_whole(401, _error(f"wrong key {KEY}"))),
-    "streams-nothing": _says(_whole(200, json.dumps(WHOLE))),
+    "wrong-json": _says(response(200, '{"choices": 7}')),
+    "no-json": _says(response(200, "<html>")),
+    "invalid": _says(response(400, _error("no such temperature", param="temperature", code="x"))),
+    "unknown": _says(response(404, _error("no such model"))),
+    "full": _says(response(429, _error("slow down"), headers="retry-after: 7\r\n")),
+    "full-for-ever": _says(
+        response(429, _error("\N{SNAIL}" * 1000), headers="retry-after: inf\r\n")
+    ),
+    "fails": _says(response(500, _error("it broke"))),
+    "key": _says(response(401, _error(f"wrong key {KEY}"))),
+    "streams-nothing": _says(response(200, json.dumps(WHOLE))),
     "key-in-event": _says(_events(json.dumps(CHUNK), _error(f"what is {KEY}"))),
-    "key-in-answer": _says(_whole(200, _error(f"what is {KEY}"))),
-    "key-told": _says(_whole(400, _error(f"what is {KEY}"))),
+    "key-in-answer": _says(response(200, _error(f"what is {KEY}"))),
+    "key-told": _says(response(400, _error(f"what is {KEY}"))),
 }

@@ -5,7 +5,6 @@ Requests have to be what Anthropic's SDK sends, and answers are what it reads.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from dataclasses import dataclass, field
@@ -14,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock
 from pydantic import ValidationError
 
+from tests.http_server import http_server, read_request, response
 from tests.messages_api import check_request, events, message
 from tests.ports import unused_port
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator
 
     from anthropic.types import Message
@@ -48,45 +49,32 @@ async def messages_provider() -> AsyncIterator[MessagesProvider]:
     """Serve it."""
     provider = MessagesProvider(unused_port())
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            while True:
-                await _answer(provider, reader, writer)
-        writer.close()
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        request = await read_request(reader)
+        provider.asked.append((request.line, request.headers))
+        writer.write(_answer(request.body))
+        return True
 
-    server = await asyncio.start_server(serve, "127.0.0.1", provider.port)
-    try:
+    async with http_server(provider.port, answer):
         yield provider
-    finally:
-        server.close()
 
 
-async def _answer(
-    provider: MessagesProvider, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    request, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
-    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-    provider.asked.append((request, headers))
-    text = await reader.readexactly(int(headers.get("content-length", 0)))
+def _answer(text: bytes) -> bytes:
     if not text:
         models = {"data": [{"type": "model", "id": MODEL}], "has_more": False}
-        _send(writer, 200, json.dumps(models))
-        return
+        return response(200, json.dumps(models))
     body = json.loads(text)
     try:
         check_request(body)
     except (AssertionError, ValidationError) as error:
-        _send(writer, 400, _error("invalid_request_error", str(error)))
-        return
+        return response(400, _error("invalid_request_error", str(error)))
     if body["model"] != MODEL:
-        _send(writer, 404, _error("not_found_error", f"model: {body['model']}"))
-        return
+        return response(404, _error("not_found_error", f"model: {body['model']}"))
     answer = _said(body)
     if not body.get("stream"):
-        _send(writer, 200, answer.to_json())
-        return
+        return response(200, answer.to_json())
     stream = "".join(f"event: {event.type}\ndata: {_line(event)}\n\n" for event in events(answer))
-    _send(writer, 200, stream, "text/event-stream")
+    return response(200, stream, "text/event-stream")
 
 
 def _line(event: Any) -> str:
@@ -111,11 +99,3 @@ def _said(body: dict[str, Any]) -> Message:
 
 def _error(kind: str, text: str) -> str:
     return json.dumps({"type": "error", "error": {"type": kind, "message": text}})
-
-
-def _send(
-    writer: asyncio.StreamWriter, status: int, body: str, kind: str = "application/json"
-) -> None:
-    data = body.encode()
-    head = f"HTTP/1.1 {status} Whatever\r\ncontent-type: {kind}\r\n"
-    writer.write(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)

@@ -229,6 +229,7 @@ class Server:
         # mypy takes abstract classes for what cannot be asked for: its issue 4717.
         find = partial(self._models.routed_as, GenerativeModel)  # type: ignore[type-abstract]
         for model in settings.models:
+            # The config file knows their names, but not their kinds, nor what providers serve.
             try:
                 find(model)
             except ApiError as error:

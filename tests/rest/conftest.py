@@ -108,10 +108,14 @@ def sdk(stack: Stack) -> Iterator[openai.OpenAI]:
         yield client
 
 
+def sdk_of(stack: Stack) -> openai.AsyncOpenAI:
+    """A client that tries nothing twice."""
+    return openai.AsyncOpenAI(base_url=f"{stack.url}/v1", api_key="unused", max_retries=0)
+
+
 @pytest.fixture(scope="session")
 async def async_sdk(stack: Stack) -> AsyncIterator[openai.AsyncOpenAI]:
-    url = f"{stack.url}/v1"
-    async with openai.AsyncOpenAI(base_url=url, api_key="unused", max_retries=0) as client:
+    async with sdk_of(stack) as client:
         yield client
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.messages_provider import KEY, MODEL, MessagesProvider, messages_provider
 from tests.parameters.endpoints import WEATHER
-from tests.rest.conftest import running_stack
+from tests.rest.conftest import running_stack, sdk_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,8 +34,7 @@ async def sdk(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTHROPIC_API_KEY", KEY)
         with running_stack(tmp_path_factory.mktemp("router"), tables=provider.table) as stack:
-            url = f"{stack.url}/v1"
-            async with openai.AsyncOpenAI(base_url=url, api_key="u", max_retries=0) as client:
+            async with sdk_of(stack) as client:
                 yield client
 
 

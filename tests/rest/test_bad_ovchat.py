@@ -14,7 +14,7 @@ from ovchat_server.providers.ovchat.client import OvchatClient
 from tests.bad_ovchat import KEY, BadOvchat, bad_ovchat
 from tests.certificates import Authority
 from tests.ports import unused_port
-from tests.rest.conftest import Stack, running_stack
+from tests.rest.conftest import Stack, running_stack, sdk_of
 from tests.unit.readers import read_chat
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ def router(
 
 @pytest.fixture(scope="module")
 async def sdk(router: Stack) -> AsyncIterator[openai.AsyncOpenAI]:
-    url = f"{router.url}/v1"
-    async with openai.AsyncOpenAI(base_url=url, api_key="unused", max_retries=0) as client:
+    async with sdk_of(router) as client:
         yield client
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ovchat_server.providers.egress import MAX_ANSWER_BYTES
 from tests.bad_provider import KEY, BadProvider, bad_provider
-from tests.rest.conftest import Stack, running_stack
+from tests.rest.conftest import Stack, running_stack, sdk_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -58,8 +58,7 @@ def router(provider: BadProvider, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="module")
 async def sdk(router: Stack) -> AsyncIterator[openai.AsyncOpenAI]:
-    url = f"{router.url}/v1"
-    async with openai.AsyncOpenAI(base_url=url, api_key="unused", max_retries=0) as client:
+    async with sdk_of(router) as client:
         yield client
 
 

@@ -20,7 +20,7 @@ def read_error(body: bytes) -> WireError:
     try:
         value: JsonValue = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return WireError(_short(body.decode(errors="replace")))
+        return WireError(cut(body.decode(errors="replace")))
     return _error(value)
 
 
@@ -32,11 +32,11 @@ def _error(value: JsonValue) -> WireError:
         case {"error": dict(told)}:
             return _described(told)
         case {"error": str(message)} | {"detail": str(message)} | str(message):
-            return WireError(_short(message))
+            return WireError(cut(message))
         case {"detail": [{"msg": str(message), "loc": [_, *inside]}, *_]}:
             # FastAPI's: where, and in which part of the request.
             path = FieldPath(tuple(step for step in inside if isinstance(step, str | int)))
-            return WireError(_short(f"{path}: {message}"), _path(str(path)))
+            return WireError(cut(f"{path}: {message}"), _path(str(path)))
         case dict(told) if "message" in told:
             # Older vLLM's.
             return _described(told)
@@ -54,10 +54,11 @@ def _path(value: JsonValue) -> FieldPath | None:
 
 def _text(value: JsonValue) -> str:
     # Codes that are numbers only repeat the status.
-    return _short(value) if isinstance(value, str) else ""
+    return cut(value) if isinstance(value, str) else ""
 
 
-def _short(text: str) -> str:
+def cut(text: str) -> str:
+    """Return what a provider says, no longer than an error of ours may tell."""
     text = text.strip()
     # In bytes: all errors of ours have to fit into gRPC's trailers, whatever they are escaped to.
     data = text.encode(errors="replace")

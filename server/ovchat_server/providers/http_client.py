@@ -6,8 +6,6 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ovchat_server.providers import errors
 from ovchat_server.providers.http_exchange import HttpExchange
 
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.providers.egress import Egress, ProviderResponse
     from ovchat_server.providers.kind import ProviderKind
+    from ovchat_server.serving.worker_pool import WorkerPool
 
 OK = 200
 
@@ -30,29 +29,24 @@ class HttpClient:
         name: The provider's name.
         kind: The API that it speaks.
         egress: The way out.
+        workers: Threads for reading large answers.
         key: The API key; "" for none. It is never part of an error or a log.
     """
 
     name: str
     kind: ProviderKind
     egress: Egress
+    workers: WorkerPool
     key: str = field(default="", repr=False)
 
     def exchange(self, request: ChatRequest | TextRequest, model: str) -> HttpExchange:
         """See ProviderClient."""
-        wire = self.kind.request(request, model)
-        body = msgspec.json.encode(wire.body)
-        return HttpExchange(
-            ask=lambda: self._ask(wire.path, body),
-            ignored=wire.ignored,
-            reader=self.kind.reader(request),
-            key=self.key,
-            streams=request.stream is not None,
-        )
+        wire, reader = self.kind.request(request, model), self.kind.reader(request)
+        return HttpExchange(self, wire, reader, streams=request.stream is not None)
 
     async def model_ids(self) -> Sequence[str]:
         """See ProviderClient."""
-        async with self._ask(self.kind.models_path) as response:
+        async with self.ask(self.kind.models_path) as response:
             return self.kind.model_ids(await response.body())
 
     async def close(self) -> None:
@@ -60,9 +54,18 @@ class HttpClient:
         await self.egress.close()
 
     @contextlib.asynccontextmanager
-    async def _ask(
+    async def ask(
         self, path: str, body: bytes | None = None
     ) -> AsyncGenerator[ProviderResponse, None]:
+        """Send a request; on exit what is left of its answer is given up.
+
+        Args:
+            path: The path below the base URL.
+            body: What is posted, as JSON; None: it is a GET.
+
+        Raises:
+            ApiError: The provider cannot be reached, or answers with an error.
+        """
         headers = self.kind.headers(self.key)
         async with self.egress.request(self.name, path, headers, body) as response:
             if response.status != OK:

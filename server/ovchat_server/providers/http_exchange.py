@@ -6,17 +6,19 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ovchat_server.domain.errors import ApiError
 from ovchat_server.providers.errors import without_key
 from ovchat_server.providers.kind import BadAnswerError, ReportedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncGenerator
 
     from ovchat_server.domain.completion import ChunkChoice, Usage
     from ovchat_server.providers.egress import ProviderResponse
-    from ovchat_server.providers.kind import AnswerReader
+    from ovchat_server.providers.http_client import HttpClient
+    from ovchat_server.providers.kind import AnswerReader, WireRequest
 
 # What the provider does after its last event is not waited for any longer.
 END_SECONDS = 0.5
@@ -29,26 +31,25 @@ class HttpExchange:
 
     def __init__(
         self,
-        ask: Callable[[], AbstractAsyncContextManager[ProviderResponse]],
-        ignored: Sequence[str],
+        client: HttpClient,
+        wire: WireRequest,
         reader: AnswerReader,
-        key: str,
         *,
         streams: bool,
     ) -> None:
         """Send nothing yet.
 
         Args:
-            ask: Sends the request.
-            ignored: See Exchange.
+            client: Sends the request.
+            wire: The request.
             reader: Reads the answer.
-            key: The API key, which no error tells.
             streams: Whether the answer comes as events.
         """
-        self.ignored = ignored
-        self._ask = ask
+        self.ignored = wire.ignored
+        self._client = client
+        self._path = wire.path
+        self._body = msgspec.json.encode(wire.body)
         self._reader = reader
-        self._key = key
         self._streams = streams
         # Since the request was sent.
         self._response: ProviderResponse
@@ -66,7 +67,7 @@ class HttpExchange:
     @contextlib.asynccontextmanager
     async def sent(self) -> AsyncGenerator[None, None]:
         """See Exchange."""
-        async with self._ask() as self._response:
+        async with self._client.ask(self._path, self._body) as self._response:
             yield
 
     def fail(self, error: ApiError) -> None:
@@ -81,15 +82,13 @@ class HttpExchange:
                 async for chunk in chunks:
                     yield chunk
             except ReportedError as error:
-                raise ReportedError(without_key(error.message, self._key)) from None
+                raise ReportedError(without_key(error.message, self._client.key)) from None
 
     async def _whole(self) -> AsyncGenerator[ChunkChoice, None]:
         body = await self._response.body()
-        if len(body) <= MAX_BYTES_IN_PLACE:
-            chunks = self._reader.whole(body)
-        else:
-            chunks = await asyncio.to_thread(lambda: [*self._reader.whole(body)])
-        for chunk in chunks:
+        in_place = len(body) <= MAX_BYTES_IN_PLACE
+        read = self._client.workers.run(lambda: [*self._reader.whole(body)], in_place=in_place)
+        for chunk in await read:
             yield chunk
 
     async def _streamed(self) -> AsyncGenerator[ChunkChoice, None]:

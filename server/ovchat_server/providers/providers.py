@@ -56,11 +56,11 @@ class Providers:
         Args:
             settings: What the config file says of them.
             address: Where Envoy's egress listener is; None only where there are no providers.
-            workers: Threads for writing requests.
+            workers: Threads for writing requests and reading large answers.
         """
         return cls(
             [
-                RemoteProvider(_client(item, address or ""), item.models, workers)
+                RemoteProvider(_client(item, address or "", workers), item.models, workers)
                 for item in settings
             ]
         )
@@ -75,8 +75,9 @@ class Providers:
         await asyncio.gather(*(provider.close() for provider in self.each))
 
 
-def _client(settings: ProviderSettings, address: str) -> ProviderClient:
+def _client(settings: ProviderSettings, address: str, workers: WorkerPool) -> ProviderClient:
     key = os.environ.get(settings.api_key_env, "").strip() if settings.api_key_env else ""
     if settings.kind == "ovchat":
         return OvchatClient(settings.name, address, key)
-    return HttpClient(settings.name, KINDS[settings.kind](settings), Egress(address), key)
+    kind = KINDS[settings.kind](settings)
+    return HttpClient(settings.name, kind, Egress(address), workers, key)

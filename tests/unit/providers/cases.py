@@ -19,6 +19,39 @@ if TYPE_CHECKING:
     from ovchat_server.domain.text import TextRequest
 
 READERS = {"chat": read_chat, "text": read_text}
+# What neither OpenAI's nor Anthropic's API can say, by what callers call it.
+VLLMS = {
+    "min_p",
+    "repetition_penalty",
+    "allowed_token_ids",
+    "bad_words",
+    "min_tokens",
+    "ignore_eos",
+    "stop_token_ids",
+    "include_stop_str_in_output",
+    "skip_special_tokens",
+    "truncate_prompt_tokens",
+    "truncation_side",
+    "prompt_logprobs",
+    "priority",
+    "use_beam_search",
+    "best_of",
+    "echo",
+    "chat_template_kwargs",
+    "documents",
+    "add_generation_prompt",
+    "stream_options.continuous_usage_stats",
+    "structured_outputs.regex",
+    "structured_outputs.choice",
+    "structured_outputs.grammar",
+    "structured_outputs.structural_tag",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "structural_tag",
+    "response_format",
+    "structured_outputs.json_object",
+}
 SCHEMA = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "integer"}}}
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 TIME: Fields = {"type": "function", "function": {"name": "get_time", "strict": True}}

@@ -15,14 +15,14 @@ from ovchat_server.providers.anthropic.kind import AnthropicKind
 from tests.messages_api import check_request
 from tests.parameters.case import said
 from tests.parameters.endpoints import WEATHER
-from tests.unit.providers.cases import CALL, CASES, CONVERSATION, PIXEL, SCHEMA, TIME, read
+from tests.unit.providers.cases import CALL, CASES, CONVERSATION, PIXEL, SCHEMA, TIME, VLLMS, read
 
 if TYPE_CHECKING:
     from ovchat_server.domain.text import TextRequest
     from tests.parameters.case import Fields
 
 KIND = AnthropicKind("claude", 4096)
-REFUSED = {
+REFUSED = VLLMS | {
     "n",
     "seed",
     "presence_penalty",
@@ -30,36 +30,6 @@ REFUSED = {
     "logit_bias",
     "logprobs",
     "top_logprobs",
-    "min_p",
-    "repetition_penalty",
-    "allowed_token_ids",
-    "bad_words",
-    "min_tokens",
-    "ignore_eos",
-    "stop_token_ids",
-    "include_stop_str_in_output",
-    "skip_special_tokens",
-    "truncate_prompt_tokens",
-    "truncation_side",
-    "prompt_logprobs",
-    "priority",
-    "use_beam_search",
-    "best_of",
-    "echo",
-    "chat_template_kwargs",
-    "documents",
-    "add_generation_prompt",
-    "stream_options.continuous_usage_stats",
-    "response_format",
-    "structured_outputs.json_object",
-    "structured_outputs.regex",
-    "structured_outputs.choice",
-    "structured_outputs.grammar",
-    "structured_outputs.structural_tag",
-    "guided_regex",
-    "guided_choice",
-    "guided_grammar",
-    "structural_tag",
     # Above 1, and where it is "minimal".
     "temperature",
     "reasoning_effort",

@@ -18,7 +18,7 @@ from ovchat_server.domain.generation import SpeculationParams, StreamOptions
 from ovchat_server.domain.structured_output import ConstraintKind
 from ovchat_server.providers.openai.kind import OpenAiKind
 from tests.parameters.case import said
-from tests.unit.providers.cases import CASES, CONVERSATION, read
+from tests.unit.providers.cases import CASES, CONVERSATION, VLLMS, read
 
 if TYPE_CHECKING:
     from ovchat_server.domain.generation import GenerationParams
@@ -33,45 +33,15 @@ SDK = {
 }
 ENDPOINTS = {"/chat/completions": "chat", "/completions": "text"}
 # What is refused where only OpenAI's parameters are known.
-REFUSED = {
+REFUSED = VLLMS | {
     "top_k",
-    "min_p",
-    "repetition_penalty",
-    "allowed_token_ids",
-    "bad_words",
-    "min_tokens",
-    "ignore_eos",
-    "stop_token_ids",
-    "include_stop_str_in_output",
-    "skip_special_tokens",
-    "truncate_prompt_tokens",
-    "truncation_side",
-    "prompt_logprobs",
-    "priority",
-    "use_beam_search",
-    "best_of",
-    "echo",
-    "chat_template_kwargs",
-    "documents",
-    "add_generation_prompt",
     "continue_final_message",
     "add_special_tokens",
     "return_token_ids",
-    "stream_options.continuous_usage_stats",
-    "structured_outputs.regex",
-    "structured_outputs.choice",
-    "structured_outputs.grammar",
-    "structured_outputs.structural_tag",
-    "guided_regex",
-    "guided_choice",
-    "guided_grammar",
-    "structural_tag",
     # Of forms that OpenAI's do not know, and of texts any.
-    "response_format",
     "response_format.schema",
     "response_format.json_schema.schema",
     "structured_outputs.json",
-    "structured_outputs.json_object",
     "guided_json",
 }
 

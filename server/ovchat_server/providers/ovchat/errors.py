@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from ovchat_server.domain.errors import InvalidRequestError, Violation
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.providers import errors
 from ovchat_server.providers.egress import FAILURE
+from ovchat_server.providers.error_body import cut
 from ovchat_server.providers.kind import WireError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ovchat_server.domain.errors import ApiError
 
 DETAILS = "grpc-status-details-bin"
-MAX_CHARACTERS = 500
 # What HTTP calls the statuses. Of all others, too, the provider failed.
 FAILED = 500
 STATUSES: Mapping[grpc.StatusCode, int] = {
@@ -46,7 +45,7 @@ def of_call(provider: str, error: grpc.aio.AioRpcError, key: str, *, begun: bool
         begun: Whether the answer had begun.
     """
     metadata = {**dict(error.initial_metadata()), **dict(error.trailing_metadata())}
-    message = errors.without_key(error.details() or "", key)[:MAX_CHARACTERS]
+    message = cut(errors.without_key(error.details() or "", key))
     told = _Details.of(metadata.get(DETAILS), key)
     if begun:
         # Whoever cuts an answer off has no details to tell.
@@ -99,7 +98,7 @@ class _Details:
             for detail in status_pb2.Status.FromString(packed).details:
                 for kind in (info, faults, retry):
                     detail.Unpack(kind)
-        found.code = info.reason.lower()[:MAX_CHARACTERS]
+        found.code = cut(info.reason.lower())
         if retry.HasField("retry_delay"):
             found.retry_after = max(retry.retry_delay.ToMilliseconds() / 1000, 0)
         found.violations = [
@@ -110,19 +109,18 @@ class _Details:
 
 
 def _violation(name: str, description: str, code: str) -> Violation:
-    path = _path(name[:MAX_CHARACTERS])
-    before, found, after = description[:MAX_CHARACTERS].partition(name)
+    path = _path(cut(name))
+    before, found, after = cut(description).partition(name)
     text = ErrorText.of(before, path, after) if found else ErrorText.of(description)
     return Violation(path, text, code or "invalid_value")
 
 
 def _path(text: str) -> FieldPath:
     """Return a path as the domain has it, in which tokens are a list of lists (OpenAI)."""
-    found = re.finditer(r"\[(\d+)\]|([^.\[\]]+)", text)
-    steps = tuple(int(step[1]) if step[1] else step[2] for step in found)
-    match steps:
+    path = FieldPath.read(text)
+    match path.steps:
         case ("prompt", int(prompt), "token_ids", "values", *rest):
             return FieldPath.of("prompt", prompt, *rest)
         case ("prompt", int(prompt), "text" | "token_ids"):
             return FieldPath.of("prompt", prompt)
-    return FieldPath(steps)
+    return path

@@ -8,6 +8,7 @@ import msgspec
 
 from ovchat.v1 import chat_pb2, format_pb2
 from ovchat_server.domain.structured_output import ConstraintKind
+from ovchat_server.providers import vllm_parameters
 from ovchat_server.providers.openai.parameters import add_generation
 
 if TYPE_CHECKING:
@@ -39,15 +40,8 @@ def generation_fields(body: Body, generation: GenerationParams) -> dict[str, Any
     Raises:
         InvalidRequestError: Something was refused.
     """
-    speculation = generation.speculation
     add_generation(body, generation)
-    body.add(
-        {
-            "num_assistant_tokens": speculation.num_assistant_tokens,
-            "max_ngram_size": speculation.max_ngram_size,
-            "assistant_confidence_threshold": speculation.assistant_confidence_threshold,
-        }
-    )
+    body.add(vllm_parameters.of_speculation(generation.speculation))
     # The names are OpenAI's and vLLM's; JSON alone has no keys that are numbers.
     return {**body.request("").body, "logit_bias": dict(generation.sampling.logit_bias)}
 
