@@ -2,15 +2,14 @@
 -- first on a request: HEAD, and a slash at the end of the path.
 --
 -- Stands before grpc_json_transcoder in the filter chain, so it sees requests before they become
--- gRPC and responses after they have become HTTP again. Native gRPC has its own route, where
+-- gRPC and responses after they have become HTTP again; and before all that may refuse a request. Native gRPC has its own route, where
 -- this filter is turned off. Nothing here reads a body it does not replace: a stream that has
 -- begun passes as it is produced.
 
 local METADATA = "ovchat"
 
--- The bodies of errors that do not come from the server's code, by the name that a route has in
--- its metadata: `filter_metadata: { envoy.filters.http.lua: { errors: openai } }`. `message` is a
--- JSON string literal.
+-- The bodies of errors that do not come from the server's code, by API. `message` is a JSON string
+-- literal.
 local FORMATS = {
   openai = function(failure)
     return string.format(
@@ -19,8 +18,61 @@ local FORMATS = {
     )
   end,
 }
--- That of routes without a name, and of Envoy's own replies before this filter sees them.
-local DEFAULT = FORMATS.openai
+-- The APIs by patterns of their paths; of all other paths it is OpenAI's.
+local APIS = {}
+
+-- Envoy's own replies, code and message: by the name of their route, by Envoy's word for them (the
+-- details up to a brace), or by their status. "$name" stands for a fact; see envoys_facts.
+local REPLIES = {
+  ["bad-deadline"] = {
+    "invalid_value",
+    "The header grpc-timeout is no duration: at most 8 digits and one of H, M, S, m, u and n, such as 30S.",
+  },
+  ["post-encoded"] = {
+    "unsupported_content_encoding",
+    "The body has the content-encoding $encoding. Send it uncompressed, without that header.",
+  },
+  upgrade_failed = {
+    "upgrade_not_supported",
+    'Connections cannot be upgraded here. Answers are streamed as server-sent events: send "stream": true.',
+    -- Envoy's is 403, but nothing is forbidden.
+    status = "400",
+  },
+  -- From the transcoder, which says what it could not read.
+  grpc_json_transcode_failure = { "invalid_request", "Invalid request: $body" },
+  -- A limit of this proxy, not a server that is away: see circuit_breakers.
+  overload = { "overloaded", "Too many requests at once. Try again shortly." },
+  ["400"] = { "invalid_request", "This is not a well-formed HTTP request: $details." },
+  ["404"] = { "not_found", "$unknown" },
+  ["405"] = { "method_not_allowed", "Method $method is not allowed for $path. Allowed are: $allow." },
+  ["408"] = { "timeout", "The request did not arrive in time. Send it again on a new connection." },
+  ["413"] = {
+    "request_too_large",
+    "The request body is larger than the $limit bytes that this server accepts.",
+  },
+  ["415"] = {
+    "unsupported_media_type",
+    "The body must be JSON. Send it with the content-type application/json.",
+  },
+  ["431"] = {
+    "headers_too_large",
+    "The request headers are more than this server accepts: 60 KiB, or 100 of them.",
+  },
+  ["501"] = {
+    "unsupported_transfer_encoding",
+    "The body's transfer-encoding is not supported. Send it chunked, or with a content-length.",
+  },
+  ["503"] = {
+    "service_unavailable",
+    "The server does not answer: it is starting, stopping or down. Try again shortly.",
+  },
+  ["504"] = { "timeout", "The answer did not come in time." },
+  ["4xx"] = { "invalid_request", "The request was refused: $body" },
+  ["5xx"] = { "internal_error", "The request could not be passed on: $body" },
+}
+-- What envoy.yaml says of Envoy's own replies: headers that begin with this.
+local REPLY = "x-ovchat-reply-"
+local FACTS = { "details", "flags", "method", "path", "encoding", "limit" }
 
 -- What clients test for where the server said no more than a gRPC status.
 local CODES = {
@@ -84,9 +136,8 @@ local function status_message(headers, body)
   return start and literal(body, start) or '""'
 end
 
--- How the errors of this route look.
-local function route_format(handle)
-  return FORMATS[handle:metadata():get("errors")] or DEFAULT
+local function kind_of(status)
+  return tonumber(status) < 500 and "invalid_request_error" or "server_error"
 end
 
 -- The error for a status that came without one: from gRPC itself, not from our code.
@@ -94,23 +145,38 @@ local function from_status(status, message)
   if message == '""' then
     message = quote("The request failed; the server did not say why.")
   end
-  return {
-    status = status,
-    message = message,
-    type = tonumber(status) < 500 and "invalid_request_error" or "server_error",
-    code = CODES[status] or "internal_error",
-  }
+  local code = CODES[status] or "internal_error"
+  return { status = status, message = message, type = kind_of(status), code = code }
 end
 
--- The error in a reply of Envoy's own: an object in the default format, its keys in order.
-local function from_envoy(status, body)
-  local code = body:match('^{"error":{"code":"([%w_]+)"')
-  local kind = body:match('"type":"([%w_]+)"}}%s*$')
-  local _, start = body:find('"message":"', 1, true)
-  local message = start and literal(body, start)
-  if code and kind and message then
-    return { status = status, message = message, type = kind, code = code }
+-- What Envoy says of a reply of its own; nil where it is the server's.
+local function envoys_facts(handle, headers)
+  if headers:get(REPLY .. "details") == nil then
+    return nil
   end
+  local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
+  local facts = {
+    allow = headers:get("allow"),
+    unknown = noted.not_found or "There is no such path.",
+  }
+  for _, name in ipairs(FACTS) do
+    facts[name] = headers:get(REPLY .. name)
+    headers:remove(REPLY .. name)
+  end
+  return facts
+end
+
+-- The error of a reply of Envoy's own.
+local function from_envoy(handle, status, facts)
+  local overloaded = facts.flags:find("UO") or facts.flags:find("OM")
+  local reply = REPLIES[handle:streamInfo():routeName()]
+    or REPLIES[facts.details:match("^[^{]*"):gsub("^early_", "")]
+    or (status == "503" and overloaded and REPLIES.overload)
+    or REPLIES[status]
+    or REPLIES[status:sub(1, 1) .. "xx"]
+  status = reply.status or status
+  local message = quote(reply[2]:gsub("%$(%l+)", facts))
+  return { status = status, message = message, type = kind_of(status), code = reply[1] }
 end
 
 local function remove_internal(headers)
@@ -119,8 +185,8 @@ local function remove_internal(headers)
   end
 end
 
--- An RPC that failed before its first message. Its trailing metadata have become headers, unless
--- the server had sent initial metadata before it failed.
+-- Write what was refused by Envoy, or an RPC that failed before its first message. Its trailing
+-- metadata have become headers, unless the server had sent initial metadata before it failed.
 local function write_error(handle)
   -- `true`: a reply without a body gets an empty one to write to. Both calls wait for the rest of
   -- the reply, and what was had from `handle` before a wait cannot be used after it.
@@ -133,17 +199,22 @@ local function write_error(handle)
     return headers:get(name) or (trailers and trailers:get(name))
   end
   local printed = body:getBytes(0, body:length())
-  local message = status_message(headers, printed)
-  local format = route_format(handle)
-  if message == nil then
-    local failure = format ~= DEFAULT and from_envoy(headers:get(":status"), printed)
-    if failure then
-      body:setBytes(format(failure))
-    end
-    return
-  end
+  local facts = envoys_facts(handle, headers)
   local status = get("x-ovchat-status") or headers:get(":status")
-  local text = get("x-ovchat-error") or format(from_status(status, message))
+  local failure
+  if facts then
+    facts.body = printed
+    failure = from_envoy(handle, status, facts)
+    status = failure.status
+  else
+    local message = status_message(headers, printed)
+    if message == nil then
+      return
+    end
+    failure = from_status(status, message)
+  end
+  local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
+  local text = get("x-ovchat-error") or FORMATS[noted.api or "openai"](failure)
   local retry_after = get("retry-after") or ((status == "429" or status == "503") and "1")
   if retry_after then
     headers:replace("retry-after", retry_after)
@@ -159,12 +230,18 @@ end
 -- chosen again.
 function envoy_on_request(handle)
   local headers = handle:headers()
+  local noted = handle:streamInfo():dynamicMetadata()
   local path, query = headers:get(":path"):match("^([^?]*)(.*)$")
+  for pattern, api in pairs(APIS) do
+    if path:find(pattern) then
+      noted:set(METADATA, "api", api)
+    end
+  end
   if #path > 1 and path:sub(-1) == "/" then
     headers:replace(":path", path:sub(1, -2) .. query)
   end
   if headers:get(":method") == "HEAD" then
-    handle:streamInfo():dynamicMetadata():set(METADATA, "head", true)
+    noted:set(METADATA, "head", true)
     headers:replace(":method", "GET")
   end
 end

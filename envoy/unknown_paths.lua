@@ -1,6 +1,6 @@
 -- What a 404 says: of a path that other servers have, what it is there and what works here.
 --
--- The words become the message of an error object by `local_reply_config` in envoy.yaml.
+-- The words become the message of an error object by errors.lua.
 
 local METADATA = "ovchat"
 local LONGEST_PATH = 200

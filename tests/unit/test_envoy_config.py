@@ -176,7 +176,8 @@ def test_paths_do_not_depend_on_the_working_directory() -> None:
     files = EnvoyFiles.locate()
     lua = http_filter(config, "lua")
     assert lua["default_source_code"] == {"filename": str(files.lua)}
-    assert lua["source_codes"]["unknown_paths"] == {"filename": str(files.unknown_paths)}
+    unknown_paths = http_filter(config, "unknown_paths")
+    assert unknown_paths["default_source_code"] == {"filename": str(files.unknown_paths)}
     assert http_filter(config, "transcoder")["proto_descriptor"] == str(files.descriptor)
     assert all(path.is_absolute() for path in dataclasses.astuple(files))
 

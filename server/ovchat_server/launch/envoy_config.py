@@ -26,6 +26,7 @@ CONNECTION_MANAGER = "envoy.filters.network.http_connection_manager"
 HTTP_PROTOCOL = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 BUFFER = "envoy.filters.http.buffer"
 LUA = "envoy.filters.http.lua"
+UNKNOWN_PATHS = "unknown_paths"
 TRANSCODER = "envoy.filters.http.grpc_json_transcoder"
 
 # What a request may grow by between a REST client and the gRPC server.
@@ -189,6 +190,7 @@ def envoy_config(
     manager = _named(listener["filter_chains"][0]["filters"], CONNECTION_MANAGER)["typed_config"]
     buffer = _named(manager["http_filters"], BUFFER)["typed_config"]
     lua = _named(manager["http_filters"], LUA)["typed_config"]
+    unknown_paths = _named(manager["http_filters"], UNKNOWN_PATHS)["typed_config"]
     transcoder = _named(manager["http_filters"], TRANSCODER)["typed_config"]
 
     config["admin"]["address"] = Address("127.0.0.1", listening.admin_port).config
@@ -206,7 +208,7 @@ def envoy_config(
     protocol["http2_protocol_options"]["max_concurrent_streams"] = bounds.max_concurrent_streams
 
     lua["default_source_code"] = {"filename": str(files.lua)}
-    lua["source_codes"]["unknown_paths"] = {"filename": str(files.unknown_paths)}
+    unknown_paths["default_source_code"] = {"filename": str(files.unknown_paths)}
     transcoder["proto_descriptor"] = str(files.descriptor)
 
     # The buffer filter decides. What a body becomes on the way has to fit everywhere else.

@@ -1,4 +1,4 @@
-"""Errors have the shape that their route asks for, whoever makes them."""
+"""Errors have the shape of the API that their path belongs to, whoever makes them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,16 @@ FORMATS.toy = function(failure)
     '{"status":%s,"trouble":%s,"kind":"%s"}', failure.status, failure.message, failure.code
   )
 end
+APIS["^/v3/chat/completions"] = "toy"
 """
-TOY = {"filter_metadata": {"envoy.filters.http.lua": {"errors": "toy"}}}
 OTHER = "/v1/completions"
 
 
 def with_toy(config: dict[str, Any]) -> None:
     """Chats get the format of another API; all other paths keep theirs."""
-    http_manager = manager(config)
-    host = http_manager["route_config"]["virtual_hosts"][0]
-    routes = [
-        {**route, "match": {**route["match"], "safe_regex": {"regex": CHAT}}, "metadata": TOY}
-        for route in host["routes"]
-        if route["name"].startswith("post")
-    ]
-    host["routes"] = host["routes"][:3] + routes + host["routes"][3:]
-    [lua] = [item for item in http_manager["http_filters"] if item["name"].endswith("lua")]
+    [lua] = [item for item in manager(config)["http_filters"] if item["name"].endswith("http.lua")]
     source = EnvoyFiles.locate().config.with_name("errors.lua").read_text()
-    head, mark, rest = source.partition("-- That of routes without a name")
+    head, mark, rest = source.partition("-- Envoy's own replies,")
     assert mark
     lua["typed_config"]["default_source_code"] = {"inline_string": head + FORMATTER + mark + rest}
 
@@ -51,7 +43,7 @@ async def toy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Edge]:
         yield running
 
 
-async def test_a_bare_grpc_status_has_the_routes_format(toy: Edge) -> None:
+async def test_a_bare_grpc_status_has_the_apis_format(toy: Edge) -> None:
     answer = await toy.post({"abort": "NOT_FOUND", "details": 'no "such"'})
     assert answer.status_code == 404
     assert answer.json() == {"status": 404, "trouble": 'no "such"', "kind": "not_found"}
@@ -63,8 +55,9 @@ async def test_what_the_server_wrote_is_left_as_it_is(toy: Edge) -> None:
     assert (answer.status_code, answer.json()) == (404, ERROR)
 
 
-async def test_envoys_own_replies_have_the_routes_format(toy: Edge) -> None:
+async def test_envoys_own_replies_have_the_apis_format(toy: Edge) -> None:
     answers = {
+        404: await toy.http.get(f"{CHAT}/x"),
         405: await toy.http.put(CHAT),
         415: await toy.http.post(CHAT, content=b"x", headers={"content-type": "text/plain"}),
         413: await toy.http.post(
@@ -82,12 +75,12 @@ async def test_envoys_own_replies_have_the_routes_format(toy: Edge) -> None:
     assert answers[405].headers["allow"] == "POST, OPTIONS"
 
 
-async def test_other_routes_keep_theirs(toy: Edge) -> None:
+async def test_other_paths_keep_theirs(toy: Edge) -> None:
     assert_error(await toy.http.put(OTHER), 405, "method_not_allowed")
     assert_error(await toy.http.get("/nowhere"), 404, "not_found")
 
 
-async def test_a_server_that_is_away_is_told_in_the_routes_format(
+async def test_a_server_that_is_away_is_told_in_the_apis_format(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     directory = tmp_path_factory.mktemp("away")
