@@ -89,7 +89,10 @@ class Server:
         self._engines = {item.model.id: item.engine for item in built}
         self._providers = Providers.of(settings.providers, settings.egress, parts.workers)
         self._models = ModelRegistry(
-            (item.model for item in built), self._changed.set, self._providers.each
+            (item.model for item in built),
+            self._changed.set,
+            self._providers.each,
+            settings.aliases,
         )
         for route in settings.routes:
             self._models.add_route(self._route(route))

@@ -12,6 +12,8 @@ from ovchat_server.conversion.weight_form import WeightForm  # noqa: TC001  as a
 from ovchat_server.engine.contract.generation_spec import GenerationOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ovchat_server.domain.limits import Limits
     from ovchat_server.provider_settings import ProviderSettings
 
@@ -118,6 +120,7 @@ class Settings:
         models: Those that are served here; none if there are providers.
         providers: Of models that run elsewhere.
         routes: Ids that stand for several models.
+        aliases: Ids that stand for one model, with its id.
         host: Address that both ports listen on.
         grpc_port: Of the gRPC server, or of Envoy before several; 0 picks a free one.
         grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
@@ -146,6 +149,7 @@ class Settings:
     models: tuple[ModelSettings, ...]
     providers: tuple[ProviderSettings, ...]
     routes: tuple[RouteSettings, ...]
+    aliases: Mapping[str, str]
     host: str
     grpc_port: int
     grpc_socket: str | None

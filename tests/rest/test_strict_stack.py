@@ -68,6 +68,8 @@ def test_the_sdk_says_that_a_wrong_key_is_wrong(strict: Stack) -> None:
         {"authorization": f"Basic {KEY}"},
         {"authorization": KEY},
         {"authorization": f"Bearer {KEY}x"},
+        {"x-api-key": f"{KEY}x"},
+        {"authorization": f"Bearer {KEY}x", "x-api-key": KEY},
         {"authorization": "Bearer # of the first team"},
     ],
     ids=str,
@@ -94,6 +96,12 @@ async def test_every_way_in_is_closed_without_a_key(
         assert response.status_code == 401, path
         assert response.json()["error"]["code"] in {"invalid_api_key", "unauthenticated"}, path
         assert response.headers["www-authenticate"] == "Bearer", path
+
+
+async def test_a_key_may_be_sent_as_anthropics_sdks_do(client: httpx.AsyncClient) -> None:
+    for headers in ({"x-api-key": KEY}, {"x-api-key": "other", "authorization": f"Bearer {KEY}"}):
+        response = await client.get("/v3/models", headers=headers)
+        assert response.status_code == 200
 
 
 PROBES = [
