@@ -167,12 +167,14 @@ class GenerationPipeline:
             if generates(params)
             else []
         )
+        info = completion_info(
+            request, model.id, model.fingerprint, sampling.temperature, sampling.top_p
+        )
+        prompt_tokens = sum(len(prompt.tokens) for prompt in prompts)
         return GenerationPlan(
             model=model,
             caller=current_caller(params.priority),
-            info=completion_info(
-                request, model.id, model.fingerprint, sampling.temperature, sampling.top_p
-            ),
+            info=dataclasses.replace(info, prompt_tokens=prompt_tokens),
             params=request.generation,
             prompts=prompts,
             requests=await with_prediction(
