@@ -2,9 +2,9 @@
 -- first on a request: HEAD, and a slash at the end of the path.
 --
 -- Stands before grpc_json_transcoder in the filter chain, so it sees requests before they become
--- gRPC and responses after they have become HTTP again; and before all that may refuse a request. Native gRPC has its own route, where
--- this filter is turned off. Nothing here reads a body it does not replace: a stream that has
--- begun passes as it is produced.
+-- gRPC and responses after they have become HTTP again; and before all that may refuse a request.
+-- Native gRPC has its own route, where this filter is turned off. Nothing here reads a body it does
+-- not replace: a stream that has begun passes as it is produced.
 
 local METADATA = "ovchat"
 
@@ -24,9 +24,10 @@ local FORMATS = {
   anthropic = function(failure)
     local kind = ANTHROPIC[failure.status]
       or (failure.type == "server_error" and "api_error" or failure.type)
-    local body = '{"type":"error","error":{"type":"%s","message":%s}}'
+    local body = '{"type":"error","error":{"type":"%s","message":%s},"request_id":%s}'
+    local text = string.format(body, kind, failure.message, failure.request_id)
     -- It knows no 503.
-    return string.format(body, kind, failure.message), failure.status == "503" and "529"
+    return text, failure.status == "503" and "529"
   end,
   openai = function(failure)
     return string.format(
@@ -232,6 +233,7 @@ local function write_error(handle)
   end
   local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
   local retry_after = get("retry-after") or ((status == "429" or status == "503") and "1")
+  failure.request_id = quote(noted.request_id or "")
   local text = get("x-ovchat-error")
   if text == nil then
     local own_status

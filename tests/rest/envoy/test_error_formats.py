@@ -29,7 +29,8 @@ def anthropic_error(answer: httpx.Response, status: int, kind: str) -> str:
     assert answer.headers["request-id"] == answer.headers["x-request-id"]
     body = answer.json()
     message: str = body["error"].pop("message")
-    assert body == {"type": "error", "error": {"type": kind}}
+    request_id = answer.headers["request-id"]
+    assert body == {"type": "error", "error": {"type": kind}, "request_id": request_id}
     return message
 
 
