@@ -27,9 +27,13 @@ from ovchat.v1.provider_service_pb2_grpc import add_ProviderServiceServicer_to_s
 from ovchat.v1.response_service_pb2_grpc import add_ResponseServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
+from ovchat_server.domain.anthropic.reading import read_count_request, read_messages_request
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.responses.objects import input_tokens
+from ovchat_server.rest.anthropic.codec import MessagesEncoder
+from ovchat_server.rest.anthropic.codec import encode_error as encode_message_error
+from ovchat_server.rest.anthropic.objects import input_tokens as message_tokens
 from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi, LargeGetApi
 from ovchat_server.rest.model_server import ModelServerInfo
 from ovchat_server.rest.openai.codec import (
@@ -55,6 +59,7 @@ from ovchat_server.rpc.servicers import (
     TokenizerServicer,
 )
 from ovchat_server.rpc.typed_service import TypedService
+from ovchat_server.serving.messages import Messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,6 +95,7 @@ def endpoints(services: Services, limits: Limits) -> Sequence[Endpoint]:
         _chats(services, limits),
         _texts(services, limits),
         _responses(services, limits),
+        _messages(services),
         _tokens(services, limits),
         _models(services),
         _providers(services),
@@ -172,6 +178,22 @@ def _responses(services: Services, limits: Limits) -> Endpoint:
             needs_engines=True,
             of_models=True,
         ),
+    )
+
+
+def _messages(services: Services) -> Endpoint:
+    messages = Messages(services.completions, services.tokenization)
+    created = GenerationApi(
+        read_messages_request, messages.answer, MessagesEncoder, encode_message_error
+    )
+    return Endpoint(
+        {
+            "CreateMessage": created,
+            "CreateProviderMessage": ProviderApi(created, services.models),
+            "CountMessageTokens": CallApi(
+                read_count_request, messages.count, message_tokens, encode_message_error
+            ),
+        }
     )
 
 

@@ -107,7 +107,7 @@ def test_a_provider_that_can_be_configured_has_a_path(name: str) -> None:
         ("/v1/responses/resp_1/cancel", "not served here. Responses are at POST /v1/responses."),
         ("/v1/responses/compact", "not done here. Responses are at POST /v1/responses."),
         ("/responses", "is served as /v3/responses and /v1/responses."),
-        ("/messages", "is served as /v3/messages and /v1/messages."),
+        ("/messages/count_tokens", "as /v3/messages/count_tokens and /v1/messages/count_tokens."),
         ("/api/chat", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
         ("/api/chat/", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
         ("/api/generate", "Text completions are at POST /v3/completions."),

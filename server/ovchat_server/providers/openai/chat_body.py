@@ -43,6 +43,11 @@ def add_chat(body: Body, request: ChatRequest, max_tokens_field: str) -> None:
     body.add(_openai(request))
     body.add({max_tokens_field: generation.ending.max_tokens})
     body.add_vllm(_vllm(request))
+    if body.vllm_parameters:
+        body.add({"chat_template_kwargs": request.thinking_kwargs or None})
+    else:
+        # Whether their models reason is not to be said.
+        body.ignore({"thinking": request.thinking or None})
     if request.prompt_ending in ENDINGS:
         body.add_vllm(*ENDINGS[request.prompt_ending])
     if body.vllm_parameters and not request.include_reasoning:

@@ -31,7 +31,7 @@ def chat_message(body: Body, request: ChatRequest) -> chat_pb2.CreateChatComplet
     Raises:
         InvalidRequestError: The contract cannot express it; every such parameter is named.
     """
-    generation, kwargs = request.generation, request.template_kwargs
+    generation, kwargs = request.generation, request.thinking_kwargs
     body.add(
         {
             "max_completion_tokens": generation.ending.max_tokens,
