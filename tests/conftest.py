@@ -130,6 +130,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         limits=DEFAULT_LIMITS,
         stored_responses=StoredResponsesSettings(),
         strict_parameters=False,
+        keep_billing_header=False,
         api_key_file=None,
         api_keys=(),
         allowed_media_domains=(),

@@ -102,7 +102,9 @@ class Server:
         # With several servers `ovchat up` logs for all of them, unless one alone is stopped.
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
         services = parts.services(self._models)
-        served = endpoints(services, settings.limits)
+        served = endpoints(
+            services, settings.limits, keep_billing_header=settings.keep_billing_header
+        )
         rest = RestDoor(
             rest_apis(served),
             BodyReader(settings.strict_parameters, settings.limits, services.threads),

@@ -84,18 +84,21 @@ class Endpoint:
     service: TypedService | None = None
 
 
-def endpoints(services: Services, limits: Limits) -> Sequence[Endpoint]:
+def endpoints(
+    services: Services, limits: Limits, *, keep_billing_header: bool = False
+) -> Sequence[Endpoint]:
     """Return everything that is served.
 
     Args:
         services: What answers.
         limits: What typed requests may hold.
+        keep_billing_header: See read_messages_request.
     """
     return (
         _chats(services, limits),
         _texts(services, limits),
         _responses(services, limits),
-        _messages(services),
+        _messages(services, keep_billing_header=keep_billing_header),
         _tokens(services, limits),
         _models(services),
         _providers(services),
@@ -181,17 +184,17 @@ def _responses(services: Services, limits: Limits) -> Endpoint:
     )
 
 
-def _messages(services: Services) -> Endpoint:
+def _messages(services: Services, *, keep_billing_header: bool) -> Endpoint:
     messages = Messages(services.completions, services.tokenization)
-    created = GenerationApi(
-        read_messages_request, messages.answer, MessagesEncoder, encode_message_error
-    )
+    read = partial(read_messages_request, keep_billing_header=keep_billing_header)
+    read_counted = partial(read_count_request, keep_billing_header=keep_billing_header)
+    created = GenerationApi(read, messages.answer, MessagesEncoder, encode_message_error)
     return Endpoint(
         {
             "CreateMessage": created,
             "CreateProviderMessage": ProviderApi(created, services.models),
             "CountMessageTokens": CallApi(
-                read_count_request, messages.count, message_tokens, encode_message_error
+                read_counted, messages.count, message_tokens, encode_message_error
             ),
         }
     )

@@ -137,6 +137,7 @@ class Settings:
         limits: How much a request may hold: the file's [limits] table.
         stored_responses: Which responses are kept: the file's [stored_responses] table.
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
+        keep_billing_header: Keep what Claude Code says about itself in prompts.
         api_key_file: What the keys were read from.
         api_keys: Of those who may call; none: everybody may.
         allowed_media_domains: Hosts that images are fetched from, each `host` or `host:port`.
@@ -166,6 +167,7 @@ class Settings:
     limits: Limits
     stored_responses: StoredResponsesSettings
     strict_parameters: bool
+    keep_billing_header: bool
     api_key_file: Path | None
     api_keys: tuple[str, ...]
     allowed_media_domains: tuple[str, ...]

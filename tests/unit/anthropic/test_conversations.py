@@ -146,9 +146,19 @@ CONVERSATIONS: dict[str, tuple[list[Any], list[Message]]] = {
             told("d"),
         ],
     ),
-    "a system's message stays where it is": (
-        [user("Hi"), {"role": "system", "content": [text("a", **HINTS)]}, user("Hi")],
-        [HI, Message(Role.SYSTEM, ("a",)), HI],
+    "a system's message amid others is the user's": (
+        [
+            user("Hi"),
+            {"role": "system", "content": [text("a", **HINTS)]},
+            assistant("b"),
+            {"role": "system", "content": "c"},
+            user("Hi"),
+        ],
+        [
+            Message(Role.USER, ("Hi", "<system-reminder>\na\n</system-reminder>")),
+            Message(Role.ASSISTANT, ("b",)),
+            Message(Role.USER, ("<system-reminder>\nc\n</system-reminder>", "Hi")),
+        ],
     ),
     "one for a turn goes with it": (
         [
@@ -158,7 +168,11 @@ CONVERSATIONS: dict[str, tuple[list[Any], list[Message]]] = {
             user("Hi"),
             {"role": "system", "content": "c", "clear_at": "next_user_message"},
         ],
-        [HI, Message(Role.ASSISTANT, ("b",)), HI, Message(Role.SYSTEM, ("c",))],
+        [
+            HI,
+            Message(Role.ASSISTANT, ("b",)),
+            Message(Role.USER, ("Hi", "<system-reminder>\nc\n</system-reminder>")),
+        ],
     ),
 }
 

@@ -53,7 +53,7 @@ def messages_of(
     # The names of the functions, by the ids of their calls.
     called: dict[str, str] = {}
     messages: list[Message] = []
-    placed = filter(_says, (*first, *_each(items)))
+    placed = _reminding(filter(_says, (*first, *_each(items))))
     for role, turn in groupby(placed, lambda block: block.role):
         messages += _turn(role, list(turn), called)
     return tuple(messages)
@@ -90,6 +90,22 @@ def _without_billing_header(first: _Placed) -> _Placed:
         return first
     _, _, rest = block.text.partition("\n")
     return _Placed(first.role, first.field, TextBlock(text=rest.lstrip("\n")))
+
+
+def _reminding(placed: Iterable[_Placed]) -> Iterator[_Placed]:
+    """Have the user say what the system says amid the conversation.
+
+    Many chat templates take system messages at the beginning only. The tags are Claude Code's own
+    for it.
+    """
+    begun = False
+    for each in placed:
+        begun = begun or each.role is not Role.SYSTEM
+        if begun and each.role is Role.SYSTEM and isinstance(each.block, TextBlock):
+            text = f"<system-reminder>\n{each.block.text}\n</system-reminder>"
+            yield _Placed(Role.USER, each.field, TextBlock(text=text))
+        else:
+            yield each
 
 
 def _says(placed: _Placed) -> bool:
