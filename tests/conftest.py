@@ -114,6 +114,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         models=models,
         providers=(),
         routes=(),
+        aliases={},
         host="127.0.0.1",
         grpc_port=0,
         grpc_socket=None,

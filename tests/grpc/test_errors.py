@@ -196,7 +196,7 @@ async def test_text_that_surely_is_too_long_is_not_tokenised(client: Client) -> 
 
     assert details(caught.value) == ("CONTEXT_LENGTH_EXCEEDED", ["messages"])
     # What is told is the bound that needs no tokenising; the template adds a little.
-    told = int(re.findall(r"takes (\d+) tokens or more", str(caught.value.details()))[0])
+    told = int(re.findall(r"too long: (\d+) tokens", str(caught.value.details()))[0])
     assert tokenizer.fewest_tokens(text) <= told < tokenizer.fewest_tokens(text) + 10
 
 
