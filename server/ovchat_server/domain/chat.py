@@ -168,6 +168,7 @@ class ChatRequest:
         call_tags: The tags in which calls are written into the text, too; None if they are not.
         include_reasoning: Whether the reasoning is returned.
         reasoning_effort: How long the model is to reason; None: as it does by itself.
+        thinking_budget: The maximum number of tokens of reasoning; None for any.
         template_kwargs: The caller's own variables of the chat template.
         documents: The documents for templates that support retrieval.
         drops_oldest: Whether the oldest messages are left out where the prompt does not fit.
@@ -186,6 +187,7 @@ class ChatRequest:
     call_tags: CallTags | None = None
     include_reasoning: bool = True
     reasoning_effort: str | None = None
+    thinking_budget: int | None = None
     template_kwargs: JsonObject = dataclasses.field(default_factory=dict)
     documents: tuple[JsonObject, ...] = ()
     prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN
