@@ -73,7 +73,7 @@ BAD_REQUESTS: dict[str, tuple[Request, str]] = {
     "documents": (ask("x", documents=["{}", "{"]), "documents[1]"),
     "presence_penalty": (ask("x", presence_penalty=2.5), "presence_penalty"),
     "prompt_logprobs": (ask("x", prompt_logprobs=21), "prompt_logprobs"),
-    "thinking_token_budget": (ask("x", thinking_token_budget=1), "thinking_token_budget"),
+    "thinking_token_budget": (ask("x", thinking_token_budget=-2), "thinking_token_budget"),
     "stream_options on a unary call": (
         ask("x", stream_options=chat_pb2.StreamOptions(include_usage=True)),
         "stream_options",

@@ -135,6 +135,7 @@ BOUNDS: list[Bound] = [
     _one("text", "logprobs", (0, 1, 20), (-1, 21)),
     *_both("prompt_logprobs", (0, 1, 20), (-1, 21)),
     _one("chat", "reasoning_effort", EFFORTS, ("most", "")),
+    _one("chat", "thinking_token_budget", (-1, 0, 2**31 - 1), (-2, 2**31)),
     _one(
         "chat",
         "tool_choice",
@@ -252,6 +253,7 @@ TOGETHER: list[Bound] = [
     *_beside("stream_options", (), ({},)),
     Bound("chat", "top_logprobs", (0,), (1,), SHORT["chat"]),
     Bound("chat", "top_logprobs", (0,), (1,), {**SHORT["chat"], "logprobs": True, "best_of": 2}),
+    Bound("chat", "thinking_token_budget", (-1,), (0,), {**SHORT["chat"], "best_of": 2}),
     Bound("text", "logprobs", (0,), (1,), {**SHORT["text"], "best_of": 2}),
     Bound(
         "chat",
@@ -355,6 +357,7 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(
         ("truncate_prompt_tokens", "top_k", "seed", "n", "best_of", "priority"), INTEGER
     ),
+    "thinking_token_budget": INTEGER,
     "top_logprobs": INTEGER,
     "prompt_logprobs": INTEGER,
     **dict.fromkeys(("num_assistant_tokens", "max_ngram_size"), INTEGER),
@@ -425,7 +428,6 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "prompt_embeds": (("x",), ()),
     "return_token_ids": ((True, 0), (False,)),
     "return_prompt_text": ((True, 0), (False,)),
-    "thinking_token_budget": ((5, "x"), (-1,)),
     "chat_template": (("x", 5), ("",)),
     "mm_processor_kwargs": (({"max_pixels": 1}, 5), ({},)),
     "media_io_kwargs": (({"image": {"rgba_background_color": [0, 0, 0]}}, 5), ({},)),

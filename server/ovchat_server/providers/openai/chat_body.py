@@ -71,6 +71,7 @@ def _openai(request: ChatRequest) -> JsonObject:
 
 def _vllm(request: ChatRequest) -> JsonObject:
     return {
+        "thinking_token_budget": request.thinking_budget,
         "chat_template_kwargs": request.template_kwargs or None,
         "documents": list(request.documents) or None,
         "echo": request.echo or None,
