@@ -223,6 +223,14 @@ CHAT: list[Effect] = [
     ),
     Effect(
         "chat",
+        "reasoning_effort",
+        {**SUM, "reasoning_effort": "none"},
+        {"reasoning_effort": "high"},
+        lambda without, given: _thinks_no_more(given, without),
+        "high",
+    ),
+    Effect(
+        "chat",
         "chat_template_kwargs",
         SUM,
         {"chat_template_kwargs": {"enable_thinking": False}},

@@ -80,6 +80,8 @@ async def test_every_way_in_is_closed_without_a_key(
     for method, path in (
         ("POST", "/v3/chat/completions"),
         ("POST", "/v1/completions"),
+        ("POST", "/v1/messages"),
+        ("POST", "/v1/messages/count_tokens"),
         ("POST", "/v3/tokenize"),
         ("POST", "/ovchat/v1/chat:create"),
         ("POST", "/ovchat/v1/chat:stream"),
@@ -94,7 +96,10 @@ async def test_every_way_in_is_closed_without_a_key(
             body = {"model": "successor"}
         response = await client.request(method, path, json=body, headers=headers)
         assert response.status_code == 401, path
-        assert response.json()["error"]["code"] in {"invalid_api_key", "unauthenticated"}, path
+        error = response.json()["error"]
+        # Anthropic's errors have a type alone.
+        reason = error.get("code") or error["type"]
+        assert reason in {"invalid_api_key", "unauthenticated", "authentication_error"}, path
         assert response.headers["www-authenticate"] == "Bearer", path
 
 
