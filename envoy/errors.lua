@@ -286,7 +286,8 @@ function envoy_on_response(handle)
   local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
   if noted.api == "anthropic" then
     -- What Anthropic's SDKs show of an answer.
-    handle:headers():replace("request-id", noted.request_id)
+    local headers = handle:headers()
+    headers:replace("request-id", headers:get("x-request-id") or noted.request_id)
   end
   if noted.head then
     local body = handle:body(true)

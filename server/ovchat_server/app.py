@@ -96,6 +96,7 @@ class Server:
         )
         for route in settings.routes:
             self._models.add_route(self._route(route))
+        self._check_aliases()
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
@@ -229,6 +230,14 @@ class Server:
             raise StartError(str(error)) from error
         except ModelFilesError as error:
             raise ModelFilesError(f"the model {settings.name!r}: {error}") from error
+
+    def _check_aliases(self) -> None:
+        # The config file knows the names of providers, but not what they serve.
+        for alias in self._settings.aliases:
+            try:
+                self._models.get(alias)
+            except ApiError as error:
+                raise StartError(f"the alias {alias!r}: {error}") from error
 
     def _route(self, settings: RouteSettings) -> RoutedModel:
         # mypy takes abstract classes for what cannot be asked for: its issue 4717.

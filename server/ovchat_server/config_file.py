@@ -196,6 +196,8 @@ class ConfigFile:
             fault = _no_model(model, models, providers)
             if alias in models:
                 fault = "there is a model of this name already"
+            elif alias.startswith(f"{PROVIDER}/"):
+                fault = f"models of this server are asked for with and without {PROVIDER}/"
             try:
                 read_value(ModelName, alias)
             except ValueError as error:

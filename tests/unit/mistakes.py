@@ -267,6 +267,11 @@ ALIAS_TABLES = [
         f'{ALIASES}gpt-5 = "demo"\ngpt-6 = 6',
     ),
     file(":5: [aliases] 'demo': there is a model of this name already", f'{ALIASES}demo = "demo"'),
+    file(
+        ":5: [aliases] 'openvino/a': models of this server are asked for with and without "
+        "openvino/",
+        f'{ALIASES}"openvino/a" = "demo"',
+    ),
     file(f":5: [aliases] 'gpt 5': {NO_ID} \"gpt 5\"", f'{ALIASES}"gpt 5" = "demo"'),
 ]
 PROVIDER_TABLES = [

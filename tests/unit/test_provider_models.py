@@ -79,6 +79,12 @@ def test_an_alias_is_a_model_wherever_one_is_asked_for() -> None:
     assert kserve.ready(ready)["ready"]
     with pytest.raises(ModelNotFoundError, match="Available models: claude, demo, org/gpt"):
         registry.get("nobody")
+    described = kserve.model(rest_service_pb2.RestServiceGetModelMetadataRequest(id="claude"))
+    assert described["name"] == registry.status("openvino/claude").id == "claude"
+
+    registry.remove("demo")
+    listed = info.models(rest_service_pb2.RestServiceListModelsRequest())["data"]
+    assert [model["id"] for model in listed] == [LLAMA, "org/gpt"]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def forced(answer: str, budget: int, opening: str = "[x") -> int | None:
         ("\1ab", None),
         # The budget is spent: the mark comes, token by token.
         ("\1abc", CLOSE),
+        (" \n \1abc", CLOSE),
         ("\1abc\2", ord("!")),
         ("\1abc\2!", None),
         ("\1abc\2!d\1abcd", None),

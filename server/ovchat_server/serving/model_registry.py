@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
@@ -119,8 +120,8 @@ class ModelRegistry:
     def status(self, identifier: str, field: str = "model") -> ModelStatus:
         """Return how the model of an id is doing; see get."""
         status = self.get(identifier, field).status
-        alias = identifier in self._aliases
-        return dataclasses.replace(status, id=identifier) if alias else status
+        alias = identifier.removeprefix(f"{PROVIDER}/")
+        return dataclasses.replace(status, id=alias) if alias in self._aliases else status
 
     def routed(self, identifier: str, field: str = "model") -> Model:
         """Return the model of an id, which is no route: what routes lead to; see get."""
@@ -198,7 +199,10 @@ class ModelRegistry:
         for provider in self._providers.values():
             found |= {status.id: status for status in provider.models()}
         found |= {route.id: route.status for route in self._routes.values()}
-        found |= {alias: self.status(alias) for alias in self._aliases}
+        for alias in self._aliases:
+            # A model may have been removed.
+            with contextlib.suppress(ModelNotFoundError):
+                found[alias] = self.status(alias)
         return tuple(found.values())
 
     def providers(self) -> tuple[ProviderStatus, ...]:

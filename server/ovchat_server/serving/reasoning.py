@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect
-from ovchat_server.domain.chat import PromptEnding
+from ovchat_server.domain.chat import THINKING, PromptEnding
 from ovchat_server.engine.contract.generation import ReasoningBudget
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, either
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
-# What templates call the variable that has the model reason: Qwen's, and Granite's and DeepSeek's.
-# A caller's `reasoning_effort` sets the first.
-THINKING = ("enable_thinking", "thinking")
 # How many tokens reasoning leaves to an answer that follows a grammar, but at most half of all.
 FORM_TOKENS = 1024
 

@@ -51,7 +51,7 @@ async def test_a_browser_may_read_envoys_errors(gate: Edge) -> None:
     for path in ("/nope", "/health"):
         answer = await gate.http.delete(path, headers={"origin": "https://app.example"})
         assert answer.headers["access-control-allow-origin"] == "*"
-        assert answer.headers["access-control-expose-headers"] == "x-request-id"
+        assert answer.headers["access-control-expose-headers"] == "x-request-id, request-id"
     encoded = await gate.http.post(
         CHAT, headers={"origin": "https://app.example", "content-encoding": "gzip"}
     )

@@ -146,6 +146,13 @@ CONVERSATIONS: dict[str, tuple[list[Any], list[Message]]] = {
             told("d"),
         ],
     ),
+    "a system's message may say nothing": (
+        [
+            {"role": "system", "output_config": {"effort": "low"}},
+            user("Hi"),
+        ],
+        [HI],
+    ),
     "a system's message amid others is the user's": (
         [
             user("Hi"),

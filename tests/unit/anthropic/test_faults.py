@@ -106,7 +106,6 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
             (USE, "user"),
             ({"type": "thinking", "thinking": "a"}, "user"),
             (RESULT, "assistant"),
-            ({"type": "server_tool_use"}, "system"),
         )
     ),
     (content({"type": "text"}), "messages[1].content[0].text", MISSING, "is required"),

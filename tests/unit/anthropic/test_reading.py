@@ -128,7 +128,7 @@ def test_a_choice_is_of_functions(given: Any, choice: ToolChoice) -> None:
     assert read(tools=[FUNCTION], tool_choice=given).chat.tool_choice == choice
 
 
-ON, OFF = {"enable_thinking": True}, {"enable_thinking": False}
+ON, OFF = ({"enable_thinking": on, "thinking": on} for on in (True, False))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ ON, OFF = {"enable_thinking": True}, {"enable_thinking": False}
             True,
         ),
         ({"output_config": {"effort": "max"}}, {**OFF, "reasoning_effort": "max"}, None, True),
-        ({"chat_template_kwargs": ON}, ON, None, True),
+        ({"chat_template_kwargs": {"thinking": True}}, {**OFF, "thinking": True}, None, True),
         ({"thinking": {"type": "adaptive"}, "chat_template_kwargs": OFF}, OFF, None, True),
     ],
 )
@@ -156,7 +156,7 @@ def test_thinking_is_the_templates(
 ) -> None:
     request = read(**fields)
     assert request.chat.template_arguments == arguments
-    assert request.chat.include_reasoning is arguments["enable_thinking"]
+    assert request.chat.include_reasoning is arguments["thinking"]
     assert (request.chat.thinking_budget, request.shows_thinking) == (budget, shown)
 
 

@@ -28,13 +28,14 @@ HOSTED_BLOCKS = (
     "mcp_tool_result",
     "mcp_tool_listing",
     "fallback",
+    # Amid the conversation: the model knows all tools from the beginning.
+    "tool_addition",
+    "tool_removal",
 )
 UNSUPPORTED_BLOCKS = (
     "search_result",
     "container_upload",
     "compaction",
-    "tool_addition",
-    "tool_removal",
     "browser_state",
 )
 ONLY_TEXT = "is '{}': of documents models here take only texts"
@@ -59,6 +60,23 @@ class TextBlock(Block):
     """A text."""
 
     text: str
+
+
+def _as_blocks(value: JsonValue) -> JsonValue:
+    """Take a string as the one text that it is."""
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    if not isinstance(value, list):
+        raise wrong_kind("a string or an array", value)
+    return value
+
+
+# Of each of these types, the last validator is the first to see a value.
+Texts: TypeAlias = Annotated[
+    list[Annotated[TextBlock, by_type({"text": TextBlock})]],
+    at_most("max_parts"),
+    BeforeValidator(_as_blocks),
+]
 
 
 class Base64Source(Block):
@@ -105,14 +123,25 @@ class PlainText(Block):
     data: str
 
 
+class TextBlocks(Block):
+    """The text of a document in blocks."""
+
+    content: Texts
+
+    @property
+    def data(self) -> str:
+        """The whole."""
+        return "\n".join(block.text for block in self.content)
+
+
 class DocumentBlock(Block):
     """A document, as far as it is a text."""
 
     source: Annotated[
-        PlainText,
+        PlainText | TextBlocks,
         by_type(
-            {"text": PlainText},
-            refused={name: ONLY_TEXT.format(name) for name in ("base64", "url", "file", "content")},
+            {"text": PlainText, "content": TextBlocks},
+            refused={name: ONLY_TEXT.format(name) for name in ("base64", "url", "file")},
         ),
     ]
     title: str | None = None
@@ -156,24 +185,9 @@ class RedactedThinking(Block):
     ignored: ClassVar[frozenset[str] | None] = frozenset({"type", "data"})
 
 
-def _as_blocks(value: JsonValue) -> JsonValue:
-    """Take a string as the one text that it is."""
-    if isinstance(value, str):
-        return [{"type": "text", "text": value}]
-    if not isinstance(value, list):
-        raise wrong_kind("a string or an array", value)
-    return value
-
-
 UNSUPPORTED = {name: NO_SUCH_PARTS.format(name) for name in UNSUPPORTED_BLOCKS}
 SHOWN = {"text": TextBlock, "image": ImageBlock, "document": DocumentBlock}
 Shown: TypeAlias = TextBlock | ImageBlock | DocumentBlock | ToolReference
-# Of each of these types, the last validator is the first to see a value.
-Texts: TypeAlias = Annotated[
-    list[Annotated[TextBlock, by_type({"text": TextBlock})]],
-    at_most("max_parts"),
-    BeforeValidator(_as_blocks),
-]
 Outcome: TypeAlias = Annotated[
     list[
         Annotated[

@@ -36,7 +36,7 @@ MAX_NAME = 128
 IN_MESSAGES: Mapping[str, tuple[type[AnyBlock], ...]] = {
     "user": (TextBlock, ImageBlock, DocumentBlock, ToolResult, Hosted),
     "assistant": (TextBlock, Thinking, RedactedThinking, ToolUse, Hosted),
-    "system": (TextBlock,),
+    "system": (TextBlock, Hosted),
 }
 
 
@@ -48,12 +48,18 @@ class MessageItem(Declared):
             a later message of the user, or always.
     """
 
+    # How much effort the model makes from there on.
+    ignored: ClassVar[frozenset[str] | None] = frozenset({"output_config"})
+
     role: Literal["user", "assistant", "system"]
-    content: Blocks
+    content: Blocks = Field(default_factory=list)
     clear_at: Literal["next_user_message", "never"] = "never"
 
     @model_validator(mode="after")
     def _of_its_role(self) -> Self:
+        if self.role != "system" and "content" not in self.model_fields_set:
+            field = FieldPath.of("content")
+            raise fault("is required", "missing_required_parameter", field)
         for index, block in enumerate(self.content):
             if not isinstance(block, IN_MESSAGES[self.role]):
                 kind = (block.model_extra or {}).get("type")

@@ -13,6 +13,7 @@ from ovchat_server.domain.anthropic.parameters import GENERATION, MESSAGES
 from ovchat_server.domain.anthropic.request import MESSAGE, MessagesRequest
 from ovchat_server.domain.anthropic.thinking import read_thinking
 from ovchat_server.domain.anthropic.tools import read_tool_choice, read_tools
+from ovchat_server.domain.chat import THINKING as TEMPLATES_THINKING
 from ovchat_server.domain.chat import ChatRequest, ToolMode, first_turn
 from ovchat_server.domain.chat_request import read_template_kwargs
 from ovchat_server.domain.declared import read_declared
@@ -89,9 +90,10 @@ def _read(reader: Reader, *, strict: bool, keep_billing_header: bool) -> Message
         tools=tools,
         tool_choice=choice,
         # Who asked for none expects the answer in the first block.
-        include_reasoning=arguments.get("enable_thinking", thinking.enabled) is not False,
+        include_reasoning=any(arguments.get(name, thinking.enabled) for name in TEMPLATES_THINKING),
         reasoning_effort=effort,
         thinking=thinking.enabled,
+        thinks_by_itself=False,
         thinking_budget=thinking.budget,
         template_kwargs=arguments,
         prompt_ending=ending_of(messages),

@@ -22,15 +22,15 @@ THINKING = {
 
 @dataclass(frozen=True, slots=True)
 class ThinkingConfig:
-    """How the model is to reason. A request that says nothing wants none (Anthropic).
+    """How the model is to reason.
 
     Attributes:
-        enabled: Whether it is to.
+        enabled: Whether it is to; None: nothing is said.
         budget: The maximum number of tokens; None for any.
         shown: Whether the text is returned.
     """
 
-    enabled: bool = False
+    enabled: bool | None = None
     budget: int | None = None
     shown: bool = True
 

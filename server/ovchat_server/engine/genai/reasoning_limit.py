@@ -79,7 +79,10 @@ class ReasoningLimit:
     def _begin(self) -> None:
         """Look for the mark at the beginning of the answer."""
         begun, opening = self._text(self._tokens).lstrip(), self._budget.opening
-        if begun.startswith(opening):
+        if not begun:
+            # White space without end must not take longer with each token.
+            self._tokens.clear()
+        elif begun.startswith(opening):
             self._turn()
         else:
             self._over = not opening.startswith(begun)

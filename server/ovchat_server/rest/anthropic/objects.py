@@ -101,8 +101,9 @@ def stop(request: MessagesRequest, choice: Choice | ChunkChoice, usage: Usage) -
         case FinishReason.CONTENT_FILTER:
             return _stop("refusal")
         case FinishReason.LENGTH:
-            # Where it has fewer tokens than it might have, there was no room for more.
-            full = usage.completion_tokens < (ending.max_tokens or 0)
+            # Where it has fewer tokens than it might have, there was no room for more. Of 0 tokens
+            # nobody told.
+            full = 0 < usage.completion_tokens < (ending.max_tokens or 0)
             return _stop("model_context_window_exceeded" if full else "max_tokens")
     if isinstance(choice.stop_reason, str) and choice.stop_reason in ending.stop:
         return _stop("stop_sequence", choice.stop_reason)
