@@ -74,14 +74,6 @@ UNREASONED = {
     "chat reasoning_effort",
     "responses stop is not looked for in reasoning",
     "responses reasoning",
-    # A chat's `thinking` is not sent, see providers/anthropic/parameters.py.
-    "messages stop_sequences is not looked for in reasoning",
-    "messages thinking",
-    "messages thinking high",
-    "messages thinking adaptive",
-    "messages thinking enabled",
-    "messages thinking omitted",
-    "messages output_config effort is no thinking",
 }
 # Enough of the table for the gate to see that it goes through; the rest takes a minute.
 EACH = 12

@@ -76,7 +76,8 @@ def _thinking(body: Body, request: ChatRequest) -> JsonObject | None:
             complaint = f"must be 0 or at least {MIN_BUDGET} to be understood"
             body.refuse("thinking_token_budget", complaint, "unsupported_value")
         return {"type": "enabled", "budget_tokens": budget, "display": display}
-    if effort in EFFORTS or request.thinking:
+    # In Anthropic's API an effort alone asks for no thinking.
+    if request.thinking or (effort in EFFORTS and request.thinks_by_itself):
         return {"type": "adaptive", "display": display}
     return None
 
