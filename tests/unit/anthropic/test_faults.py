@@ -204,7 +204,7 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
         {"thinking": {"type": "adaptive", "display": "all"}},
         "thinking.display",
         VALUE,
-        "must be one of 'summarized', 'omitted', got 'all'",
+        "must be one of 'summarized', 'omitted', 'updates', got 'all'",
     ),
     (
         {"output_config": {"effort": "none"}},

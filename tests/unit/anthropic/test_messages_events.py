@@ -231,6 +231,12 @@ def test_errors_name_fields_as_the_api_does() -> None:
     }
 
 
+def test_clients_are_told_that_no_conversation_is_kept() -> None:
+    error = encode_error(errors.InvalidRequestError.about("thread", "is not supported")).body
+    details: Any = error["error"]
+    assert details["details"] == {"error_code": "thread_unsupported_request"}
+
+
 def test_a_broken_stream_ends_with_an_error_that_the_sdk_raises() -> None:
     stream = broken(errors.UnavailableError("The engine died."), [said("Hi")])
     last = stream.decode().split("\n\n")[-2]

@@ -139,6 +139,7 @@ ON, OFF = ({"enable_thinking": on, "thinking": on} for on in (True, False))
         ({"thinking": {"type": "adaptive"}}, ON, None, True),
         ({"thinking": {"type": "adaptive", "display": "summarized"}}, ON, None, True),
         ({"thinking": {"type": "adaptive", "display": "omitted"}}, ON, None, False),
+        ({"thinking": {"type": "adaptive", "display": "updates"}}, ON, None, False),
         ({"thinking": {"type": "enabled", "budget_tokens": 200, "display": None}}, ON, 200, True),
         (
             {"thinking": {"type": "enabled", "budget_tokens": 1, "display": "summarized"}},

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from ovchat_server.domain.reader import Reader
 
 ENABLED, ADAPTIVE = "enabled", "adaptive"
-SHOWN, OMITTED = "summarized", "omitted"
+SHOWN = "summarized"
+# With `updates`, which Claude Code asks for, what Anthropic's models say between calls is shown as
+# thinking. Here it is text.
+HIDDEN = ("omitted", "updates")
 THINKING_KEYS = frozenset({"type", "display", "block_binding"})
 THINKING = {
     ENABLED: THINKING_KEYS | {"budget_tokens"},
@@ -45,5 +48,5 @@ def read_thinking(reader: Reader) -> ThinkingConfig:
     if kind == ENABLED and given.require("budget_tokens"):
         # Fewer than Anthropic's models need are enough for small ones.
         budget = given.integer("budget_tokens", 1, MAX_UINT32)
-    shown = given.choice("display", (SHOWN, OMITTED)) != OMITTED
+    shown = given.choice("display", (SHOWN, *HIDDEN)) not in HIDDEN
     return ThinkingConfig(kind in (ENABLED, ADAPTIVE), budget, shown)

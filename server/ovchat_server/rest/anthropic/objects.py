@@ -37,6 +37,9 @@ ERROR_TYPES = {
     "DEADLINE_EXCEEDED": "timeout_error",
 }
 SERVER_ERROR = "api_error"
+# For clients that would have the server keep the conversation, such as the SDKs' tool runners: they
+# send it whole, then. Without it they end.
+NO_THREADS: JsonObject = {"error_code": "thread_unsupported_request"}
 # Where the status is not the one that other APIs have, too.
 HTTP_STATUSES = {"overloaded_error": 529}
 
@@ -131,9 +134,12 @@ def input_tokens(count: int) -> JsonObject:
 
 def error(problem: ApiError) -> JsonObject:
     """Return Anthropic's error object, which is an event, too."""
+    told: JsonObject = {"type": _error_type(problem), "message": problem.message}
+    if any(violation.field == "thread" for violation in problem.violations):
+        told["details"] = NO_THREADS
     return {
         "type": "error",
-        "error": {"type": _error_type(problem), "message": problem.message},
+        "error": told,
         "request_id": request_id.get() or None,
     }
 
