@@ -113,6 +113,19 @@ def test_answers(
     assert lasting(stream.get_final_message()) == lasting(whole)
 
 
+def test_claude_codes_billing_header_does_not_end_prefix_caching(
+    client: anthropic.Anthropic,
+) -> None:
+    def answer(header: str) -> Message:
+        header = f"x-anthropic-billing-header: cc_version=2.1.332; cch={header};"
+        system = [{"type": "text", "text": item} for item in (header, "Answer kindly. " * 60)]
+        return client.messages.create(**asked("Hello!", system=system))
+
+    first, again = answer("0a1b2"), answer("3c4d5")
+    assert prompt_tokens(again) == prompt_tokens(first)
+    assert (again.usage.cache_read_input_tokens or 0) > 100
+
+
 @pytest.mark.parametrize(
     ("request_", "kinds"),
     [
