@@ -45,6 +45,7 @@ EXAMPLES = {
     "ca_file": "ca.pem",
     # Those of a model are its files.
     "[[routes]] weights": [3, 1],
+    "claude-sonnet-4-5": "demo",
 }
 # The same, for the tables.
 DEFAULTS = {"cache_dir": "`~/.cache/ovchat`", "max_request_bytes": "`8388608` or `33554432`"}
@@ -59,7 +60,7 @@ TEXT = """\
 An option of the server is a flag (`--rest-port`), an environment variable (`OVCHAT_REST_PORT`) and
 a key in the `[server]` table of the TOML file that `--config` names. A flag takes precedence over
 the environment, which takes precedence over the file. Limits of requests, those of stored
-responses, options of a model, providers and routes are in the file alone.
+responses, options of a model, providers, routes and aliases are in the file alone.
 
 `--model` adds a model, or replaces the file's of the same name with all of its options.
 `OVCHAT_MODEL` may hold several models, separated by spaces. Paths in the file are relative to the
@@ -102,6 +103,12 @@ One table for each provider of models that run elsewhere ([providers](providers.
 One table for each id that stands for several models ([providers](providers.md#routes)).
 
 {routes}
+
+## Aliases: `[aliases]`
+
+Further ids, each with that of a model which it stands for: one of this server, a provider's, or a
+route. Requests may have them wherever they may have a model's id; lists show them, and answers name
+the id that was asked for. An id with a dot or a slash stands in quotes: `"org/gpt-4.1" = "demo"`.
 
 ## All keys with their defaults
 
@@ -147,6 +154,7 @@ def page() -> str:
                 *toml("\n[[models]]", models),
                 *toml("\n[[providers]]", providers),
                 *toml("\n[[routes]]", routes),
+                *toml("\n[aliases]", {"claude-sonnet-4-5": None}),
                 "",
             ]
         ),

@@ -2,15 +2,33 @@
 -- first on a request: HEAD, and a slash at the end of the path.
 --
 -- Stands before grpc_json_transcoder in the filter chain, so it sees requests before they become
--- gRPC and responses after they have become HTTP again; and before all that may refuse a request. Native gRPC has its own route, where
--- this filter is turned off. Nothing here reads a body it does not replace: a stream that has
--- begun passes as it is produced.
+-- gRPC and responses after they have become HTTP again; and before all that may refuse a request.
+-- Native gRPC has its own route, where this filter is turned off. Nothing here reads a body it does
+-- not replace: a stream that has begun passes as it is produced.
 
 local METADATA = "ovchat"
 
--- The bodies of errors that do not come from the server's code, by API. `message` is a JSON string
--- literal.
+-- What Anthropic calls errors, by status.
+local ANTHROPIC = {
+  ["401"] = "authentication_error",
+  ["403"] = "permission_error",
+  ["404"] = "not_found_error",
+  ["413"] = "request_too_large",
+  ["429"] = "rate_limit_error",
+  ["503"] = "overloaded_error",
+  ["504"] = "timeout_error",
+}
+-- The bodies of errors that do not come from the server's code, by API, and their statuses where
+-- those are other ones. `message` is a JSON string literal.
 local FORMATS = {
+  anthropic = function(failure)
+    local kind = ANTHROPIC[failure.status]
+      or (failure.type == "server_error" and "api_error" or failure.type)
+    local body = '{"type":"error","error":{"type":"%s","message":%s},"request_id":%s}'
+    local text = string.format(body, kind, failure.message, failure.request_id)
+    -- It knows no 503.
+    return text, failure.status == "503" and "529"
+  end,
   openai = function(failure)
     return string.format(
       '{"error":{"message":%s,"type":"%s","param":null,"code":"%s"}}',
@@ -19,7 +37,7 @@ local FORMATS = {
   end,
 }
 -- The APIs by patterns of their paths; of all other paths it is OpenAI's.
-local APIS = {}
+local APIS = { ["/v[13]/messages"] = "anthropic" }
 
 -- Envoy's own replies, code and message: by the name of their route, by Envoy's word for them (the
 -- details up to a brace), or by their status. "$name" stands for a fact; see envoys_facts.
@@ -214,8 +232,14 @@ local function write_error(handle)
     failure = from_status(status, message)
   end
   local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
-  local text = get("x-ovchat-error") or FORMATS[noted.api or "openai"](failure)
   local retry_after = get("retry-after") or ((status == "429" or status == "503") and "1")
+  failure.request_id = quote(noted.request_id or "")
+  local text = get("x-ovchat-error")
+  if text == nil then
+    local own_status
+    text, own_status = FORMATS[noted.api or "openai"](failure)
+    status = own_status or status
+  end
   if retry_after then
     headers:replace("retry-after", retry_after)
   end
@@ -235,6 +259,7 @@ function envoy_on_request(handle)
   for pattern, api in pairs(APIS) do
     if path:find(pattern) then
       noted:set(METADATA, "api", api)
+      noted:set(METADATA, "request_id", headers:get("x-request-id"))
     end
   end
   if #path > 1 and path:sub(-1) == "/" then
@@ -258,8 +283,13 @@ function envoy_on_response(handle)
       headers:replace("x-accel-buffering", "no")
     end
   end
-  local metadata = handle:streamInfo():dynamicMetadata():get(METADATA)
-  if metadata ~= nil and metadata["head"] then
+  local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
+  if noted.api == "anthropic" then
+    -- What Anthropic's SDKs show of an answer.
+    local headers = handle:headers()
+    headers:replace("request-id", headers:get("x-request-id") or noted.request_id)
+  end
+  if noted.head then
     local body = handle:body(true)
     if body ~= nil then
       body:setBytes("")

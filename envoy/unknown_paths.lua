@@ -8,6 +8,7 @@ local LONGEST_PATH = 200
 local CHATS = "Chat completions are at POST $v/chat/completions."
 local RESPONSES = "Responses are at POST $v/responses."
 local TEXTS = "Text completions are at POST $v/completions."
+local MESSAGES = "Messages are at POST $v/messages."
 local MODELS = "Models are at GET $v/models."
 local NAMED_AT_START = "Models are named when the server is started."
 local OLLAMA = "is Ollama's, whose API is not served here"
@@ -36,7 +37,7 @@ local ELSEWHERE = {
   { "^/vector_stores", "is for vector stores, which are not kept here", CHATS },
   { "^/openai/deployments/", "is Azure's, whose paths are not served here", CHATS },
   -- Anthropic.
-  { "^/messages", "is Anthropic's Messages API, which is not served here", CHATS },
+  { "^/messages/batches", "is for batches, which are not served here", MESSAGES },
   { "^/complete$", "is Anthropic's text completion, which is not served here", TEXTS },
   -- vLLM, Cohere and Jina.
   { "^/pooling$", "makes embeddings, which is not served here", CHATS },
@@ -75,7 +76,7 @@ local ELSEWHERE = {
   { "^/[%w_.]+%.[%w_]+Service/%w+$", "is a gRPC method", "Call it with gRPC, on this port as well." },
 }
 -- Served with a version before them only, or with another than the caller's.
-local VERSIONED = { "^/responses$", "^/responses/", "^/chat/completions$", "^/completions$", "^/models$", "^/models/" }
+local VERSIONED = { "^/messages$", "^/messages/count_tokens$", "^/responses$", "^/responses/", "^/chat/completions$", "^/completions$", "^/models$", "^/models/" }
 
 local function message(path)
   local version, rest = path:match("^(/v%d+)(/.*)$")

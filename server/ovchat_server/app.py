@@ -89,17 +89,23 @@ class Server:
         self._engines = {item.model.id: item.engine for item in built}
         self._providers = Providers.of(settings.providers, settings.egress, parts.workers)
         self._models = ModelRegistry(
-            (item.model for item in built), self._changed.set, self._providers.each
+            (item.model for item in built),
+            self._changed.set,
+            self._providers.each,
+            settings.aliases,
         )
         for route in settings.routes:
             self._models.add_route(self._route(route))
+        self._check_aliases()
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
         # With several servers `ovchat up` logs for all of them, unless one alone is stopped.
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
         services = parts.services(self._models)
-        served = endpoints(services, settings.limits)
+        served = endpoints(
+            services, settings.limits, keep_billing_header=settings.keep_billing_header
+        )
         rest = RestDoor(
             rest_apis(served),
             BodyReader(settings.strict_parameters, settings.limits, services.threads),
@@ -224,6 +230,14 @@ class Server:
             raise StartError(str(error)) from error
         except ModelFilesError as error:
             raise ModelFilesError(f"the model {settings.name!r}: {error}") from error
+
+    def _check_aliases(self) -> None:
+        # The config file knows the names of providers, but not what they serve.
+        for alias in self._settings.aliases:
+            try:
+                self._models.get(alias)
+            except ApiError as error:
+                raise StartError(f"the alias {alias!r}: {error}") from error
 
     def _route(self, settings: RouteSettings) -> RoutedModel:
         # mypy takes abstract classes for what cannot be asked for: its issue 4717.

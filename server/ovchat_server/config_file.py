@@ -15,8 +15,8 @@ from ovchat_server.domain.limits import Limits
 from ovchat_server.domain.models import PROVIDER
 from ovchat_server.near_names import did_you_mean
 from ovchat_server.provider_settings import READY_MADE, ProviderSettings
-from ovchat_server.setting_values import shown
-from ovchat_server.settings import ModelSettings, RouteSettings, StoredResponsesSettings
+from ovchat_server.setting_values import read_value, shown
+from ovchat_server.settings import ModelName, ModelSettings, RouteSettings, StoredResponsesSettings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -172,15 +172,39 @@ class ConfigFile:
             if "models" not in values:
                 raise self.fault(f"{title} has no models", "routes", index)
             for model in values["models"]:
-                name = model.removeprefix(f"{PROVIDER}/")
-                if name not in models and name.partition("/")[0] not in providers:
-                    meant = did_you_mean(name, models)
-                    fault = f"{title}: there is no model {name!r}{meant}"
-                    raise self.fault(fault, "routes", index, "models")
+                if fault := _no_model(model, models, providers):
+                    raise self.fault(f"{title}: {fault}", "routes", index, "models")
             try:
                 yield RouteSettings(**values)
             except ValueError as error:
                 raise self.fault(f"{title}: {error}", "routes", index) from error
+
+    def aliases(self, models: Collection[str], providers: Collection[str]) -> Mapping[str, str]:
+        """Return the models of the [aliases] table by the ids that stand for them.
+
+        Args:
+            models: The names of the models that are served here, and of routes.
+            providers: The names of the providers.
+
+        Raises:
+            SettingError: An id is none or names a model already, or a model is none.
+        """
+        aliases = self.content.get("aliases", {})
+        if not isinstance(aliases, dict):
+            raise self.fault(f"aliases must be a table, [aliases], got {shown(aliases)}", "aliases")
+        for alias, model in aliases.items():
+            fault = _no_model(model, models, providers)
+            if alias in models:
+                fault = "there is a model of this name already"
+            elif alias.startswith(f"{PROVIDER}/"):
+                fault = f"models of this server are asked for with and without {PROVIDER}/"
+            try:
+                read_value(ModelName, alias)
+            except ValueError as error:
+                fault = f"the id {error}"
+            if fault:
+                raise self.fault(f"[aliases] {alias!r}: {fault}", "aliases", alias)
+        return aliases
 
     def fault(self, message: str, *keys: str | int) -> SettingError:
         """Return the error of what stands at some keys, with its line."""
@@ -253,3 +277,13 @@ class ConfigFile:
                 continue
             break
         return whole + 1
+
+
+def _no_model(model: object, models: Collection[str], providers: Collection[str]) -> str:
+    """Return what is wrong with the id of a model, if anything."""
+    if not isinstance(model, str):
+        return f"must be the id of a model, got {shown(model)}"
+    name = model.removeprefix(f"{PROVIDER}/")
+    if name in models or name.partition("/")[0] in providers:
+        return ""
+    return f"there is no model {name!r}{did_you_mean(name, models)}"

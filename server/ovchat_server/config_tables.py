@@ -33,6 +33,7 @@ HOMES = {
     "models": "belongs to a model: set it in its [[models]] table",
     "providers": "belongs to a provider: set it in its [[providers]] table",
     "routes": "belongs to a route: set it in its [[routes]] table",
+    "aliases": "is another id of a model: set it in the [aliases] table",
 }
 _LIMIT = Annotated[int, msgspec.Meta(ge=1)]
 _DEPTH = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST)]
@@ -94,11 +95,14 @@ PROVIDERS: Readers = {
     "ca_file": _file,
 }
 ROUTES: Readers = _readers(RouteSettings)
+# Any id may be one; see ConfigFile.aliases.
+ALIASES: Readers = {}
 # What stands in the file alone: neither flags nor variables.
 FILE_ONLY: Mapping[str, Readers] = {
     "models": MODELS,
     "providers": PROVIDERS,
     "routes": ROUTES,
+    "aliases": ALIASES,
     "limits": LIMITS,
     "stored_responses": STORED_RESPONSES,
 }

@@ -59,10 +59,14 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     given.pop("server_number", None)
     # To one of several servers `ovchat up` tells how many there are.
     given.setdefault("replicas", given.pop("servers", None) or 1)
+    routes = tuple(file.routes(named, [provider.name for provider in providers]))
     return Settings(
         models=tuple(named.values()),
         providers=providers,
-        routes=tuple(file.routes(named, [provider.name for provider in providers])),
+        routes=routes,
+        aliases=file.aliases(
+            {*named, *(route.name for route in routes)}, [provider.name for provider in providers]
+        ),
         limits=limits,
         stored_responses=stored_responses,
         api_keys=read_api_keys(given["api_key_file"]),

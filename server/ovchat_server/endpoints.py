@@ -27,9 +27,13 @@ from ovchat.v1.provider_service_pb2_grpc import add_ProviderServiceServicer_to_s
 from ovchat.v1.response_service_pb2_grpc import add_ResponseServiceServicer_to_server
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
+from ovchat_server.domain.anthropic.reading import read_count_request, read_messages_request
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.responses.objects import input_tokens
+from ovchat_server.rest.anthropic.codec import MessagesEncoder
+from ovchat_server.rest.anthropic.codec import encode_error as encode_message_error
+from ovchat_server.rest.anthropic.objects import input_tokens as message_tokens
 from ovchat_server.rest.apis import CallApi, GenerationApi, GetApi, LargeGetApi
 from ovchat_server.rest.model_server import ModelServerInfo
 from ovchat_server.rest.openai.codec import (
@@ -55,6 +59,7 @@ from ovchat_server.rpc.servicers import (
     TokenizerServicer,
 )
 from ovchat_server.rpc.typed_service import TypedService
+from ovchat_server.serving.messages import Messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,17 +84,21 @@ class Endpoint:
     service: TypedService | None = None
 
 
-def endpoints(services: Services, limits: Limits) -> Sequence[Endpoint]:
+def endpoints(
+    services: Services, limits: Limits, *, keep_billing_header: bool = False
+) -> Sequence[Endpoint]:
     """Return everything that is served.
 
     Args:
         services: What answers.
         limits: What typed requests may hold.
+        keep_billing_header: See read_messages_request.
     """
     return (
         _chats(services, limits),
         _texts(services, limits),
         _responses(services, limits),
+        _messages(services, keep_billing_header=keep_billing_header),
         _tokens(services, limits),
         _models(services),
         _providers(services),
@@ -172,6 +181,22 @@ def _responses(services: Services, limits: Limits) -> Endpoint:
             needs_engines=True,
             of_models=True,
         ),
+    )
+
+
+def _messages(services: Services, *, keep_billing_header: bool) -> Endpoint:
+    messages = Messages(services.completions, services.tokenization)
+    read = partial(read_messages_request, keep_billing_header=keep_billing_header)
+    read_counted = partial(read_count_request, keep_billing_header=keep_billing_header)
+    created = GenerationApi(read, messages.answer, MessagesEncoder, encode_message_error)
+    return Endpoint(
+        {
+            "CreateMessage": created,
+            "CreateProviderMessage": ProviderApi(created, services.models),
+            "CountMessageTokens": CallApi(
+                read_counted, messages.count, message_tokens, encode_message_error
+            ),
+        }
     )
 
 

@@ -228,6 +228,15 @@ SETTINGS = (
         default=False,
         show_default=False,
     ),
+    Setting(
+        "--keep-billing-header/--no-keep-billing-header",
+        Switch(),
+        "Keep Claude Code's billing header in prompts, although it changes with each request, and "
+        "no prompt then begins as an earlier one that is cached.",
+        section="Requests",
+        default=False,
+        show_default=False,
+    ),
 )
 # The keys of the config file's [server] table, for either command.
 SERVER = {item.name or "": item.kind.read for item in SETTINGS if item not in (CONFIG, MODEL)}

@@ -12,6 +12,8 @@ from ovchat_server.conversion.weight_form import WeightForm  # noqa: TC001  as a
 from ovchat_server.engine.contract.generation_spec import GenerationOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ovchat_server.domain.limits import Limits
     from ovchat_server.provider_settings import ProviderSettings
 
@@ -118,6 +120,7 @@ class Settings:
         models: Those that are served here; none if there are providers.
         providers: Of models that run elsewhere.
         routes: Ids that stand for several models.
+        aliases: Ids that stand for one model, with its id.
         host: Address that both ports listen on.
         grpc_port: Of the gRPC server, or of Envoy before several; 0 picks a free one.
         grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
@@ -134,6 +137,7 @@ class Settings:
         limits: How much a request may hold: the file's [limits] table.
         stored_responses: Which responses are kept: the file's [stored_responses] table.
         strict_parameters: Refuse parameters that are unknown instead of ignoring them.
+        keep_billing_header: Keep what Claude Code says about itself in prompts.
         api_key_file: What the keys were read from.
         api_keys: Of those who may call; none: everybody may.
         allowed_media_domains: Hosts that images are fetched from, each `host` or `host:port`.
@@ -146,6 +150,7 @@ class Settings:
     models: tuple[ModelSettings, ...]
     providers: tuple[ProviderSettings, ...]
     routes: tuple[RouteSettings, ...]
+    aliases: Mapping[str, str]
     host: str
     grpc_port: int
     grpc_socket: str | None
@@ -162,6 +167,7 @@ class Settings:
     limits: Limits
     stored_responses: StoredResponsesSettings
     strict_parameters: bool
+    keep_billing_header: bool
     api_key_file: Path | None
     api_keys: tuple[str, ...]
     allowed_media_domains: tuple[str, ...]

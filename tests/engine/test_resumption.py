@@ -14,13 +14,18 @@ from ovchat_server.chat.dialects.call_format import CalledTool
 from ovchat_server.chat.prompt import Conversation, PromptRenderer
 from ovchat_server.domain.chat import Message, PromptEnding, Role, Tool
 from ovchat_server.domain.models import ModelState
-from ovchat_server.engine.contract.generation import GenerationRequest, Resumption, Sampling
+from ovchat_server.engine.contract.generation import (
+    GenerationRequest,
+    ReasoningBudget,
+    Resumption,
+    Sampling,
+)
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.grammar.formats import grammar_text
 from ovchat_server.serving.model_files import read_model_files
 from tests.conftest import ROOT
 from tests.engine.conftest import Watched
-from tests.engine.test_structured_output import DEMO, answer, demo_spec
+from tests.engine.test_structured_output import DEMO, TOKENIZER, answer, demo_spec
 from tests.grammars import json_format
 from tests.json_schemas import validate
 
@@ -63,6 +68,22 @@ async def test_calls_follow_their_schema_wherever_their_sequence_loses_its_place
 
     assert preemptions > 0
     assert sum(calls_in(said) for said, _ in together) > CROWD // 2
+
+
+@pytest.mark.slow
+async def test_reasoning_is_as_long_as_it_may_be_wherever_its_sequence_loses_its_place() -> None:
+    # As if the prompt had opened it.
+    budget = ReasoningBudget(BLOCK, "", tuple(TOKENIZER.encode("\n</think>")))
+    asked = GenerationRequest(
+        request(0, 0).prompt, ANSWER, Sampling(reasoning=budget), ignore_eos=True
+    )
+    async with small_cache(asked) as watched:
+        alone = await answer(watched, asked)
+        together, preemptions = await crowded(watched, [asked] * CROWD)
+
+    assert preemptions > 0
+    assert "\n</think>" in alone[0]
+    assert together == [alone] * CROWD
 
 
 def request(temperature: float, seed: int) -> GenerationRequest:

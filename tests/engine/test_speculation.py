@@ -16,7 +16,12 @@ import pytest
 
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
-from ovchat_server.engine.contract.generation import BeamSearch, GenerationRequest, Sampling
+from ovchat_server.engine.contract.generation import (
+    BeamSearch,
+    GenerationRequest,
+    ReasoningBudget,
+    Sampling,
+)
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.engine.genai.grammar_followers import FOLLOWERS
@@ -126,6 +131,7 @@ QUESTIONS = (
     "Tell me a story.",
     "What is 17 + 25?",
 )
+THOUGHT = tuple(TOKENIZER.encode("\n</think>"))
 WORDS = Constraint(ConstraintKind("regex"), "[a-z]{3,20} [a-z ]{20,60}", FieldPath())
 GRAMMAR = grammar_text(format_of(WORDS))
 NAMES = {
@@ -168,8 +174,12 @@ def asked_of_demo() -> list[GenerationRequest]:
                 grammar=GRAMMAR if number % 6 == 5 and number % 5 < 4 and not endless else "",
             )
         )
+    bounded = [
+        GenerationRequest(question(QUESTIONS[-1]), 60, Sampling(reasoning=budget), logprobs=True)
+        for budget in (ReasoningBudget(tokens, "<think>", THOUGHT) for tokens in (0, 7, 20))
+    ]
     search = BeamSearch(width=3, returned=2)
-    return [*asked, GenerationRequest(question(QUESTIONS[0]), 20, beam_search=search)]
+    return [*asked, *bounded, GenerationRequest(question(QUESTIONS[0]), 20, beam_search=search)]
 
 
 async def test_each_token_is_the_one_that_comes_without() -> None:

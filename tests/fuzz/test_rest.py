@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.fuzz.bodies import bodies
-from tests.rest.envoy.paths import GET_PATHS, POST_PATHS
+from tests.rest.envoy.paths import GET_PATHS, MESSAGES_PATHS, POST_PATHS
 
 if TYPE_CHECKING:
     from tests.fuzz.conftest import Target
@@ -23,6 +23,7 @@ PATHS = {
     "chat": ("/v3/chat/completions", "/openvino/v1/chat/completions"),
     "text": ("/v3/completions", "/v1/completions"),
     "responses": ("/v3/responses", "/v1/responses"),
+    "messages": ("/v3/messages", "/v1/messages", "/v1/messages/count_tokens"),
     "tokenize": ("/v3/tokenize", "/tokenize"),
     "detokenize": ("/v3/detokenize", "/detokenize"),
 }
@@ -62,11 +63,12 @@ def test_bodies(target: Target, endpoint: str, paths: tuple[str, ...]) -> None:
 
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "BREW", "PRI")
+SERVED_PATHS = [*POST_PATHS, *MESSAGES_PATHS, *GET_PATHS]
 ODD_PATHS = st.one_of(
-    st.sampled_from([*POST_PATHS, *GET_PATHS]),
+    st.sampled_from(SERVED_PATHS),
     st.builds(
         lambda path, rest: f"{path}{rest}",
-        st.sampled_from([*POST_PATHS, *GET_PATHS, "/", ""]),
+        st.sampled_from([*SERVED_PATHS, "/", ""]),
         st.sampled_from(
             ["/", "//", "/..", "/%2e%2e", "%00", "%ff", "?", "?a=b&a=%", "/%E2%98%83", "*", ";x"]
         ),

@@ -119,6 +119,7 @@ async def test_a_chats_stream_joins_to_the_whole_answer(
     fields |= data.draw(ends(client, said))
     if data.draw(st.booleans()):
         fields |= {"logprobs": True, "top_logprobs": data.draw(ALTERNATIVES)}
+    fields["thinking_token_budget"] = data.draw(st.sampled_from([-1, 0, 5]))
     request = ask(question, tools=tools, **fields)
 
     whole = await client.chat.CreateChatCompletion(request)

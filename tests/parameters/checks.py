@@ -8,13 +8,14 @@ import pytest
 from google.protobuf import json_format
 
 from ovchat_server.domain import parameters
+from ovchat_server.domain.anthropic.parameters import MESSAGES
 from ovchat_server.domain.parameters import PROMPT_PARAMETERS
 from ovchat_server.domain.responses.parameters import RESPONSES
 from ovchat_server.domain.tokenization_request import INPUTS
 from tests.parameters import (
+    anthropic_messages,
     endpoints,
     form,
-    from_chats,
     generation,
     length,
     logits,
@@ -23,6 +24,8 @@ from tests.parameters import (
     values,
 )
 from tests.parameters.doors import RefusedError
+from tests.parameters.messages_from_chats import MESSAGES_API
+from tests.parameters.responses_from_chats import RESPONSES_API
 
 if TYPE_CHECKING:
     from tests.parameters.case import Bound, Effect, Fields
@@ -36,15 +39,27 @@ CHATS_AND_OTHERS: list[Effect] = [
     *endpoints.EFFECTS,
     *form.EFFECTS,
 ]
-EFFECTS = [*CHATS_AND_OTHERS, *from_chats.effects(CHATS_AND_OTHERS), *responses.EFFECTS]
+# Those whose requests are chats in other words.
+APIS = {api.endpoint: api for api in (RESPONSES_API, MESSAGES_API)}
+EFFECTS = [
+    *CHATS_AND_OTHERS,
+    *(
+        effect
+        for api in APIS.values()
+        for effect in api.effects([*CHATS_AND_OTHERS, *generation.OF_ONE])
+    ),
+    *responses.EFFECTS,
+    *anthropic_messages.EFFECTS,
+]
 KNOWN = {
     "chat": parameters.CHAT,
     "text": parameters.TEXT,
     "responses": RESPONSES,
+    "messages": MESSAGES,
     "tokenize": parameters.TOKENIZE,
     "detokenize": parameters.DETOKENIZE,
 }
-STREAMED = ("chat", "text", "responses")
+STREAMED = ("chat", "text", *APIS)
 
 Named = tuple[str, str]
 
@@ -64,24 +79,41 @@ REFUSED: list[Named] = [
     (door, name) for door, known in KNOWN.items() for name in sorted(known.refused)
 ]
 
-# What only another knows of chats, text completions and responses.
-UNKNOWN: list[Named] = [
-    (door, name)
-    for door, other in (
-        ("chat", "text"),
-        ("text", "chat"),
-        ("chat", "responses"),
-        ("responses", "chat"),
-    )
-    for name in sorted(_names(other) - _names(door))
-]
+# What only another knows of chats, text completions, responses and messages.
+UNKNOWN: list[Named] = sorted(
+    {
+        (door, name)
+        for door, other in (
+            ("chat", "text"),
+            ("text", "chat"),
+            ("chat", "responses"),
+            ("responses", "chat"),
+            ("chat", "messages"),
+            ("messages", "chat"),
+        )
+        for name in _names(other) - _names(door)
+    }
+)
 
 _OF_OTHERS = [*values.BOUNDS, *values.TOGETHER]
-BOUNDS = [*_OF_OTHERS, *from_chats.bounds(_OF_OTHERS), *responses.BOUNDS]
+BOUNDS = [
+    *_OF_OTHERS,
+    *(bound for api in APIS.values() for bound in api.bounds(_OF_OTHERS)),
+    *responses.BOUNDS,
+    *anthropic_messages.BOUNDS,
+]
 
 # Where an endpoint needs other parameters than all, or takes other types.
-BESIDE = {"text": values.BESIDE_IN_TEXTS, "responses": responses.BESIDE}
-WRONG_TYPES = {"text": values.WRONG_TYPES_OF_TEXT, "responses": responses.WRONG_TYPES}
+BESIDE = {
+    "text": values.BESIDE_IN_TEXTS,
+    "responses": responses.BESIDE,
+    "messages": anthropic_messages.BESIDE,
+}
+WRONG_TYPES = {
+    "text": values.WRONG_TYPES_OF_TEXT,
+    "responses": responses.WRONG_TYPES,
+    "messages": anthropic_messages.WRONG_TYPES,
+}
 
 
 def _case(bound: Bound, value: Any) -> Any:
@@ -139,7 +171,7 @@ async def check_refused(door: Door, endpoint: str, name: str, request: Fields, *
         await door.ask(endpoint, request)
     if isinstance(caught.value, RefusedError):
         assert caught.value.names(name), (request[name], caught.value)
-        assert not codes or caught.value.code in codes, (request[name], caught.value)
+        assert not codes or caught.value.code in {None, *codes}, (request[name], caught.value)
 
 
 async def check_same_without(door: Door, endpoint: str, name: str, request: Fields) -> None:

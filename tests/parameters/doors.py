@@ -10,10 +10,12 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 from ovchat.v1 import completion_service_pb2_grpc
-from tests.parameters import answers, response_answers
+from tests.parameters import answers, anthropic_answers, response_answers
 from tests.parameters.message import message
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import httpx
 
     from tests.grpc.conftest import Client
@@ -22,15 +24,23 @@ PATHS = {
     "chat": "/v3/chat/completions",
     "text": "/v3/completions",
     "responses": "/v3/responses",
+    "messages": "/v3/messages",
     "tokenize": "/v3/tokenize",
     "detokenize": "/v3/detokenize",
+}
+# Where an answer is not one of OpenAI's older two.
+WHOLE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "responses": response_answers.of_response,
+    "messages": anthropic_answers.of_message,
+    "tokenize": answers.tokens_of_json,
+    "detokenize": answers.tokens_of_json,
 }
 
 
 class RefusedError(Exception):
-    """The server said that the request is wrong."""
+    """The server said that the request is wrong; Anthropic's errors have no code."""
 
-    def __init__(self, param: str | None, code: str) -> None:
+    def __init__(self, param: str | None, code: str | None) -> None:
         super().__init__(f"{param}: {code}")
         self.param = param or ""
         self.code = code
@@ -58,20 +68,15 @@ class RestDoor:
         client = self.library if fields.get("model") == "library" else self.http
         response = await client.post(PATHS[endpoint], json=fields)
         if response.status_code != 200:
-            error = response.json()["error"]
-            assert (response.status_code, error["type"]) == (400, "invalid_request_error"), error
-            assert error["param"] in error["message"]
-            raise RefusedError(error["param"], error["code"])
+            raise _refused_by_rest(endpoint, response)
         if response.headers["content-type"].startswith("text/event-stream"):
-            of_events = answers.of_events
-            if endpoint == "responses":
-                of_events = response_answers.of_response_events
-            return of_events(response.text.splitlines())
-        if endpoint == "responses":
-            return response_answers.of_response(response.json())
-        if endpoint in {"tokenize", "detokenize"}:
-            return answers.tokens_of_json(response.json())
-        return answers.of_json(response.json())
+            match endpoint:
+                case "messages":
+                    return anthropic_answers.of_message_events(response.content)
+                case "responses":
+                    return response_answers.of_response_events(response.text.splitlines())
+            return answers.of_events(response.text.splitlines())
+        return WHOLE.get(endpoint, answers.of_json)(response.json())
 
 
 @dataclass
@@ -112,6 +117,16 @@ class GrpcDoor:
                 return answers.tokens_of_message(await client.tokenizer.Tokenize(request))
         detokenized = await client.tokenizer.Detokenize(request)
         return answers.Tokens(text=detokenized.prompt)
+
+
+def _refused_by_rest(endpoint: str, response: httpx.Response) -> RefusedError:
+    error = response.json()["error"]
+    assert (response.status_code, error["type"]) == (400, "invalid_request_error"), error
+    if endpoint == "messages":
+        # The message begins with the field; there is nothing else that tells it.
+        return RefusedError(error["message"].partition(" ")[0], None)
+    assert error["param"] in error["message"]
+    return RefusedError(error["param"], error["code"])
 
 
 def _refused(error: grpc.aio.AioRpcError) -> RefusedError:

@@ -50,6 +50,11 @@ def _thinks_no_more(without: Answer, given: Answer) -> bool:
     )
 
 
+def _thinks_less(without: Answer, given: Answer) -> bool:
+    whole, cut = without.choices[0].reasoning, given.choices[0].reasoning
+    return whole.startswith(cut) and 0 < len(cut) < len(whole) and bool(given.text)
+
+
 def _calls(answer: Answer) -> list[list[str]]:
     return answer.choices[0].calls
 
@@ -188,6 +193,42 @@ CHAT: list[Effect] = [
         ),
     ),
     Effect("chat", "reasoning_effort", SUM, {"reasoning_effort": "none"}, _thinks_no_more),
+    Effect("chat", "thinking_token_budget", SUM, {"thinking_token_budget": 9}, _thinks_less),
+    Effect(
+        "chat",
+        "thinking_token_budget",
+        {**SUM, "n": 2},
+        {"thinking_token_budget": 0},
+        lambda without, given: (
+            all("carry" in choice.reasoning for choice in without.choices)
+            and all(choice.text and not choice.reasoning for choice in given.choices)
+        ),
+        "0 closes it at once",
+    ),
+    Effect(
+        "chat",
+        "thinking_token_budget",
+        {**SUM, "reasoning_effort": "low", "structured_outputs": {"regex": "[0-9]{2}"}},
+        {"thinking_token_budget": 9},
+        _thinks_less,
+        "before a form",
+    ),
+    Effect(
+        "chat",
+        "thinking_token_budget",
+        GREET[0],
+        {"thinking_token_budget": 0},
+        becomes("Hello! How can I help you?", "Hello! How can I help you?"),
+        "where there is none",
+    ),
+    Effect(
+        "chat",
+        "reasoning_effort",
+        {**SUM, "reasoning_effort": "none"},
+        {"reasoning_effort": "high"},
+        lambda without, given: _thinks_no_more(given, without),
+        "high",
+    ),
     Effect(
         "chat",
         "chat_template_kwargs",

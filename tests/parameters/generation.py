@@ -214,3 +214,42 @@ STREAM: list[Effect] = [
 ]
 
 EFFECTS = [*SAMPLING, *CHOICES, *SPECULATION, *STREAM]
+
+# Of one answer, as other APIs than OpenAI's older two give it; so long that it is hardly the
+# likeliest.
+ALONE: Fields = said(NONSENSE, temperature=2, top_k=-1, seed=7, max_tokens=40)
+OF_ONE: list[Effect] = [
+    *(
+        Effect(
+            "chat",
+            name,
+            ALONE,
+            {name: value},
+            lambda without, given: without.text != given.text,
+            "of one answer",
+        )
+        for name, value in (
+            ("temperature", 0),
+            ("top_p", 1e-6),
+            ("top_k", 1),
+            ("min_p", 0.999),
+            ("seed", 8),
+        )
+    ),
+    Effect(
+        "chat",
+        "priority",
+        ALONE,
+        {"priority": 9},
+        lambda without, given: without.choices == given.choices,
+        "of one answer",
+    ),
+    Effect(
+        "chat",
+        "stop_token_ids",
+        COUNT[0],
+        {"stop_token_ids": [1, ord("f")]},
+        becomes("defghijk", "de"),
+        "of one answer",
+    ),
+]

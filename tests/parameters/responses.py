@@ -15,29 +15,21 @@ from tests.parameters.form import (
     becomes_an_object,
     becomes_valid,
 )
-from tests.parameters.from_chats import flat, of_chat
-from tests.parameters.generation import COUNT, GREET, VARIED, becomes
+from tests.parameters.generation import COUNT, GREET, becomes
 from tests.parameters.logits import shows_logprobs
+from tests.parameters.responses_from_chats import RESPONSES_API, flat
 from tests.parameters.values import ARRAY, BOOLEAN, INTEGER, OBJECT, SHORT, STRING
 from tests.structured_output import SCHEMA
 
 if TYPE_CHECKING:
     from tests.parameters.answers import Answer
 
+of_chat = RESPONSES_API.of_chat
 COUNTED, GREETING, TOLD = of_chat(COUNT[0]), of_chat(GREET[0]), of_chat(SUM)
-# So long that it is hardly the likeliest.
-SAMPLED: Fields = {
-    **of_chat({name: value for name, value in VARIED[0].items() if name != "n"}),
-    "max_output_tokens": 40,
-}
 OF_SCHEMA = {"type": "json_schema", "name": "person", "schema": SCHEMA}
 SYSTEM = {**USER, "role": "system"}
 BRIEF = "Be brief."
 LONG = {"role": "user", "content": "Hello world. " * 3000}
-
-
-def _differs(without: Answer, given: Answer) -> bool:
-    return without.text != given.text
 
 
 def _is_the_same(without: Answer, given: Answer) -> bool:
@@ -135,7 +127,6 @@ OUTPUT: list[Effect] = [
     ),
     _effect("stop", COUNTED, "fg", becomes("defghijk", "de"), "a string"),
     _effect("stop", COUNTED, ["zz", "ij", "hi"], becomes("defghijk", "defg"), "an array"),
-    _effect("stop_token_ids", COUNTED, [1, ord("f")], becomes("defghijk", "de")),
     _effect(
         "stream",
         {**COUNTED, "max_output_tokens": 1000},
@@ -148,21 +139,7 @@ OUTPUT: list[Effect] = [
     ),
 ]
 
-SAMPLING: list[Effect] = [
-    *(
-        _effect(name, SAMPLED, value, _differs)
-        for name, value in (
-            ("temperature", 0),
-            ("top_p", 1e-6),
-            ("top_k", 1),
-            ("min_p", 0.999),
-            ("seed", 8),
-        )
-    ),
-    _effect("priority", SAMPLED, 9, _is_the_same),
-]
-
-EFFECTS = [*INPUT, *TOLD_ONLY, *OUTPUT, *SAMPLING]
+EFFECTS = [*INPUT, *TOLD_ONLY, *OUTPUT]
 
 
 def _bound(name: str, accepted: tuple[Any, ...], refused: tuple[Any, ...], **others: Any) -> Bound:

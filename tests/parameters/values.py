@@ -8,13 +8,15 @@ from typing import Any
 from tests.parameters import form
 from tests.parameters.case import Bound, Fields, said, written
 from tests.parameters.endpoints import MESSAGES, PAIR, TEXT, USER, WEATHER
-from tests.parameters.from_chats import of_chat
+from tests.parameters.messages_from_chats import MESSAGES_API
+from tests.parameters.responses_from_chats import RESPONSES_API
 
 # The shortest request of each endpoint, always answered the same.
 SHORT: dict[str, Fields] = {
     "chat": said("abc", "successor", max_tokens=2),
     "text": written("abc", "successor", max_tokens=2),
-    "responses": of_chat(said("abc", "successor", max_tokens=2)),
+    "responses": RESPONSES_API.of_chat(said("abc", "successor", max_tokens=2)),
+    "messages": MESSAGES_API.of_chat(said("abc", "successor", max_tokens=2)),
     "tokenize": TEXT,
     "detokenize": {"model": "successor", "tokens": [97]},
 }
@@ -135,6 +137,7 @@ BOUNDS: list[Bound] = [
     _one("text", "logprobs", (0, 1, 20), (-1, 21)),
     *_both("prompt_logprobs", (0, 1, 20), (-1, 21)),
     _one("chat", "reasoning_effort", EFFORTS, ("most", "")),
+    _one("chat", "thinking_token_budget", (-1, 0, 2**31 - 1), (-2, 2**31)),
     _one(
         "chat",
         "tool_choice",
@@ -252,6 +255,7 @@ TOGETHER: list[Bound] = [
     *_beside("stream_options", (), ({},)),
     Bound("chat", "top_logprobs", (0,), (1,), SHORT["chat"]),
     Bound("chat", "top_logprobs", (0,), (1,), {**SHORT["chat"], "logprobs": True, "best_of": 2}),
+    Bound("chat", "thinking_token_budget", (-1,), (0,), {**SHORT["chat"], "best_of": 2}),
     Bound("text", "logprobs", (0,), (1,), {**SHORT["text"], "best_of": 2}),
     Bound(
         "chat",
@@ -355,6 +359,7 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(
         ("truncate_prompt_tokens", "top_k", "seed", "n", "best_of", "priority"), INTEGER
     ),
+    "thinking_token_budget": INTEGER,
     "top_logprobs": INTEGER,
     "prompt_logprobs": INTEGER,
     **dict.fromkeys(("num_assistant_tokens", "max_ngram_size"), INTEGER),
@@ -377,6 +382,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "chat": ("model", "messages"),
     "text": ("model", "prompt"),
     "responses": ("model", "input"),
+    "messages": ("model", "messages", "max_tokens"),
     "tokenize": ("model", "text"),
     "detokenize": ("model", "tokens"),
 }
@@ -403,6 +409,20 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
     "max_tool_calls": (1, "x"),
     "background_options": ({"completion_window": "soonest"}, 5),
     "image": ({"context_compression": "auto"}, 5),
+    "user_profile_id": ("u", 5),
+    "workspace_id": ("w", 5),
+    "inference_geo": ("eu", 5),
+    "speed": ("fast", 5),
+    "billing_policy": ({"type": "x"}, 5),
+    "cache_control": ({"type": "ephemeral"}, 5),
+    "context_management": ({"edits": [{"type": "clear_tool_uses_20250919"}]}, 5),
+    "diagnostics": ({"previous_message_id": "m"}, 5),
+    "container": ("c", 5),
+    "fallbacks": ([{"model": "x"}], 5),
+    "fallback_credit_token": ("t", 5),
+    "betas": (["x"], 5),
+    "anthropic_beta": (["x"], 5),
+    "anthropic_version": ("bedrock-2023-05-31", 5),
     "length_penalty": (2, "x"),
 }
 
@@ -425,7 +445,6 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "prompt_embeds": (("x",), ()),
     "return_token_ids": ((True, 0), (False,)),
     "return_prompt_text": ((True, 0), (False,)),
-    "thinking_token_budget": ((5, "x"), (-1,)),
     "chat_template": (("x", 5), ("",)),
     "mm_processor_kwargs": (({"max_pixels": 1}, 5), ({},)),
     "media_io_kwargs": (({"image": {"rgba_background_color": [0, 0, 0]}}, 5), ({},)),
@@ -439,6 +458,9 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "conversation": (("c", {"id": "c"}), ()),
     "prompt": (({"id": "p"}, "x"), ()),
     "context_management": (([{"type": "compaction"}], 5), ([],)),
+    "mcp_servers": (([{"type": "url", "url": "http://a.example", "name": "x"}], 5), ([],)),
+    "thread": (({"type": "create"}, "x"), ()),
+    "compaction": (({"type": "auto"}, 5), ()),
     "response_format": (({"type": "json_object"}, 5), ()),
     "n": ((2, True), (1,)),
     "best_of": ((2, True), (1,)),

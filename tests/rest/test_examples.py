@@ -33,7 +33,14 @@ EXPECTED = {
         "For Rome, the temperature is 21",
         "name='Anna' age=31",
     ],
-    "docs/clients.md": ["42", "1, 2, 3", "2 ", "For Rome, the temperature is 21", "I"],
+    "docs/clients.md": [
+        "42",
+        "1, 2, 3",
+        "2 ",
+        "For Rome, the temperature is 21",
+        "I",
+        "For Rome, the temperature is 21",
+    ],
     "docs/grpc.md": [
         "1, 2, 3",
         "FINISH_REASON_STOP",
@@ -42,6 +49,7 @@ EXPECTED = {
         '"totalKvBlocks": ',
         "0 0 of ",
     ],
+    "docs/messages.md": ["Paris", '"input_tokens":'],
     "docs/operations.md": ['"total_kv_blocks":'],
     "docs/responses.md": ["Paris", '"input_tokens":'],
     "docs/rest.md": [

@@ -65,7 +65,7 @@ async def test_an_error_keeps_its_details(port: int) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = chat_service_pb2_grpc.ChatServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.CreateChatCompletion(ask("x", thinking_token_budget=1))
+            await stub.CreateChatCompletion(ask("x", modalities=["audio"]))
 
     status = rpc_status.from_call(caught.value)
     assert status is not None

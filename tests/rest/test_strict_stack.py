@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anthropic
 import grpc.aio
 import httpx
 import openai
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 KEY, OTHER_KEY = "sk-first-key", "sk-other-key"
 CHAT = {"model": "successor", "messages": [{"role": "user", "content": "abc"}], "max_tokens": 3}
+ALIAS = "claude-opus-5"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,8 @@ def strict(
     keys = directory / "keys"
     keys.write_text(f"# of the first team\n{KEY}\n\n  {OTHER_KEY}  \n")
     options = ["--api-key-file", str(keys), "--strict-parameters"]
-    with running_stack(directory, demo, successor, options=options) as stack:
+    tables = f'\n[aliases]\n{ALIAS} = "successor"\n'
+    with running_stack(directory, demo, successor, options=options, tables=tables) as stack:
         yield stack
 
 
@@ -68,6 +71,8 @@ def test_the_sdk_says_that_a_wrong_key_is_wrong(strict: Stack) -> None:
         {"authorization": f"Basic {KEY}"},
         {"authorization": KEY},
         {"authorization": f"Bearer {KEY}x"},
+        {"x-api-key": f"{KEY}x"},
+        {"authorization": f"Bearer {KEY}x", "x-api-key": KEY},
         {"authorization": "Bearer # of the first team"},
     ],
     ids=str,
@@ -78,6 +83,8 @@ async def test_every_way_in_is_closed_without_a_key(
     for method, path in (
         ("POST", "/v3/chat/completions"),
         ("POST", "/v1/completions"),
+        ("POST", "/v1/messages"),
+        ("POST", "/v1/messages/count_tokens"),
         ("POST", "/v3/tokenize"),
         ("POST", "/ovchat/v1/chat:create"),
         ("POST", "/ovchat/v1/chat:stream"),
@@ -92,8 +99,31 @@ async def test_every_way_in_is_closed_without_a_key(
             body = {"model": "successor"}
         response = await client.request(method, path, json=body, headers=headers)
         assert response.status_code == 401, path
-        assert response.json()["error"]["code"] in {"invalid_api_key", "unauthenticated"}, path
+        error = response.json()["error"]
+        # Anthropic's errors have a type alone.
+        reason = error.get("code") or error["type"]
+        assert reason in {"invalid_api_key", "unauthenticated", "authentication_error"}, path
         assert response.headers["www-authenticate"] == "Bearer", path
+
+
+async def test_a_key_may_be_sent_as_anthropics_sdks_do(client: httpx.AsyncClient) -> None:
+    for headers in ({"x-api-key": KEY}, {"x-api-key": "other", "authorization": f"Bearer {KEY}"}):
+        response = await client.get("/v3/models", headers=headers)
+        assert response.status_code == 200
+
+
+def test_anthropics_sdk_gets_an_answer_with_a_key_and_by_an_alias(strict: Stack) -> None:
+    request = {**CHAT, "model": ALIAS}
+    for given in ({"api_key": KEY}, {"auth_token": OTHER_KEY}):
+        with anthropic.Anthropic(base_url=strict.url, **given) as sdk:  # type: ignore[arg-type]
+            answer = sdk.messages.create(**request)  # type: ignore[call-overload]
+        assert (answer.model, answer.content[0].text) == (ALIAS, "def")
+    with (
+        anthropic.Anthropic(base_url=strict.url, api_key="sk-no", max_retries=0) as sdk,
+        pytest.raises(anthropic.AuthenticationError) as caught,
+    ):
+        sdk.messages.create(**request)  # type: ignore[call-overload]
+    assert caught.value.type == "authentication_error"
 
 
 PROBES = [
@@ -125,7 +155,7 @@ async def test_grpc_callers_need_the_key_too(strict: Stack) -> None:
         assert info.reason == "INVALID_API_KEY"
 
         response = await models.ListModels(request, metadata=(("authorization", f"Bearer {KEY}"),))
-        assert [model.id for model in response.models] == ["demo", "successor"]
+        assert [model.id for model in response.models] == ["demo", "successor", ALIAS]
 
         health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
         answer = await health.Check(health_pb2.HealthCheckRequest())

@@ -157,7 +157,7 @@ SERVER = [
     ),
     file(":2: there is no table 'sever'; did you mean server?", "\n[sever]"),
     file(
-        ":1: there is no table 'x'; there are server, models, providers, routes, "
+        ":1: there is no table 'x'; there are server, models, providers, routes, aliases, "
         "limits, stored_responses",
         "x = 1",
     ),
@@ -253,6 +253,26 @@ ROUTE_TABLES = [
         ":4: [[routes]] 'fast': weights must be as many as models",
         f"{TABLE}{ROUTE}]\nweights = [1, 2]",
     ),
+]
+ALIASES = f"{TABLE}[aliases]\n"
+NO_ID = "the id must be made of letters, digits and . _ - / :, got"
+ALIAS_TABLES = [
+    file(":1: aliases must be a table, [aliases], got 5", f"aliases = 5\n{TABLE}"),
+    file(
+        ":5: [aliases] 'gpt-5': there is no model 'dem'; did you mean demo?",
+        f'{ALIASES}gpt-5 = "dem"',
+    ),
+    file(
+        ":6: [aliases] 'gpt-6': must be the id of a model, got 6",
+        f'{ALIASES}gpt-5 = "demo"\ngpt-6 = 6',
+    ),
+    file(":5: [aliases] 'demo': there is a model of this name already", f'{ALIASES}demo = "demo"'),
+    file(
+        ":5: [aliases] 'openvino/a': models of this server are asked for with and without "
+        "openvino/",
+        f'{ALIASES}"openvino/a" = "demo"',
+    ),
+    file(f":5: [aliases] 'gpt 5': {NO_ID} \"gpt 5\"", f'{ALIASES}"gpt 5" = "demo"'),
 ]
 PROVIDER_TABLES = [
     Mistake(

@@ -153,6 +153,7 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
             {"tools": [OPENAI_TOOL], "tool_choice": "auto"},
         ),
         "reasoning_effort": ({"reasoning_effort": "low"}, {"reasoning_effort": "low"}),
+        "thinking_token_budget": ({"thinking_token_budget": 0}, {"thinking_token_budget": 0}),
         "chat_template_kwargs": (
             {"chat_template_kwargs": SCHEMA_TEXT},
             {"chat_template_kwargs": SCHEMA},

@@ -155,7 +155,9 @@ async def test_tokens_of_images_count_once_for_all_choices_of_their_prompt() -> 
 async def test_usage_so_far_counts_what_was_said() -> None:
     engine = ScriptedEngine([said(0, "ab"), said(1, "c"), said(0, "d"), said(1, "e")])
     options = StreamOptions(include_usage=True, continuous_usage=True)
-    chunks = await streamed(await answer(engine, n=2), options)
+    told = await answer(engine, n=2)
+    assert told.info.prompt_tokens == len("Hello")
+    chunks = await streamed(told, options)
 
     counts = [chunk.usage.completion_tokens for chunk in chunks if chunk.usage]
     # Both roles before any text, four pieces, and the whole.

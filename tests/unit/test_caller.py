@@ -72,13 +72,14 @@ async def test_a_direct_caller_of_this_machine_is_known_by_its_address() -> None
 
 
 async def test_a_key_is_one_client_however_its_header_is_spelled() -> None:
-    async def known_by(header: str) -> str:
-        metadata = (("authorization", header),)
+    async def known_by(header: str, name: str = "authorization") -> str:
+        metadata = ((name, header),)
         context: Any = SimpleNamespace(invocation_metadata=lambda: metadata)
         async with set_client(by_key=True)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
             return client.get()
 
     spellings = {await known_by(header) for header in ("Bearer k", "bearer  k", "BEARER k ")}
+    spellings.add(await known_by("k", "x-api-key"))
 
     assert len(spellings) == 1
     assert await known_by("Bearer other") not in spellings

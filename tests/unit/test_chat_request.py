@@ -60,6 +60,7 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
         ("stream", [1, "true"], "true or false"),
         ("stream_options", [True, []], "an object"),
         ("reasoning_effort", [1, {}], "a string"),
+        ("thinking_token_budget", ["1", 1.5, True], "an integer"),
         ("chat_template_kwargs", ["{}", []], "an object"),
         ("tools", ["x", {}], "an array"),
         ("tool_choice", [1, True, []], "a string"),

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from ovchat_server.cli import main
 from tests.conftest import ROOT
 from tests.unit.mistakes import (
+    ALIAS_TABLES,
     FLAGS,
     LIMITS,
     MODEL_KEYS,
@@ -71,7 +72,17 @@ def first_lines(mistake: Mistake) -> list[str]:
 
 @pytest.mark.parametrize(
     "mistake",
-    [*FLAGS, *VARIABLES, *SERVER, *LIMITS, *MODEL_TABLES, *PROVIDER_TABLES, *ROUTE_TABLES, *PATHS],
+    [
+        *FLAGS,
+        *VARIABLES,
+        *SERVER,
+        *LIMITS,
+        *MODEL_TABLES,
+        *PROVIDER_TABLES,
+        *ROUTE_TABLES,
+        *ALIAS_TABLES,
+        *PATHS,
+    ],
     ids=lambda mistake: mistake.says,
 )
 def test_the_first_line_is_the_fault(mistake: Mistake) -> None:

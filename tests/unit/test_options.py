@@ -89,7 +89,7 @@ OTHERS = {"config", "model", "api_key_file", "allowed_media_domains"}
 SINGLE = [name for name in DECLARED if name not in OTHERS]
 # Of `ovchat serve` alone.
 OF_SERVE = {"grpc_socket", "egress"}
-SWITCHES = ["strict_parameters"]
+SWITCHES = ["strict_parameters", "keep_billing_header"]
 VALUED = [name for name in SINGLE if name not in SWITCHES]
 
 
@@ -153,6 +153,7 @@ def test_without_anything_the_defaults_hold() -> None:
         "max_request_bytes": 8 << 20,
         "max_concurrent_streams": 1000,
         "strict_parameters": False,
+        "keep_billing_header": False,
         "allowed_local_media_path": None,
         "cache_dir": Path("/var/cache/ovchat"),
         "log_level": "info",

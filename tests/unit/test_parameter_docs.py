@@ -1,4 +1,4 @@
-"""docs/parameters.md against the code, the contract and OpenAI's SDK."""
+"""docs/parameters.md against the code, the contract, and the SDKs of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from anthropic.types import message_create_params
+from anthropic.types.beta import message_create_params as beta_message_create_params
 from openai.types import completion_create_params
 from openai.types.chat import completion_create_params as chat_create_params
 from openai.types.responses import response_create_params
 
+from ovchat_server.domain.anthropic.reading import read_messages_request
+from ovchat_server.domain.anthropic.spelling import spelled
 from ovchat_server.domain.chat_request import read_chat_request
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import SamplingParams, SpeculationParams
@@ -27,13 +31,14 @@ from ovchat_server.serving.model_files import GenerationDefaults
 from tests.conftest import ROOT
 from tests.parameters import checks, values
 from tests.parameters.endpoints import USER, WEATHER
-from tests.parameters.from_chats import of_chat
 from tests.parameters.message import KINDS, contract_names
-from tests.structured_output import TAG
+from tests.parameters.messages_from_chats import with_input_schema
+from tests.structured_output import SCHEMA, TAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ovchat_server.domain.anthropic.request import MessagesRequest
     from ovchat_server.domain.responses.request import ResponsesRequest
 
 
@@ -42,10 +47,20 @@ def read_responses(fields: dict[str, Any]) -> ResponsesRequest:
     return dataclasses.replace(read_responses_request(fields), input_items=())
 
 
+def read_messages(fields: dict[str, Any]) -> MessagesRequest:
+    """A request whose faults are called what they are for the caller."""
+    try:
+        return read_messages_request(fields)
+    except InvalidRequestError as error:
+        error.respell(spelled)
+        raise
+
+
 READ: dict[str, Callable[[dict[str, Any]], Any]] = {
     "chat": read_chat_request,
     "text": read_text_request,
     "responses": read_responses,
+    "messages": read_messages,
     "tokenize": read_tokenize_request,
     "detokenize": read_detokenize_request,
 }
@@ -126,9 +141,9 @@ REFUSED = [row for row in ROWS if row.status == "refused"]
 def request(row: Row, value: Any) -> dict[str, Any]:
     base = checks.request_with(row.endpoint, row.name, value)
     beside = BESIDE.get(row.name, {})
-    if row.endpoint == "responses":
-        beside = of_chat(beside)
-    if row.endpoint == "chat":
+    if row.endpoint in checks.APIS:
+        beside = checks.APIS[row.endpoint].of_chat(beside)
+    if row.endpoint in {"chat", "messages"}:
         beside = {name: item for name, item in beside.items() if name != "text"}
     return {**base, **beside, row.name: value}
 
@@ -153,7 +168,9 @@ def item(kind: str, number: int) -> Any:
         "messages": USER,
         "items": USER,
         "system messages": {**USER, "role": "system"},
+        "text blocks": {"type": "text", "text": "x"},
         "functions": {"type": "function", "function": function},
+        "functions with an input_schema": with_input_schema({"function": function}),
         "tools": {"type": "function", **function},
         "bare functions": function,
     }[kind]
@@ -196,6 +213,18 @@ def probes(said: str) -> tuple[list[Any], list[Any]]:
     return {
         "tool choice": (["none", "auto"], ["other", 1, {}, {"type": "custom"}]),
         "older choice": (["none", "auto"], ["required", 1, {}]),
+        "object with a kind of choice": (
+            [{"type": "auto"}, {"type": "none"}],
+            ["auto", 1, {}, {"type": "required"}],
+        ),
+        "object with a kind of thinking": (
+            [{"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1}],
+            [True, {}, {"type": "enabled"}, {"type": "x"}],
+        ),
+        "object with a schema": (
+            [{"type": "json_schema", "schema": SCHEMA}],
+            ["x", {}, {"type": "json_schema"}, {"type": "json_object"}],
+        ),
         "boolean": ([True, False], [1, "true"]),
         "string": (["x"], [1]),
         "object": ([{}], ["x", []]),
@@ -240,6 +269,15 @@ def test_openais_column_is_what_its_sdk_takes(endpoint: str) -> None:
     others = {"stream"}.union(*(SDK[other].__annotations__ for other in SDK if other in table))
     assert {name for name, said in columns.items() if said != "—"} == others
     assert not {name for name in takes if columns[name] not in {"yes", endpoint}}
+
+
+def test_anthropics_column_is_what_its_sdk_takes() -> None:
+    said = {row.name: row.cells["Anthropic"] for row in ROWS if row.endpoint == "messages"}
+    takes = {*message_create_params.MessageCreateParamsBase.__annotations__, "stream"}
+    tries = {*beta_message_create_params.MessageCreateParamsBase.__annotations__}
+
+    assert {name for name, column in said.items() if column == "yes"} == takes
+    assert {name for name, column in said.items() if column == "beta"} == tries - takes
 
 
 @pytest.mark.parametrize("endpoint", KINDS)

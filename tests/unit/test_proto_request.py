@@ -201,7 +201,7 @@ def test_json_in_a_string_must_be_an_object() -> None:
         ({"bad_words": ["x", ""]}, "bad_words[1]"),
         ({"presence_penalty": float("nan")}, "presence_penalty"),
         ({"prompt_logprobs": -1}, "prompt_logprobs"),
-        ({"thinking_token_budget": 5}, "thinking_token_budget"),
+        ({"thinking_token_budget": -2}, "thinking_token_budget"),
         ({"n": 0}, "n"),
         ({"documents": ["{}", "[]"]}, "documents[1]"),
         ({"chat_template_kwargs": '{"messages": []}'}, "chat_template_kwargs"),

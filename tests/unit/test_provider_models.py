@@ -64,6 +64,29 @@ def registry() -> ModelRegistry:
     return ModelRegistry([served()], providers=[Ollama()])
 
 
+def test_an_alias_is_a_model_wherever_one_is_asked_for() -> None:
+    aliases = {"claude": "demo", "org/gpt": LLAMA}
+    registry = ModelRegistry([served()], providers=[Ollama()], aliases=aliases)
+    info, kserve = ServerInfo(registry, VERSIONS), ModelServerInfo(registry, VERSIONS)
+
+    listed = info.models(rest_service_pb2.RestServiceListModelsRequest())["data"]
+    assert [model["id"] for model in listed] == ["demo", LLAMA, "claude", "org/gpt"]
+    for alias in aliases:
+        assert info.model(rest_service_pb2.RestServiceGetModelRequest(id=alias))["id"] == alias
+    assert registry.get("claude") is registry.get("openvino/claude") is registry.get("demo")
+    assert registry.get("org/gpt").id == LLAMA
+    ready = rest_service_pb2.RestServiceGetModelReadinessRequest(id="claude")
+    assert kserve.ready(ready)["ready"]
+    with pytest.raises(ModelNotFoundError, match="Available models: claude, demo, org/gpt"):
+        registry.get("nobody")
+    described = kserve.model(rest_service_pb2.RestServiceGetModelMetadataRequest(id="claude"))
+    assert described["name"] == registry.status("openvino/claude").id == "claude"
+
+    registry.remove("demo")
+    listed = info.models(rest_service_pb2.RestServiceListModelsRequest())["data"]
+    assert [model["id"] for model in listed] == [LLAMA, "org/gpt"]
+
+
 @pytest.mark.parametrize(
     ("fields", "found"),
     [

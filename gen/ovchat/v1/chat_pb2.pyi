@@ -295,7 +295,12 @@ class CreateChatCompletionRequest(_message.Message):
     true.
     """
     thinking_token_budget: _builtins.int
-    """The maximum number of reasoning tokens. Not supported yet: refused."""
+    """The maximum number of reasoning tokens, from 0; -1 for any. Then the reasoning is closed, and the
+    answer begins. The tokens that open and close the reasoning come on top. If a format is to follow
+    the reasoning, it may be closed earlier, to leave tokens for it. Has no effect on a model that does
+    not reason; requires Model.sampling_control on one that does. Not supported with beam search.
+    Defaults to -1.
+    """
     chat_template_kwargs: _builtins.str
     """--- Prompt ---
 

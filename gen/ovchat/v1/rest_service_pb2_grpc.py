@@ -76,6 +76,16 @@ class RestServiceStub:
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListResponseInputItemsRequest.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
+        self.CreateMessage = channel.unary_stream(
+                '/ovchat.v1.RestService/CreateMessage',
+                request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.CountMessageTokens = channel.unary_stream(
+                '/ovchat.v1.RestService/CountMessageTokens',
+                request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
         self.Tokenize = channel.unary_stream(
                 '/ovchat.v1.RestService/Tokenize',
                 request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
@@ -118,6 +128,11 @@ class RestServiceStub:
                 _registered_method=True)
         self.CreateProviderResponse = channel.unary_stream(
                 '/ovchat.v1.RestService/CreateProviderResponse',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.CreateProviderMessage = channel.unary_stream(
+                '/ovchat.v1.RestService/CreateProviderMessage',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
@@ -249,6 +264,27 @@ class RestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateMessage(self, request, context):
+        """Answers a conversation, as Anthropic's Messages API does. Returns one application/json body, or
+        the events of a text/event-stream if the request's body has "stream": true.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountMessageTokens(self, request, context):
+        """Counts the tokens of the prompt that a request of the Messages API leads to.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Tokenize(self, request, context):
         """Tokenizes texts or a conversation. Returns one application/json body in several messages, as a
         single one may exceed what Envoy buffers.
@@ -330,6 +366,17 @@ class RestServiceServicer:
 
     def CreateProviderResponse(self, request, context):
         """As CreateResponse, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateProviderMessage(self, request, context):
+        """As CreateMessage, with a model of the provider that the path
         names. Its id may be without the provider.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -459,6 +506,16 @@ def add_RestServiceServicer_to_server(servicer, server):
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceListResponseInputItemsRequest.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
+            'CreateMessage': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateMessage,
+                    request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'CountMessageTokens': grpc.unary_stream_rpc_method_handler(
+                    servicer.CountMessageTokens,
+                    request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
             'Tokenize': grpc.unary_stream_rpc_method_handler(
                     servicer.Tokenize,
                     request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
@@ -501,6 +558,11 @@ def add_RestServiceServicer_to_server(servicer, server):
             ),
             'CreateProviderResponse': grpc.unary_stream_rpc_method_handler(
                     servicer.CreateProviderResponse,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'CreateProviderMessage': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateProviderMessage,
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
@@ -756,6 +818,60 @@ class RestService:
             _registered_method=True)
 
     @staticmethod
+    def CreateMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CreateMessage',
+            google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountMessageTokens(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CountMessageTokens',
+            google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Tokenize(request,
             target,
             options=(),
@@ -986,6 +1102,33 @@ class RestService:
             request,
             target,
             '/ovchat.v1.RestService/CreateProviderResponse',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateProviderMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CreateProviderMessage',
             ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
             google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
             options,

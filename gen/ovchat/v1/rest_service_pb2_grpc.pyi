@@ -84,6 +84,19 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    CreateMessage: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """Answers a conversation, as Anthropic's Messages API does. Returns one application/json body, or
+    the events of a text/event-stream if the request's body has "stream": true.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CountMessageTokens: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """Counts the tokens of the prompt that a request of the Messages API leads to.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     Tokenize: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
     """Tokenizes texts or a conversation. Returns one application/json body in several messages, as a
     single one may exceed what Envoy buffers.
@@ -133,6 +146,13 @@ class RestServiceStub:
     """
     CreateProviderResponse: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]
     """As CreateResponse, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateProviderMessage: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]
+    """As CreateMessage, with a model of the provider that the path
     names. Its id may be without the provider.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -240,6 +260,19 @@ class RestServiceAsyncStub(RestServiceStub):
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    CreateMessage: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Answers a conversation, as Anthropic's Messages API does. Returns one application/json body, or
+    the events of a text/event-stream if the request's body has "stream": true.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CountMessageTokens: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Counts the tokens of the prompt that a request of the Messages API leads to.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     Tokenize: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """Tokenizes texts or a conversation. Returns one application/json body in several messages, as a
     single one may exceed what Envoy buffers.
@@ -289,6 +322,13 @@ class RestServiceAsyncStub(RestServiceStub):
     """
     CreateProviderResponse: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """As CreateResponse, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateProviderMessage: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """As CreateMessage, with a model of the provider that the path
     names. Its id may be without the provider.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -437,6 +477,31 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def CreateMessage(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Answers a conversation, as Anthropic's Messages API does. Returns one application/json body, or
+        the events of a text/event-stream if the request's body has "stream": true.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CountMessageTokens(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Counts the tokens of the prompt that a request of the Messages API leads to.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
     def Tokenize(
         self,
         request: _httpbody_pb2.HttpBody,
@@ -538,6 +603,19 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
         """As CreateResponse, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CreateProviderMessage(
+        self,
+        request: _rest_service_pb2.RestServiceProviderBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """As CreateMessage, with a model of the provider that the path
         names. Its id may be without the provider.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME

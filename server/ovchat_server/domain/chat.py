@@ -33,6 +33,10 @@ class Role(StrEnum):
 SYSTEM_ROLES = (Role.SYSTEM, Role.DEVELOPER)
 
 
+# What templates call the variable that has the model reason: Qwen's, and Granite's and DeepSeek's.
+THINKING = ("enable_thinking", "thinking")
+
+
 class ToolMode(StrEnum):
     """The mode of a tool choice.
 
@@ -168,6 +172,9 @@ class ChatRequest:
         call_tags: The tags in which calls are written into the text, too; None if they are not.
         include_reasoning: Whether the reasoning is returned.
         reasoning_effort: How long the model is to reason; None: as it does by itself.
+        thinking: Whether the model is to reason; None: nothing is said.
+        thinks_by_itself: Whether it may where nothing is said; not in Anthropic's API.
+        thinking_budget: The maximum number of tokens of reasoning; None for any.
         template_kwargs: The caller's own variables of the chat template.
         documents: The documents for templates that support retrieval.
         drops_oldest: Whether the oldest messages are left out where the prompt does not fit.
@@ -186,6 +193,9 @@ class ChatRequest:
     call_tags: CallTags | None = None
     include_reasoning: bool = True
     reasoning_effort: str | None = None
+    thinking: bool | None = None
+    thinks_by_itself: bool = True
+    thinking_budget: int | None = None
     template_kwargs: JsonObject = dataclasses.field(default_factory=dict)
     documents: tuple[JsonObject, ...] = ()
     prompt_ending: PromptEnding = PromptEnding.ASSISTANT_TURN
@@ -198,13 +208,20 @@ class ChatRequest:
 
     @property
     def template_arguments(self) -> JsonObject:
-        """The variables of the chat template: the caller's own, and the effort (vLLM)."""
+        """The variables of the chat template: the caller's own, effort and thinking (vLLM)."""
         effort = self.reasoning_effort
         if effort is None:
-            return self.template_kwargs
+            return self.thinking_kwargs
         # Models that know no effort at least know on and off.
         by_effort: JsonObject = {"reasoning_effort": effort, "enable_thinking": effort != "none"}
-        return by_effort | self.template_kwargs
+        return by_effort | self.thinking_kwargs
+
+    @property
+    def thinking_kwargs(self) -> JsonObject:
+        """The caller's variables of the chat template, and those that have the model reason."""
+        if self.thinking is None and self.thinks_by_itself:
+            return self.template_kwargs
+        return dict.fromkeys(THINKING, bool(self.thinking)) | self.template_kwargs
 
     @property
     def choices(self) -> int:

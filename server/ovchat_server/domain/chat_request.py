@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from ovchat_server.domain.chat import CallTags, ChatRequest, PromptEnding, ToolMode
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation_request import (
+    MAX_INT32,
+    WITH_BEAMS,
     read_generation,
     read_stream_options,
     read_top_logprobs,
@@ -92,6 +94,7 @@ def read_chat_request(
         call_tags=_read_call_tags(reader),
         include_reasoning=reader.boolean("include_reasoning") is not False,
         reasoning_effort=read_effort(reader),
+        thinking_budget=read_thinking_budget(reader),
         template_kwargs=read_template_kwargs(reader),
         documents=read_documents(reader),
         prompt_ending=read_prompt_ending(reader),
@@ -100,6 +103,8 @@ def read_chat_request(
         ignored=CHAT.check(reader, strict=strict),
         accepted=CHAT.accepted_in(reader),
     )
+    if request.thinking_budget is not None and request.generation.beams:
+        reader.refuse("thinking_token_budget", WITH_BEAMS, "unsupported_parameter")
     choice = request.tool_choice
     if choice.forced or choice.allowed is not None:
         refuse_with_constraint(reader, choice.field, request.generation.beams)
@@ -151,6 +156,13 @@ def read_prompt_ending(reader: Reader) -> PromptEnding:
 def read_effort(reader: Reader) -> str | None:
     """Read how long the model is to reason; note what is wrong in the reader."""
     return reader.choice("reasoning_effort", REASONING_EFFORTS)
+
+
+def read_thinking_budget(reader: Reader) -> int | None:
+    """Read how many tokens of reasoning there may be; note what is wrong in the reader."""
+    budget = reader.integer("thinking_token_budget", -1, MAX_INT32)
+    # vLLM's word for any number.
+    return None if budget == -1 else budget
 
 
 def read_template_kwargs(reader: Reader) -> JsonObject:

@@ -181,6 +181,7 @@ class CompletionInfo:
         system_fingerprint: OpenAI's word for what changes when something changes that may change
             answers; None: not known.
         temperature: The one in use: of the request, or else the model's default; so `top_p`.
+        prompt_tokens: Of all prompts; None: not known yet.
     """
 
     id: str
@@ -189,6 +190,7 @@ class CompletionInfo:
     system_fingerprint: str | None
     temperature: float = 1.0
     top_p: float = 1.0
+    prompt_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

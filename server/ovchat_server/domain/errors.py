@@ -148,7 +148,8 @@ class InvalidRequestError(ApiError):
 class ContextLengthExceededError(InvalidRequestError):
     """Prompt and answer do not fit the model's context.
 
-    LangChain and LiteLLM know it by words of its message, to try again with less.
+    LangChain and LiteLLM know it by words of its message, to try again with less. Claude Code
+    reads by how much a prompt is too long, to make the conversation shorter.
     """
 
     code = "context_length_exceeded"
@@ -158,8 +159,8 @@ class ContextLengthExceededError(InvalidRequestError):
         """Return the error for a prompt, given as `field`, of at least `tokens` tokens."""
         return cls.about(
             field,
-            f"takes {tokens} tokens or more and leaves no room for an answer: "
-            f"the prompt is too long. {cls._limit(context_length)}",
+            f"leaves no room for an answer, the prompt is too long: {tokens} tokens > "
+            f"{context_length} maximum. {cls._limit(context_length)}",
             cls.code,
         )
 

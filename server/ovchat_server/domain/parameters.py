@@ -214,6 +214,7 @@ CHAT = Parameters(
         "functions",
         "function_call",
         "include_reasoning",
+        "thinking_token_budget",
         "agent_format",
         "prediction",
     },
@@ -236,7 +237,6 @@ CHAT = Parameters(
         **_GENERATION_REFUSED,
         "return_token_ids": (False,),
         "return_prompt_text": (False,),
-        "thinking_token_budget": (-1,),
         # Where models run, and with whose key, says the operator alone (AbstractCore).
         "base_url": (),
         "api_key": (),

@@ -26,7 +26,8 @@ CHOICES = {
 NAMED_KEYS = frozenset({"name"})
 ALLOWED_KEYS = frozenset({"mode", "tools"})
 # OpenAI's rule, and a dot, which OVMS and vLLM let pass.
-FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+MAX_NAME = 64
 
 CHOSEN_BY_WORD = (ToolMode.NONE, ToolMode.AUTO, ToolMode.REQUIRED)
 
@@ -139,11 +140,16 @@ def refuse_large_schemas(request: Reader, tools: tuple[Tool, ...], choice: ToolC
             refuse_beyond_limits(request, tool.field, tool.parameters)
 
 
-def wrong_name(name: str) -> str | None:
-    """Return what is wrong with the name of a function, if anything."""
-    if FUNCTION_NAME.fullmatch(name):
+def wrong_name(name: str, longest: int = MAX_NAME) -> str | None:
+    """Return what is wrong with the name of a function, if anything.
+
+    Args:
+        name: The name.
+        longest: The maximum number of its characters.
+    """
+    if len(name) <= longest and FUNCTION_NAME.fullmatch(name):
         return None
-    allowed = "must be 1 to 64 letters, digits, underscores, dashes or dots"
+    allowed = f"must be 1 to {longest} letters, digits, underscores, dashes or dots"
     return f"{allowed}, got {shortened(repr(name))}"
 
 

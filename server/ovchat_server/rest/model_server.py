@@ -54,7 +54,8 @@ class ModelServerInfo:
         Raises:
             ModelNotFoundError: There is no such model.
         """
-        status = self.registry.local(request.id).status
+        self.registry.local(request.id)
+        status = self.registry.status(request.id)
         return {
             "name": status.id,
             "versions": [VERSION],

@@ -10,7 +10,7 @@ from google.api import httpbody_pb2
 from ovchat_server.header_text import IGNORED, UNENFORCED, name_list, path_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import grpc.aio
 
@@ -45,6 +45,11 @@ def event(value: JsonObject, name: str = "") -> bytes:
     """Return a server-sent event; a nameless one has no `event:` line."""
     line = f"event: {name}\n".encode() if name else b""
     return line + b"data: " + msgspec.json.encode(value) + b"\n\n"
+
+
+def typed_events(values: Iterable[JsonObject]) -> bytes:
+    """Return server-sent events that are named as their types are."""
+    return b"".join(event(value, str(value["type"])) for value in values)
 
 
 def event_stream(events: bytes) -> httpbody_pb2.HttpBody:

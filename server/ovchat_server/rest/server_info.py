@@ -43,7 +43,7 @@ class ServerInfo:
         Raises:
             ModelNotFoundError: There is no such model.
         """
-        return model_object(self.registry.get(request.id).status)
+        return model_object(self.registry.status(request.id))
 
     def provider_models(
         self, request: rest_service_pb2.RestServiceListProviderModelsRequest
@@ -68,7 +68,7 @@ class ServerInfo:
             ModelNotFoundError: There is no such provider, or it has no such model.
         """
         self.registry.check_provider(request.prefix)
-        return model_object(self.registry.get(provider_model(request.prefix, request.id)).status)
+        return model_object(self.registry.status(provider_model(request.prefix, request.id)))
 
     def providers(self, _: rest_service_pb2.RestServiceListProvidersRequest) -> JsonObject:
         """Return the providers of models, this server among them (AbstractCore)."""

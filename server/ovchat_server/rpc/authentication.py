@@ -1,4 +1,4 @@
-"""Authentication by API keys, sent as OpenAI's SDKs send them."""
+"""Authentication by API keys, sent as OpenAI's or Anthropic's SDKs send them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ def authentication(keys: Collection[str]) -> Middleware:
     @contextlib.asynccontextmanager
     async def authenticate(context: Context, method: str) -> AsyncIterator[None]:
         if digests and not exempt(method, Exempt.KEY):
-            _check(bearer_key(context), digests)
+            _check(sent_key(context), digests)
         yield
 
     return authenticate
 
 
-def bearer_key(context: Context) -> str:
-    """Return the API key that a call was sent with; "" if there is none."""
-    header = dict(context.invocation_metadata() or ()).get("authorization")
-    scheme, _, key = str(header or "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else ""
+def sent_key(context: Context) -> str:
+    """Return the API key that a call was sent with; "" if there is none.
+
+    A bearer token counts before a key in `x-api-key`: some clients send both.
+    """
+    metadata = dict(context.invocation_metadata() or ())
+    scheme, _, key = str(metadata.get("authorization", "")).partition(" ")
+    bearer = key.strip() if scheme.lower() == "bearer" else ""
+    return bearer or str(metadata.get("x-api-key", "")).strip()
 
 
 def digest(key: str) -> bytes:
@@ -44,7 +48,8 @@ def digest(key: str) -> bytes:
 def _check(key: str, digests: list[bytes]) -> None:
     if not key:
         raise AuthenticationError(
-            "An API key is required. Send it in the header 'authorization: Bearer <key>'."
+            "An API key is required. Send it in the header 'authorization: Bearer <key>' or "
+            "'x-api-key: <key>'."
         )
     # Compare digests, so that the time it takes does not tell how much of a key was right.
     given = digest(key)

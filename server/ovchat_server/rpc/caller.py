@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ovchat_server.rpc.authentication import bearer_key, digest
+from ovchat_server.rpc.authentication import digest, sent_key
 from ovchat_server.serving.caller import api_key, client
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def set_client(*, by_key: bool) -> Middleware:
         method: str,  # noqa: ARG001  the signature of every middleware
     ) -> AsyncIterator[None]:
         if by_key:
-            name = digest(bearer_key(context)).hex()
+            name = digest(sent_key(context)).hex()
             api_key.set(name)
         else:
             metadata = dict(context.invocation_metadata() or ())

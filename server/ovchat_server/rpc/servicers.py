@@ -118,7 +118,7 @@ class ModelServicer(model_service_pb2_grpc.ModelServiceServicer):
         if not request.id:
             complaint = "is required: the id of a model, as listed by ListModels."
             raise InvalidRequestError.about("id", complaint, "missing_required_parameter")
-        status = self._models.get(request.id, "id").status
+        status = self._models.status(request.id, "id")
         return model_service_pb2.GetModelResponse(model=model_messages.model(status))
 
 

@@ -131,3 +131,38 @@ class ChunkedAnswer(ABC):
                 yield Chunk(self.info, (chunk,), self.usage() if options.continuous_usage else None)
         if options.include_usage:
             yield Chunk(self.info, (), self.usage(), int(time.time()))
+
+
+class AnswerInBlocks:
+    """An answer whose choices have their blocks, also as a whole; see Answer."""
+
+    def __init__(self, answer: ChunkedAnswer) -> None:
+        """Answer with `answer`."""
+        self._answer = answer
+
+    @property
+    def info(self) -> CompletionInfo:
+        """See Answer."""
+        return self._answer.info
+
+    @property
+    def ignored(self) -> Sequence[str]:
+        """See Answer."""
+        return self._answer.ignored
+
+    @property
+    def unenforced(self) -> Sequence[SchemaPath]:
+        """See Answer."""
+        return self._answer.unenforced
+
+    async def admission(self) -> None:
+        """See Answer."""
+        await self._answer.admission()
+
+    async def whole(self) -> Completion:
+        """Return the whole answer; see Answer."""
+        return await self._answer.whole(blocks=True)
+
+    def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]:
+        """Yield the answer as it is generated; see Answer."""
+        return self._answer.stream(options)

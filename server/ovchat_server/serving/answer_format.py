@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.domain.structured_output import Constraint
-    from ovchat_server.engine.contract.generation import Resumption
+    from ovchat_server.engine.contract.generation import ReasoningBudget, Resumption
     from ovchat_server.grammar.cache import GrammarCache
     from ovchat_server.serving.held_tools import HeldTool
     from ovchat_server.serving.models import TextModel
@@ -69,6 +69,7 @@ class AnswerFormat:
         calls_enforced: Whether the grammar guarantees that calls are well formed.
         calls_only_first: Whether calls may only begin the answer.
         unenforced: The parts of the schemas of calls that the grammar leaves out.
+        budget: How long the reasoning may be; None for any length.
     """
 
     grammar: Grammar = NO_GRAMMAR
@@ -77,6 +78,12 @@ class AnswerFormat:
     calls_enforced: bool = False
     calls_only_first: bool = False
     unenforced: tuple[SchemaPath, ...] = ()
+    budget: ReasoningBudget | None = None
+
+    @property
+    def excludes_reasoning(self) -> bool:
+        """Whether the answer begins with its format."""
+        return self.constrains_whole_answer and self.reasoning is None
 
 
 class AnswerFormats:

@@ -11,8 +11,9 @@ from ovchat_server.chat.dialects.base import ParserOptions
 from ovchat_server.domain.chat import PromptEnding, Role, ToolMode
 from ovchat_server.domain.completion import ChunkChoice, Delta
 from ovchat_server.serving.caller import current_caller
+from ovchat_server.serving.limits import check_thinking_budget
 from ovchat_server.serving.plan import assembly_options
-from ovchat_server.serving.reasoning import reasoning_before
+from ovchat_server.serving.reasoning import reasoning_before, reasoning_budget
 from ovchat_server.serving.render import render_chat
 
 if TYPE_CHECKING:
@@ -53,12 +54,19 @@ class ChatStages:
         return [await workers.run(partial(render_chat, model, request, images))]
 
     async def constrain(
-        self, model: TextModel, request: ChatRequest, prompts: Sequence[RenderedPrompt]
+        self,
+        model: TextModel,
+        request: ChatRequest,
+        prompts: Sequence[RenderedPrompt],
+        max_tokens: Sequence[int],
     ) -> AnswerFormat:
         """Compile the grammar of the response format and of the tools' calls."""
-        [prompt] = prompts
+        [prompt], [most] = prompts, max_tokens
+        check_thinking_budget(model, request)
         reasoning = reasoning_before(model, request, prompt.text, opened=prompt.inside_reasoning)
-        return await self._formats.of_chat(model, request, reasoning)
+        answer_format = await self._formats.of_chat(model, request, reasoning)
+        budget = reasoning_budget(model, request, prompt, answer_format, most)
+        return dataclasses.replace(answer_format, budget=budget)
 
     def assembly(
         self,
@@ -76,10 +84,9 @@ class ChatStages:
         choice = request.tool_choice
         offered = request.tools and choice.mode is not ToolMode.NONE
         # An answer that must begin with its format is not parsed for reasoning.
-        unreasoned = answer_format.constrains_whole_answer and answer_format.reasoning is None
-        dialects = (
-            dataclasses.replace(model.dialects, reasoning=None) if unreasoned else (model.dialects)
-        )
+        dialects = model.dialects
+        if answer_format.excludes_reasoning:
+            dialects = dataclasses.replace(dialects, reasoning=None)
         options = dataclasses.replace(
             options,
             special_tokens=options.special_tokens or bool(hidden),

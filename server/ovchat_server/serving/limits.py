@@ -13,11 +13,16 @@ from ovchat_server.serving.context import ContextWindow
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.domain.limits import Limits
     from ovchat_server.engine.contract.messages import Capabilities
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
+
+BLIND = (
+    "is not supported on this model's device: its OpenVINO plugin gives no access to the logits."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,17 @@ def check_limits(
     return [window.max_tokens(len(prompt.tokens), strict=strict) for prompt in prompts]
 
 
+def check_thinking_budget(model: TextModel, request: ChatRequest) -> None:
+    """Check that a model's reasoning can be bounded, if it reasons.
+
+    Raises:
+        InvalidRequestError: Its device does not support it.
+    """
+    blind = not model.engine.status.capabilities.sees_logits
+    if request.thinking_budget is not None and model.dialects.reasoning and blind:
+        raise InvalidRequestError.about("thinking_token_budget", BLIND, "unsupported_parameter")
+
+
 def check_prompt_logprobs(
     params: GenerationParams, prompts: Sequence[RenderedPrompt], maximum: int, copies: int
 ) -> None:
@@ -122,10 +138,7 @@ def _check_capabilities(capabilities: Capabilities, params: GenerationParams) ->
         alternatives = [params.top_logprobs_field] if params.top_logprobs else []
         changes = map(FieldPath.of, params.sampling.logit_changes())
         asked = dict.fromkeys((*changes, *alternatives, *params.prompt_alternatives()))
-        complaint = (
-            "is not supported on this model's device: its OpenVINO plugin gives "
-            "no access to the logits."
-        )
+        complaint = BLIND
     elif not capabilities.scores_prompts:
         asked = dict.fromkeys(params.prompt_alternatives())
         complaint = (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from ovchat_server.domain.errors import (
@@ -14,10 +17,13 @@ from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.models import PROVIDER, ProviderStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ovchat_server.domain.models import ModelStatus
     from ovchat_server.serving.models import Model, ModelT
+
+
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
 class Provider(Protocol):
@@ -54,6 +60,7 @@ class ModelRegistry:
         models: Iterable[Model] = (),
         on_change: Callable[[], None] = lambda: None,
         providers: Iterable[Provider] = (),
+        aliases: Mapping[str, str] = NO_ALIASES,
     ) -> None:
         """Serve some models.
 
@@ -61,10 +68,12 @@ class ModelRegistry:
             models: Those of this server.
             on_change: Called after one was added or removed.
             providers: Those of models that run elsewhere.
+            aliases: Further ids, each with that of the model that it stands for.
         """
         self._models: dict[str, Model] = {}
         self._on_change = on_change
         self._providers = {provider.name: provider for provider in providers}
+        self._aliases = aliases
         self._routes: dict[str, Model] = {}
         for model in models:
             self.add(model)
@@ -103,9 +112,16 @@ class ModelRegistry:
         Raises:
             ModelNotFoundError: There is none.
         """
+        identifier = self._unaliased(identifier)
         if identifier in self._routes:
             return self._routes[identifier]
         return self.routed(identifier, field)
+
+    def status(self, identifier: str, field: str = "model") -> ModelStatus:
+        """Return how the model of an id is doing; see get."""
+        status = self.get(identifier, field).status
+        alias = identifier.removeprefix(f"{PROVIDER}/")
+        return dataclasses.replace(status, id=alias) if alias in self._aliases else status
 
     def routed(self, identifier: str, field: str = "model") -> Model:
         """Return the model of an id, which is no route: what routes lead to; see get."""
@@ -117,15 +133,20 @@ class ModelRegistry:
 
     def local(self, identifier: str, field: str = "model") -> Model:
         """Return the model of this server of an id; see get."""
+        identifier = self._unaliased(identifier)
         for name in (identifier, identifier.removeprefix(f"{PROVIDER}/")):
             if name in self._models:
                 return self._models[name]
         raise not_found(field, self._not_found(identifier))
 
+    def _unaliased(self, identifier: str) -> str:
+        return self._aliases.get(identifier.removeprefix(f"{PROVIDER}/"), identifier)
+
     def _not_found(self, identifier: str) -> str:
+        known = sorted({*self._models, *self._routes, *self._aliases})
         message = (
             f"The model {shortened(identifier)!r} does not exist. "
-            f"Available models: {', '.join(sorted({*self._models, *self._routes})) or 'none'}."
+            f"Available models: {', '.join(known) or 'none'}."
         )
         if self._providers:
             message += f" Providers: {', '.join((PROVIDER, *self._providers))}."
@@ -170,7 +191,7 @@ class ModelRegistry:
         return tuple(model.status for model in self._models.values())
 
     def listed(self) -> tuple[ModelStatus, ...]:
-        """Return what can be asked for: routes, models of this server, and those of providers.
+        """Return what can be asked for: models of this server and of providers, routes, aliases.
 
         Of providers those are listed that they are known to have.
         """
@@ -178,11 +199,15 @@ class ModelRegistry:
         for provider in self._providers.values():
             found |= {status.id: status for status in provider.models()}
         found |= {route.id: route.status for route in self._routes.values()}
+        for alias in self._aliases:
+            # A model may have been removed.
+            with contextlib.suppress(ModelNotFoundError):
+                found[alias] = self.status(alias)
         return tuple(found.values())
 
     def providers(self) -> tuple[ProviderStatus, ...]:
         """Return this server and the other providers."""
-        count = len({*self._models, *self._routes})
+        count = len({*self._models, *self._routes, *self._aliases})
         own = ProviderStatus(
             PROVIDER, available=True, model_count=count, description="Models of this server."
         )

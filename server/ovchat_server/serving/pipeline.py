@@ -29,7 +29,6 @@ from ovchat_server.serving.generation import (
 from ovchat_server.serving.limits import check_limits, check_prompt_logprobs
 from ovchat_server.serving.plan import GenerationPlan, engine_params, generates
 from ovchat_server.serving.prediction import with_prediction
-from ovchat_server.serving.reasoning import reasoning_budget
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
@@ -66,12 +65,22 @@ class CompletionStages(Protocol[RequestT_contra]):
         ...
 
     async def constrain(
-        self, model: TextModel, request: RequestT_contra, prompts: Sequence[RenderedPrompt]
+        self,
+        model: TextModel,
+        request: RequestT_contra,
+        prompts: Sequence[RenderedPrompt],
+        max_tokens: Sequence[int],
     ) -> AnswerFormat:
-        """Write and check the grammar that the answer has to follow.
+        """Write and check the grammar that the answer has to follow, and bound its reasoning.
+
+        Args:
+            model: The model that answers.
+            request: The request.
+            prompts: The rendered prompts.
+            max_tokens: The maximum number of tokens to generate for each.
 
         Raises:
-            InvalidRequestError: The grammar cannot be enforced.
+            InvalidRequestError: The grammar or the bound cannot be enforced.
             UnavailableError: The grammar cannot be checked now.
         """
         ...
@@ -147,10 +156,10 @@ class GenerationPipeline:
         copies = request.generation.n if stages.repeats_prompts else 1
         check_prompt_logprobs(params, prompts, self.rules.limits.max_prompt_logprobs, copies)
         banned = await banned_sequences(model, params.sampling.bad_words, self.workers)
-        answer_format = await stages.constrain(model, request, prompts)
+        answer_format = await stages.constrain(model, request, prompts, max_tokens)
         sampling = dataclasses.replace(
             resolve_sampling(params.sampling, model.files.defaults, banned),
-            reasoning=reasoning_budget(model, answer_format.reasoning, max(max_tokens)),
+            reasoning=answer_format.budget,
         )
         speculation = resolve_speculation(
             params.speculation, model.files.defaults, model.speculation
@@ -167,12 +176,14 @@ class GenerationPipeline:
             if generates(params)
             else []
         )
+        info = completion_info(
+            request, model.id, model.fingerprint, sampling.temperature, sampling.top_p
+        )
+        prompt_tokens = sum(len(prompt.tokens) for prompt in prompts)
         return GenerationPlan(
             model=model,
             caller=current_caller(params.priority),
-            info=completion_info(
-                request, model.id, model.fingerprint, sampling.temperature, sampling.top_p
-            ),
+            info=dataclasses.replace(info, prompt_tokens=prompt_tokens),
             params=request.generation,
             prompts=prompts,
             requests=await with_prediction(

@@ -1,22 +1,24 @@
-"""How a model reasons before an answer that follows a grammar."""
+"""How a model reasons before it answers, and how long it may."""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import CombinedDialect, ReasoningDialect
-from ovchat_server.domain.chat import PromptEnding
+from ovchat_server.domain.chat import THINKING, PromptEnding
 from ovchat_server.engine.contract.generation import ReasoningBudget
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, either
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.json_value import JsonObject
+    from ovchat_server.serving.answer_format import AnswerFormat
     from ovchat_server.serving.models import TextModel
+    from ovchat_server.serving.render import RenderedPrompt
 
-# What templates call the variable that has the model reason: Qwen's, and Granite's and DeepSeek's.
-# A caller's `reasoning_effort` sets the first.
-THINKING = ("enable_thinking", "thinking")
 # How many tokens reasoning leaves to an answer that follows a grammar, but at most half of all.
 FORM_TOKENS = 1024
 
@@ -54,22 +56,55 @@ def before_form(reasoning: Reasoning | None) -> Reasoning | None:
 
 
 def reasoning_budget(
-    model: TextModel, reasoning: Reasoning | None, max_tokens: int
+    model: TextModel,
+    request: ChatRequest,
+    prompt: RenderedPrompt,
+    answer_format: AnswerFormat,
+    max_tokens: int,
 ) -> ReasoningBudget | None:
-    """Return how long a model may reason before an answer that has to be of a form.
+    """Return how long a model may reason; None for any length.
+
+    As long as the caller says, and so that tokens are left to an answer that has to be of a form.
 
     Args:
         model: The model. If its device gives no access to logits, its reasoning is unlimited.
-        reasoning: How it reasons; None if it does not.
+        request: The request.
+        prompt: Its prompt.
+        answer_format: The format of its answer.
         max_tokens: The maximum number of tokens of reasoning and answer together.
     """
-    if reasoning is None or not model.engine.status.capabilities.sees_logits:
+    dialect, encode = model.dialects.reasoning, model.files.tokenizer.encode
+    bounds = [] if request.thinking_budget is None else [request.thinking_budget]
+    if answer_format.reasoning:
+        bounds.append(max_tokens - min(max_tokens // 2, FORM_TOKENS))
+    if (
+        not bounds
+        or dialect is None
+        or answer_format.excludes_reasoning
+        or not model.engine.status.capabilities.sees_logits
+    ):
         return None
+    closing = dialect.closing
+    reopening: tuple[int, ...] = ()
+    if isinstance(dialect, ReasoningDialect):
+        # What breaks off ends its line before the mark, as the models have learned it (SGLang).
+        closing = dialect.space + closing
+    elif not answer_format.constrains_whole_answer:
+        reopening = _reopening(dialect, encode)
     return ReasoningBudget(
-        max_tokens - min(max_tokens // 2, FORM_TOKENS),
-        opening="" if reasoning.opened else reasoning.opens.strip(),
-        closing=tuple(model.files.tokenizer.encode(reasoning.closes)),
+        min(bounds),
+        opening="" if prompt.inside_reasoning else dialect.opening.strip(),
+        closing=tuple(encode(closing)),
+        reopening=reopening,
     )
+
+
+def _reopening(dialect: CombinedDialect, encode: Callable[[str], Sequence[int]]) -> tuple[int, ...]:
+    """Return the tokens that open reasoning and nothing else, wherever they stand."""
+    opening = encode(dialect.opening)
+    pairs = zip(opening, encode(dialect.answer), strict=False)
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return tuple(opening[: same + 1])
 
 
 def reasoned_or_not(plain: JsonObject, reasoning: Reasoning | None) -> JsonObject:

@@ -14,6 +14,7 @@ from ovchat_server.domain.errors import InvalidRequestError, ResponseNotFoundErr
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.responses.conversation import said
 from ovchat_server.domain.tokenization import TokenizeRequest
+from ovchat_server.serving.answer import AnswerInBlocks
 from ovchat_server.serving.caller import api_key
 from ovchat_server.serving.item_references import resolved
 from ovchat_server.serving.stored_responses import StoredResponse
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from ovchat_server.domain.chat import Message
-    from ovchat_server.domain.completion import Chunk, CompletionInfo
-    from ovchat_server.domain.field_path import SchemaPath
+    from ovchat_server.domain.completion import Chunk
     from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.limits import Limits
     from ovchat_server.domain.responses.request import ResponsesRequest
@@ -147,54 +147,27 @@ class Responses:
         await self._stored.put(owner, StoredResponse(request, completion, whole))
 
 
-class ResponsesAnswer:
+class ResponsesAnswer(AnswerInBlocks):
     """An answer of one choice that is handed on when it is complete; see Answer."""
 
     def __init__(
         self, answer: ChunkedAnswer, keep: Callable[[Completion], Awaitable[None]] | None
     ) -> None:
         """Answer with `answer`; `keep` gets the whole of it, before the reader has the end."""
-        self._answer = answer
+        super().__init__(answer)
         self._keep = keep
 
-    @property
-    def info(self) -> CompletionInfo:
-        """What is the same on every chunk."""
-        return self._answer.info
-
-    @property
-    def ignored(self) -> Sequence[str]:
-        """The names of parameters that have no effect on the model; known from the start."""
-        return self._answer.ignored
-
-    @property
-    def unenforced(self) -> Sequence[SchemaPath]:
-        """The parts of the request's schemas that are not enforced; known from the start."""
-        return self._answer.unenforced
-
-    async def admission(self) -> None:
-        """Wait until the engine works on it."""
-        await self._answer.admission()
-
     async def whole(self) -> Completion:
-        """Return the whole answer.
-
-        Raises:
-            ApiError: The answer failed; see the subclasses.
-        """
-        completion = await self._answer.whole(blocks=True)
+        """Return the whole answer; see Answer."""
+        completion = await super().whole()
         if self._keep is not None:
             await self._keep(completion)
         return completion
 
     def stream(self, options: StreamOptions) -> AsyncGenerator[Chunk, None]:
-        """Yield the answer as it is generated. Closing the generator frees the engine.
-
-        Raises:
-            ApiError: As `whole`.
-        """
+        """Yield the answer as it is generated; see Answer."""
         if self._keep is None:
-            return self._answer.stream(options)
+            return super().stream(options)
         return self._kept(self._keep, options)
 
     async def _kept(

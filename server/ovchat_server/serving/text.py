@@ -42,6 +42,7 @@ class TextStages:
         model: TextModel,
         request: TextRequest,
         prompts: Sequence[RenderedPrompt],  # noqa: ARG002
+        max_tokens: Sequence[int],  # noqa: ARG002
     ) -> AnswerFormat:
         """Compile the grammar of the whole text."""
         constraint = request.generation.constraint

@@ -126,6 +126,11 @@ class Rest(rest_service_pb2_grpc.RestServiceServicer):
             call.cancelled.set()
             raise
 
+    async def CreateMessage(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        async with contextlib.aclosing(self.CreateChatCompletion(request, context)) as parts:
+            async for part in parts:
+                yield part
+
     async def CreateProviderChatCompletion(self, request: Any, context: Any) -> AsyncIterator[Any]:
         self.seen.providers.append(request.prefix)
         async with contextlib.aclosing(self.CreateChatCompletion(request.body, context)) as parts:

@@ -39,7 +39,7 @@ async def test_a_browser_may_read_answers_and_errors(gate: Edge, script: dict[st
     assert answer.headers["access-control-allow-origin"] == "https://app.example"
     exposed = answer.headers["access-control-expose-headers"].replace(" ", "").split(",")
     hints = {"x-ignored-parameters", "x-unenforced-schemas"}
-    assert {"x-request-id", "retry-after", *hints} <= set(exposed)
+    assert {"x-request-id", "request-id", "retry-after", *hints} <= set(exposed)
 
 
 async def test_a_browser_may_ask_for_headers_alone(gate: Edge) -> None:
@@ -51,7 +51,7 @@ async def test_a_browser_may_read_envoys_errors(gate: Edge) -> None:
     for path in ("/nope", "/health"):
         answer = await gate.http.delete(path, headers={"origin": "https://app.example"})
         assert answer.headers["access-control-allow-origin"] == "*"
-        assert answer.headers["access-control-expose-headers"] == "x-request-id"
+        assert answer.headers["access-control-expose-headers"] == "x-request-id, request-id"
     encoded = await gate.http.post(
         CHAT, headers={"origin": "https://app.example", "content-encoding": "gzip"}
     )

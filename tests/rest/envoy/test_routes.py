@@ -17,6 +17,7 @@ from tests.rest.envoy.paths import (
     DOORS,
     GET_DELETE_PATHS,
     GET_PATHS,
+    MESSAGES_PATHS,
     POST_PATHS,
     SCRIPTED_GET_PATHS,
 )
@@ -106,7 +107,7 @@ def test_a_provider_that_can_be_configured_has_a_path(name: str) -> None:
         ("/v1/responses/resp_1/cancel", "not served here. Responses are at POST /v1/responses."),
         ("/v1/responses/compact", "not done here. Responses are at POST /v1/responses."),
         ("/responses", "is served as /v3/responses and /v1/responses."),
-        ("/v1/messages", "not served here. Chat completions are at POST /v1/chat/completions."),
+        ("/messages/count_tokens", "as /v3/messages/count_tokens and /v1/messages/count_tokens."),
         ("/api/chat", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
         ("/api/chat/", "Ollama's, whose API is not served here. Chat completions are at POST /v3/"),
         ("/api/generate", "Text completions are at POST /v3/completions."),
@@ -135,7 +136,7 @@ def test_what_is_served_is_not_said_to_be_missing() -> None:
     source = EnvoyFiles.locate().unknown_paths.read_text()
     patterns = re.findall(r'^  \{ "\^(/[a-z_/]+)', source, re.MULTILINE)
     assert len(patterns) > 30
-    served = {re.sub(r"^/v\d", "", path) for path in (*POST_PATHS, *GET_PATHS)}
+    served = {re.sub(r"^/v\d", "", path) for path in (*POST_PATHS, *MESSAGES_PATHS, *GET_PATHS)}
     assert not served.intersection(patterns)
 
 

@@ -37,6 +37,7 @@ VLLMS = {
     "use_beam_search",
     "best_of",
     "echo",
+    "thinking_token_budget",
     "chat_template_kwargs",
     "documents",
     "add_generation_prompt",

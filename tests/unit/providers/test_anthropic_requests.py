@@ -172,6 +172,14 @@ def test_a_conversation_becomes_turns() -> None:
             },
         ),
         ({"reasoning_effort": "none"}, {"thinking": {"type": "disabled"}}),
+        ({"thinking_token_budget": 0}, {"thinking": {"type": "disabled"}}),
+        (
+            {"thinking_token_budget": 1024, "reasoning_effort": "high"},
+            {
+                "thinking": {"type": "enabled", "budget_tokens": 1024, "display": "summarized"},
+                "output_config": {"effort": "high"},
+            },
+        ),
         (
             {
                 "response_format": {
@@ -289,6 +297,7 @@ IMAGE = "messages[0].content[0].image_url"
             ["continue_final_message"],
         ),
         (ChatRequest("x", (Message(Role.USER, ("Hi",)),), drops_oldest=True), ["truncation"]),
+        (chat(USER, thinking_token_budget=1023), ["thinking_token_budget"]),
         # All at once.
         (chat(USER, n=2, temperature=1.5, seed=1), ["temperature", "n", "seed"]),
         (read("text", {"model": "x", "prompt": "Hi"}), ["prompt"]),

@@ -161,6 +161,16 @@ def test_of_what_is_not_set_nothing_is_sent() -> None:
     assert sent(PLAIN, request) == ("chat", {"model": "m", "messages": [message]})
 
 
+@pytest.mark.parametrize("thinking", [True, False])
+def test_whether_to_reason_is_said_where_there_are_templates(*, thinking: bool) -> None:
+    request = ChatRequest("x", (Message(Role.USER, ("Hi",)),), thinking=thinking)
+    both = {"enable_thinking": thinking, "thinking": thinking}
+    assert sent(VLLM, request)[1]["chat_template_kwargs"] == both
+    wire = PLAIN.request(request, "m")
+    assert wire.body.keys() == {"model", "messages"}
+    assert wire.ignored == ["thinking"]
+
+
 def test_a_developers_message_is_the_systems() -> None:
     developer = Message(Role.DEVELOPER, ("Be brief.",))
     _, body = sent(VLLM, ChatRequest("x", (developer,)))

@@ -341,6 +341,7 @@ def test_the_rest_is_read() -> None:
         stream_options={"include_obfuscation": False},
         text={"format": {"type": "json_object"}, "verbosity": "low"},
         reasoning={"effort": "none", "generate_summary": "auto"},
+        thinking_token_budget=7,
         chat_template_kwargs={"x": 1},
         truncation="auto",
         top_logprobs=3,
@@ -361,6 +362,7 @@ def test_the_rest_is_read() -> None:
     assert generation.constraint.kind is ConstraintKind.JSON_OBJECT
     effort = {"reasoning_effort": "none", "enable_thinking": False}
     assert chat.template_arguments == {"x": 1, **effort}
+    assert chat.thinking_budget == 7
     assert request.summarized
     assert chat.drops_oldest
     assert (generation.logprobs, generation.top_logprobs) == (True, 3)

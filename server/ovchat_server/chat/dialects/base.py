@@ -125,6 +125,7 @@ class ReasoningDialect:
         opening: What stands before the reasoning.
         closing: What stands behind it.
         special_tokens: As ToolDialect's.
+        space: The white space that the models write before `closing`.
     """
 
     name: str
@@ -135,6 +136,7 @@ class ReasoningDialect:
     opening: str
     closing: str
     special_tokens: tuple[str, ...] = ()
+    space: str = ""
 
 
 @dataclass(frozen=True, slots=True)

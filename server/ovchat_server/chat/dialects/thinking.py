@@ -21,11 +21,13 @@ class Tags:
         opening: Before the reasoning.
         closing: Behind it.
         answer: Before and behind the answer, where that has tags, too.
+        space: The white space that the models write before the closing tag.
     """
 
     opening: str
     closing: str
     answer: tuple[str, str] | None = None
+    space: str = ""
 
 
 class ThinkParser:
@@ -135,11 +137,19 @@ def think_dialect(
         return answer.rfind(tags.opening) > answer.rfind(tags.closing)
 
     return ReasoningDialect(
-        name, parser, recognised, opened_by, left_open, tags.opening, tags.closing, special
+        name,
+        parser,
+        recognised,
+        opened_by,
+        left_open,
+        tags.opening,
+        tags.closing,
+        special,
+        tags.space,
     )
 
 
-_THINK = Tags("<think>", "</think>")
+_THINK = Tags("<think>", "</think>", space="\n")
 
 QWEN3 = think_dialect(
     "qwen3", _THINK, lambda template: "<think>" in template or "</think>" in template

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import FailFast, Field, field_validator
 
 from ovchat_server.domain.chat_request import ReasoningEffort
+from ovchat_server.domain.declared import Declared, by_type
 from ovchat_server.domain.errors import shortened
-from ovchat_server.domain.responses.declared import Declared, by_type
-from ovchat_server.domain.responses.faults import fault
+from ovchat_server.domain.faults import fault
 from ovchat_server.domain.responses.items import Items
 from ovchat_server.domain.responses.tool_types import Choice, Format, Tools
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from ovchat_server.domain.declared import Declared, at_most, by_type
+from ovchat_server.domain.faults import fault, wrong_kind
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.known_keys import ANY_KEYS
 from ovchat_server.domain.limits import DEFAULT_LIMITS, text_deeper, too_many_parts
 from ovchat_server.domain.messages import NO_SUCH_PARTS, ImageDetail
-from ovchat_server.domain.responses.declared import Declared, at_most, by_type
-from ovchat_server.domain.responses.faults import fault, wrong_kind
 
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonValue

@@ -19,6 +19,7 @@ RESPONSES = Parameters(
         "parallel_tool_calls",
         "text",
         "reasoning",
+        "thinking_token_budget",
         "chat_template_kwargs",
         "include",
         "top_logprobs",

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import SYSTEM_ROLES, ChatRequest, ToolMode
-from ovchat_server.domain.chat_request import read_template_kwargs
+from ovchat_server.domain.chat_request import read_template_kwargs, read_thinking_budget
+from ovchat_server.domain.declared import read_declared
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.generation_request import (
@@ -20,7 +21,6 @@ from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.domain.reader import Reader
 from ovchat_server.domain.responses.body import LOGPROBS, Body, SchemaFormat
 from ovchat_server.domain.responses.conversation import messages_of
-from ovchat_server.domain.responses.declared import read_declared
 from ovchat_server.domain.responses.items import Hosted, ItemReference, MessageItem, TextPart
 from ovchat_server.domain.responses.listing import listed_items, repeated
 from ovchat_server.domain.responses.parameters import GENERATION, RESPONSES
@@ -72,6 +72,7 @@ def read_responses_request(
             parallel=reader.boolean("parallel_tool_calls") is not False,
         ),
         reasoning_effort=body.reasoning.effort,
+        thinking_budget=read_thinking_budget(reader),
         template_kwargs=read_template_kwargs(reader),
         drops_oldest=body.truncation == "auto",
         # There is always usage at the end of a stream.

@@ -28,17 +28,22 @@ class TokenFinish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningBudget:
-    """How long the reasoning before an answer may be.
+    """How long the reasoning in an answer may be.
 
     Attributes:
         tokens: The maximum number of tokens of reasoning; then it is closed.
         opening: The text that opens it; "" if the prompt ends inside it.
-        closing: The tokens that close it, at least one.
+        closing: The tokens that close it, at least one. Without the white space around it, their
+            text is the mark.
+        reopening: Tokens that only open it. Where they are given, an answer may reason several
+            times, until the maximum is reached; then the last of them does not come behind the
+            others. Otherwise there is no reasoning but at the beginning.
     """
 
     tokens: int
     opening: str
     closing: tuple[int, ...]
+    reopening: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,4 +153,6 @@ class LogitsProcessor:
             for *before, last in self._banned
             if self._tail[len(self._tail) - len(before) :] == before
         ]
+        if self._reasoning and self._reasoning.forbidden is not None:
+            completing.append(self._reasoning.forbidden)
         return [*completing, *self._stops] if self._count < self._least else completing

@@ -49,7 +49,9 @@ def add_messages(body: Body, messages: Sequence[Message]) -> None:
 def _ignore(body: Body, path: FieldPath, message: Message) -> None:
     # Reasoning is taken back only with a signature, which OpenAI's API has no place for.
     reasoning, name = path / "reasoning_content", path / "name"
-    body.ignore({str(reasoning): message.reasoning_content, str(name): message.name})
+    # Of a tool it is the function's, which its call tells.
+    author = None if message.role is Role.TOOL else message.name
+    body.ignore({str(reasoning): message.reasoning_content, str(name): author})
 
 
 def _blocks(body: Body, path: FieldPath, message: Message) -> Iterator[JsonObject]:

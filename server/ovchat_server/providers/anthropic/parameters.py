@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MAX_TEMPERATURE = 1
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 NO_EFFORT = "none"
+# The smallest number of tokens of thinking.
+MIN_BUDGET = 1024
 
 
 def add_generation(body: Body, generation: GenerationParams, default_max_tokens: int) -> None:
@@ -48,23 +50,36 @@ def add_output(body: Body, request: ChatRequest) -> None:
     """Add how much effort the model is to make, and what form the answer must have."""
     effort, constraint = request.reasoning_effort, request.generation.constraint
     output: JsonObject = {}
-    if effort == NO_EFFORT:
-        body.add({"thinking": {"type": "disabled"}})
-    elif effort in EFFORTS:
+    if effort in EFFORTS:
         output["effort"] = effort
-        # Some models do not think unless they are told to, and newer ones do not show it.
-        display = "summarized" if request.include_reasoning else "omitted"
-        body.add({"thinking": {"type": "adaptive", "display": display}})
-    elif effort is not None:
+    elif effort not in (None, NO_EFFORT):
         known = ", ".join((NO_EFFORT, *EFFORTS))
         complaint = f"must be one of {known} to be understood"
         body.refuse("reasoning_effort", complaint, "unsupported_value")
+    body.add({"thinking": _thinking(body, request)})
     if constraint is not None:
         if constraint.kind is ConstraintKind.JSON_SCHEMA:
             output["format"] = {"type": "json_schema", "schema": _schema(constraint)}
         else:
             body.refuse(constraint.field)
     body.add({"output_config": output or None})
+
+
+def _thinking(body: Body, request: ChatRequest) -> JsonObject | None:
+    effort, budget = request.reasoning_effort, request.thinking_budget
+    if effort == NO_EFFORT or budget == 0 or request.thinking is False:
+        return {"type": "disabled"}
+    # Some models do not think unless they are told to, and newer ones do not show it.
+    display = "summarized" if request.include_reasoning else "omitted"
+    if budget is not None:
+        if budget < MIN_BUDGET:
+            complaint = f"must be 0 or at least {MIN_BUDGET} to be understood"
+            body.refuse("thinking_token_budget", complaint, "unsupported_value")
+        return {"type": "enabled", "budget_tokens": budget, "display": display}
+    # In Anthropic's API an effort alone asks for no thinking.
+    if request.thinking or (effort in EFFORTS and request.thinks_by_itself):
+        return {"type": "adaptive", "display": display}
+    return None
 
 
 def _openai(generation: GenerationParams) -> JsonObject:

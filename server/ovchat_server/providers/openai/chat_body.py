@@ -42,7 +42,10 @@ def add_chat(body: Body, request: ChatRequest, max_tokens_field: str) -> None:
     add_tools(body, request.tools, request.tool_choice)
     body.add(_openai(request))
     body.add({max_tokens_field: generation.ending.max_tokens})
-    body.add_vllm(_vllm(request))
+    body.add_vllm(_vllm(body, request))
+    if not body.vllm_parameters:
+        # Whether their models reason is not to be said.
+        body.ignore({"thinking": request.thinking})
     if request.prompt_ending in ENDINGS:
         body.add_vllm(*ENDINGS[request.prompt_ending])
     if body.vllm_parameters and not request.include_reasoning:
@@ -64,9 +67,14 @@ def _openai(request: ChatRequest) -> JsonObject:
     }
 
 
-def _vllm(request: ChatRequest) -> JsonObject:
+def _vllm(body: Body, request: ChatRequest) -> JsonObject:
     return {
-        "chat_template_kwargs": request.template_kwargs or None,
+        "thinking_token_budget": request.thinking_budget,
+        # Whether to reason, where nothing but templates knows it, is not the caller's own.
+        "chat_template_kwargs": (
+            request.thinking_kwargs if body.vllm_parameters else request.template_kwargs
+        )
+        or None,
         "documents": list(request.documents) or None,
         "echo": request.echo or None,
     }

@@ -31,7 +31,7 @@ def chat_message(body: Body, request: ChatRequest) -> chat_pb2.CreateChatComplet
     Raises:
         InvalidRequestError: The contract cannot express it; every such parameter is named.
     """
-    generation, kwargs = request.generation, request.template_kwargs
+    generation, kwargs = request.generation, request.thinking_kwargs
     body.add(
         {
             "max_completion_tokens": generation.ending.max_tokens,
@@ -39,6 +39,7 @@ def chat_message(body: Body, request: ChatRequest) -> chat_pb2.CreateChatComplet
             "top_logprobs": generation.top_logprobs or None,
             "prediction": generation.speculation.prediction,
             "reasoning_effort": request.reasoning_effort,
+            "thinking_token_budget": request.thinking_budget,
             "include_reasoning": None if request.include_reasoning else False,
             "chat_template_kwargs": json_text(kwargs) if kwargs else None,
             "documents": [json_text(document) for document in request.documents],

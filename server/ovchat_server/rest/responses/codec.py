@@ -9,11 +9,9 @@ from ovchat_server.responses.objects import response_object
 from ovchat_server.rest.codec import RestError
 from ovchat_server.rest.openai import objects as openai
 from ovchat_server.rest.openai.codec import DONE
-from ovchat_server.rest.response_body import PING, event
+from ovchat_server.rest.response_body import PING, typed_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ovchat_server.domain.completion import Chunk, Completion, CompletionInfo
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.domain.json_value import JsonObject
@@ -34,7 +32,7 @@ class ResponsesEncoder:
 
     def begin(self, info: CompletionInfo) -> bytes:
         """Return the events of a response without output."""
-        return _written(self._events.begin(info))
+        return typed_events(self._events.begin(info))
 
     def keep_alive(self) -> bytes:
         """Return a comment: readers skip it."""
@@ -42,22 +40,18 @@ class ResponsesEncoder:
 
     def chunk(self, chunk: Chunk) -> bytes:
         """Return the events of what is new in the output."""
-        return _written(self._events.chunk(chunk))
+        return typed_events(self._events.chunk(chunk))
 
     def end(self) -> bytes:
         """Return the events that end the response, and Open Responses' last event."""
-        return _written(self._events.end()) + DONE
+        return typed_events(self._events.end()) + DONE
 
     def failure(self, error: ApiError) -> bytes:
         """Return the error, the response that failed with it, and the last event."""
-        return _written(self._events.failure(error)) + DONE
+        return typed_events(self._events.failure(error)) + DONE
 
 
 def encode_error(error: ApiError) -> RestError:
     """Return OpenAI's error object; see ErrorEncoder."""
     error.respell(spelled)
     return RestError(openai.error(error), error.http_status)
-
-
-def _written(events: Iterable[JsonObject]) -> bytes:
-    return b"".join(event(fields, str(fields["type"])) for fields in events)

@@ -28,7 +28,7 @@ TEMPLATE = Path(__file__).parent / "template.jinja"
 WEATHER_SERVER = f"""
 [mcp_servers.weather]
 command = "{sys.executable}"
-args = ["-m", "tests.rest.codex.weather_server"]
+args = ["-m", "tests.rest.coding_agents.weather_server"]
 cwd = "{ROOT}"
 required = true
 """

@@ -14,16 +14,16 @@ from pydantic import (
     model_validator,
 )
 
-from ovchat_server.domain.field_path import FieldPath
-from ovchat_server.domain.known_keys import ANY_KEYS
-from ovchat_server.domain.limits import DEFAULT_LIMITS
-from ovchat_server.domain.reader import none_of
-from ovchat_server.domain.responses.faults import (
+from ovchat_server.domain.faults import (
     fault,
     none_of_types,
     refuse_all,
     wrong_kind,
 )
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.known_keys import ANY_KEYS
+from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.reader import none_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -1,0 +1,1 @@
+"""Requests of Anthropic's Messages API."""
