@@ -232,10 +232,11 @@ local function write_error(handle)
     failure = from_status(status, message)
   end
   local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
-  local retry_after = get("retry-after") or ((status == "429" or status == "503") and "1")
+  local retry_after = get("retry-after")
   failure.request_id = quote(noted.request_id or "")
   local text = get("x-ovchat-error")
   if text == nil then
+    retry_after = retry_after or ((status == "429" or status == "503") and "1")
     local own_status
     text, own_status = FORMATS[noted.api or "openai"](failure)
     status = own_status or status
@@ -257,7 +258,8 @@ function envoy_on_request(handle)
   local noted = handle:streamInfo():dynamicMetadata()
   local path, query = headers:get(":path"):match("^([^?]*)(.*)$")
   for pattern, api in pairs(APIS) do
-    if path:find(pattern) then
+    -- What Anthropic's clients send to wrong paths, too.
+    if path:find(pattern) or headers:get(api .. "-version") then
       noted:set(METADATA, "api", api)
       noted:set(METADATA, "request_id", headers:get("x-request-id"))
     end
