@@ -108,7 +108,8 @@ One table for each id that stands for several models ([providers](providers.md#r
 
 Further ids, each with that of a model which it stands for: one of this server, a provider's, or a
 route. Requests may have them wherever they may have a model's id; lists show them, and answers name
-the id that was asked for. An id with a dot or a slash stands in quotes: `"org/gpt-4.1" = "demo"`.
+the id that was asked for, or of a route the model that answered. An alias is a whole id, without
+patterns; with a dot or a slash it stands in quotes: `"org/gpt-4.1" = "demo"`.
 
 ## All keys with their defaults
 

@@ -154,6 +154,11 @@ local function status_message(headers, body)
   return start and literal(body, start) or '""'
 end
 
+-- What was noted of the request.
+local function notes(handle)
+  return handle:streamInfo():dynamicMetadata():get(METADATA) or {}
+end
+
 local function kind_of(status)
   return tonumber(status) < 500 and "invalid_request_error" or "server_error"
 end
@@ -172,10 +177,9 @@ local function envoys_facts(handle, headers)
   if headers:get(REPLY .. "details") == nil then
     return nil
   end
-  local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
   local facts = {
     allow = headers:get("allow"),
-    unknown = noted.not_found or "There is no such path.",
+    unknown = notes(handle).not_found or "There is no such path.",
   }
   for _, name in ipairs(FACTS) do
     facts[name] = headers:get(REPLY .. name)
@@ -231,12 +235,11 @@ local function write_error(handle)
     end
     failure = from_status(status, message)
   end
-  local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
-  local retry_after = get("retry-after") or ((status == "429" or status == "503") and "1")
-  failure.request_id = quote(noted.request_id or "")
-  local text = get("x-ovchat-error")
+  local text, retry_after = get("x-ovchat-error"), get("retry-after")
   if text == nil then
-    local own_status
+    retry_after = retry_after or ((status == "429" or status == "503") and "1")
+    local noted, own_status = notes(handle)
+    failure.request_id = quote(noted.request_id or "")
     text, own_status = FORMATS[noted.api or "openai"](failure)
     status = own_status or status
   end
@@ -257,7 +260,8 @@ function envoy_on_request(handle)
   local noted = handle:streamInfo():dynamicMetadata()
   local path, query = headers:get(":path"):match("^([^?]*)(.*)$")
   for pattern, api in pairs(APIS) do
-    if path:find(pattern) then
+    -- What Anthropic's clients send to wrong paths, too.
+    if path:find(pattern) or headers:get(api .. "-version") then
       noted:set(METADATA, "api", api)
       noted:set(METADATA, "request_id", headers:get("x-request-id"))
     end
@@ -283,10 +287,10 @@ function envoy_on_response(handle)
       headers:replace("x-accel-buffering", "no")
     end
   end
-  local noted = handle:streamInfo():dynamicMetadata():get(METADATA) or {}
+  local noted = notes(handle)
   if noted.api == "anthropic" then
-    -- What Anthropic's SDKs show of an answer.
-    local headers = handle:headers()
+    -- What Anthropic's SDKs show of an answer. The server may have given it another id.
+    headers = handle:headers()
     headers:replace("request-id", headers:get("x-request-id") or noted.request_id)
   end
   if noted.head then

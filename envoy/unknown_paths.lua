@@ -38,7 +38,9 @@ local ELSEWHERE = {
   { "^/openai/deployments/", "is Azure's, whose paths are not served here", CHATS },
   -- Anthropic.
   { "^/messages/batches", "is for batches, which are not served here", MESSAGES },
-  { "^/complete$", "is Anthropic's text completion, which is not served here", TEXTS },
+  { "^/messages/msg_", "is for messages that are kept, and none are here", MESSAGES },
+  { "^/[%w_-]+/v1/messages/", "has a path after that of messages", "Tokens are counted at POST /v1/messages/count_tokens." },
+  { "^/complete$", "is Anthropic's text completion, which is not served here", MESSAGES },
   -- vLLM, Cohere and Jina.
   { "^/pooling$", "makes embeddings, which is not served here", CHATS },
   { "^/embed$", "makes embeddings, which is not served here", CHATS },

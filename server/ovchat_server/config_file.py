@@ -194,10 +194,14 @@ class ConfigFile:
             raise self.fault(f"aliases must be a table, [aliases], got {shown(aliases)}", "aliases")
         for alias, model in aliases.items():
             fault = _no_model(model, models, providers)
+            if isinstance(model, dict):
+                fault = "an id with a dot stands in quotes"
+            elif model in aliases:
+                fault = f"{model!r} is an alias itself: name the model"
             if alias in models:
-                fault = "there is a model of this name already"
+                fault = "there is a model or a route of this name already"
             elif alias.startswith(f"{PROVIDER}/"):
-                fault = f"models of this server are asked for with and without {PROVIDER}/"
+                fault = f"leave {PROVIDER}/ out: models are asked for with and without it"
             try:
                 read_value(ModelName, alias)
             except ValueError as error:

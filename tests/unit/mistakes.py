@@ -266,10 +266,17 @@ ALIAS_TABLES = [
         ":6: [aliases] 'gpt-6': must be the id of a model, got 6",
         f'{ALIASES}gpt-5 = "demo"\ngpt-6 = 6',
     ),
-    file(":5: [aliases] 'demo': there is a model of this name already", f'{ALIASES}demo = "demo"'),
     file(
-        ":5: [aliases] 'openvino/a': models of this server are asked for with and without "
-        "openvino/",
+        ":5: [aliases] 'demo': there is a model or a route of this name already",
+        f'{ALIASES}demo = "demo"',
+    ),
+    file(":5: [aliases] 'gpt-4': an id with a dot stands in quotes", f'{ALIASES}gpt-4.1 = "demo"'),
+    file(
+        ":5: [aliases] 'a': 'b' is an alias itself: name the model",
+        f'{ALIASES}a = "b"\nb = "demo"',
+    ),
+    file(
+        ":5: [aliases] 'openvino/a': leave openvino/ out: models are asked for with and without it",
         f'{ALIASES}"openvino/a" = "demo"',
     ),
     file(f":5: [aliases] 'gpt 5': {NO_ID} \"gpt 5\"", f'{ALIASES}"gpt 5" = "demo"'),

@@ -74,6 +74,7 @@ def test_an_alias_is_a_model_wherever_one_is_asked_for() -> None:
     for alias in aliases:
         assert info.model(rest_service_pb2.RestServiceGetModelRequest(id=alias))["id"] == alias
     assert registry.get("claude") is registry.get("openvino/claude") is registry.get("demo")
+    assert [status.id for status in registry.named()] == ["demo", "claude"]
     assert registry.get("org/gpt").id == LLAMA
     ready = rest_service_pb2.RestServiceGetModelReadinessRequest(id="claude")
     assert kserve.ready(ready)["ready"]

@@ -71,7 +71,8 @@ class ModelServerInfo:
             ModelNotFoundError: There is no such model.
             UnavailableError: It does not answer.
         """
-        status = self.registry.local(request.id).status
+        self.registry.local(request.id)
+        status = self.registry.status(request.id)
         if status.unavailable_reason:
             # A model that cannot be loaded will not be ready in a moment either.
             retry_after = None if status.state is ModelState.FAILED else 1

@@ -157,7 +157,7 @@ async def publish_health(
     statuses: dict[str, int] = {"": overall, served.rest_service: overall}
     for service in served.typed:
         statuses[service.name] = overall if service.needs_engines else serving
-        for model in models.statuses() if service.of_models else ():
+        for model in models.named() if service.of_models else ():
             if Capability.CHAT in model.capabilities:
                 ready = model.state is ModelState.READY
                 statuses[f"{service.name}/{model.id}"] = serving if ready else not_serving

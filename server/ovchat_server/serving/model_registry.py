@@ -174,6 +174,9 @@ class ModelRegistry:
         if isinstance(model, kind):
             return model
         complaint = f"names {identifier!r}, a model for {model.type}, not for {kind.type}."
+        if self._unaliased(identifier) in self._routes:
+            complaint = f"names {identifier!r}, a route, which cannot do this: name its model."
+            raise InvalidRequestError.about("model", complaint)
         if model.type == kind.type:
             complaint = f"names {identifier!r}, which runs at a provider: it cannot do this."
         raise InvalidRequestError.about("model", complaint)
@@ -189,6 +192,13 @@ class ModelRegistry:
     def statuses(self) -> tuple[ModelStatus, ...]:
         """Return how the models of this server are doing, by id."""
         return tuple(model.status for model in self._models.values())
+
+    def named(self) -> tuple[ModelStatus, ...]:
+        """Return how the models of this server are doing, by each of their ids."""
+        targets = (model.removeprefix(f"{PROVIDER}/") for model in self._aliases.values())
+        aliases = zip(self._aliases, targets, strict=True)
+        own = (self.status(alias) for alias, target in aliases if target in self._models)
+        return (*self.statuses(), *own)
 
     def listed(self) -> tuple[ModelStatus, ...]:
         """Return what can be asked for: models of this server and of providers, routes, aliases.

@@ -73,8 +73,11 @@ async def test_envoys_own_replies_have_the_apis_format(gate: Edge) -> None:
             anthropic_error(answer, 415, "invalid_request_error")
         answer = await gate.http.post(path, content=b"x" * (MAX_BYTES + 1), headers=JSON)
         assert str(MAX_BYTES) in anthropic_error(answer, 413, "request_too_large")
-    answer = await gate.http.get("/v1/messages/batches")
-    assert "batches" in anthropic_error(answer, 404, "not_found_error")
+    for path in ("/v1/messages/batches", "/v1/messages/msg_1", "/house/v1/messages/count_tokens"):
+        answer = await gate.http.get(path)
+        assert "/v1/messages" in anthropic_error(answer, 404, "not_found_error").partition(" ")[2]
+    answer = await gate.http.post("/messages", headers={"anthropic-version": "2023-06-01"})
+    assert "/v1/messages" in anthropic_error(answer, 404, "not_found_error")
 
 
 async def test_other_paths_keep_openais(gate: Edge) -> None:

@@ -155,6 +155,12 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
     ),
     ({"tools": {}}, "tools", TYPE, "must be an array, not an object"),
     (tools(type=1), "tools[0].type", TYPE, "must be a string, not a number"),
+    (
+        tools(type="function"),
+        "tools[0].type",
+        "unsupported_value",
+        "must be 'custom', with name and input_schema beside it, got 'function'",
+    ),
     (tools(name=None), "tools[0].name", MISSING, "is required"),
     (tools(input_schema=None), "tools[0].input_schema", MISSING, "is required"),
     (

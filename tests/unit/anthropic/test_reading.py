@@ -89,7 +89,7 @@ TOOLS: dict[str, tuple[list[Any], list[Tool], tuple[str, ...]]] = {
         [
             {"type": "web_search_20250305", "name": "web_search", "max_uses": 5},
             FUNCTION,
-            {"type": "unheard_of", "x": 1},
+            {"type": "unheard_of_20300101", "x": 1},
         ],
         [Tool("f", None, SCHEMA)],
         ("tools[0]", "tools[2]"),

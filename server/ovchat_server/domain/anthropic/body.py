@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
@@ -20,6 +21,7 @@ from ovchat_server.domain.anthropic.blocks import (
     ToolUse,
 )
 from ovchat_server.domain.declared import Declared, at_most, by_type
+from ovchat_server.domain.errors import shortened
 from ovchat_server.domain.faults import fault, wrong_kind
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.limits import DEFAULT_LIMITS, too_many_parts
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 # Anthropic's.
 MAX_NAME = 128
+FUNCTION = "custom"
+# The types of its own tools end with the dates of their versions.
+HOSTED_TOOL = re.compile(r"_20\d{6}$|^mcp_toolset$")
 # What may stand in a message of each role.
 IN_MESSAGES: Mapping[str, tuple[type[AnyBlock], ...]] = {
     "user": (TextBlock, ImageBlock, DocumentBlock, ToolResult, Hosted),
@@ -115,15 +120,22 @@ class FunctionTool(Declared):
 
 
 def _with_type(tool: JsonValue) -> JsonValue:
-    """Take a tool without a type as a function."""
-    if isinstance(tool, dict) and tool.get("type") is None:
-        return {**tool, "type": "custom"}
+    """Take a tool without a type as a function, and refuse types that are not Anthropic's."""
+    given = tool.get("type") if isinstance(tool, dict) else ""
+    if isinstance(tool, dict) and given is None:
+        return {**tool, "type": FUNCTION}
+    if isinstance(given, str) and given not in ("", FUNCTION) and not HOSTED_TOOL.search(given):
+        complaint = (
+            f"must be '{FUNCTION}', with name and input_schema beside it, "
+            f"got {shortened(repr(given))}"
+        )
+        raise fault(complaint, "unsupported_value", FieldPath.of("type"))
     return tool
 
 
 AnyTool: TypeAlias = Annotated[
     FunctionTool | Hosted,
-    by_type({"custom": FunctionTool}, others=Hosted),
+    by_type({FUNCTION: FunctionTool}, others=Hosted),
     BeforeValidator(_with_type),
 ]
 

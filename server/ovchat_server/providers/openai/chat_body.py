@@ -42,10 +42,13 @@ def add_chat(body: Body, request: ChatRequest, max_tokens_field: str) -> None:
     add_tools(body, request.tools, request.tool_choice)
     body.add(_openai(request))
     body.add({max_tokens_field: generation.ending.max_tokens})
-    body.add_vllm(_vllm(body, request))
-    if not body.vllm_parameters:
-        # Whether their models reason is not to be said.
+    body.add_vllm(_vllm(request))
+    if body.vllm_parameters:
+        body.add({"chat_template_kwargs": request.thinking_kwargs or None})
+    else:
+        # Whether their models reason is not to be said, and templates are refused.
         body.ignore({"thinking": request.thinking})
+        body.add_vllm({"chat_template_kwargs": request.template_kwargs or None})
     if request.prompt_ending in ENDINGS:
         body.add_vllm(*ENDINGS[request.prompt_ending])
     if body.vllm_parameters and not request.include_reasoning:
@@ -67,14 +70,9 @@ def _openai(request: ChatRequest) -> JsonObject:
     }
 
 
-def _vllm(body: Body, request: ChatRequest) -> JsonObject:
+def _vllm(request: ChatRequest) -> JsonObject:
     return {
         "thinking_token_budget": request.thinking_budget,
-        # Whether to reason, where nothing but templates knows it, is not the caller's own.
-        "chat_template_kwargs": (
-            request.thinking_kwargs if body.vllm_parameters else request.template_kwargs
-        )
-        or None,
         "documents": list(request.documents) or None,
         "echo": request.echo or None,
     }
