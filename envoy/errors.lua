@@ -36,8 +36,9 @@ local FORMATS = {
     )
   end,
 }
--- The APIs by patterns of their paths; of all other paths it is OpenAI's.
-local APIS = { ["/v[13]/messages"] = "anthropic" }
+-- The APIs by patterns of their paths, or by what their clients send to wrong paths, too. Of all
+-- else it is OpenAI's.
+local APIS = { { path = "/v[13]/messages", header = "anthropic-version", format = "anthropic" } }
 
 -- Envoy's own replies, code and message: by the name of their route, by Envoy's word for them (the
 -- details up to a brace), or by their status. "$name" stands for a fact; see envoys_facts.
@@ -240,7 +241,7 @@ local function write_error(handle)
     retry_after = retry_after or ((status == "429" or status == "503") and "1")
     local noted, own_status = notes(handle)
     failure.request_id = quote(noted.request_id or "")
-    text, own_status = FORMATS[noted.api or "openai"](failure)
+    text, own_status = FORMATS[noted.format or "openai"](failure)
     status = own_status or status
   end
   if retry_after then
@@ -259,10 +260,9 @@ function envoy_on_request(handle)
   local headers = handle:headers()
   local noted = handle:streamInfo():dynamicMetadata()
   local path, query = headers:get(":path"):match("^([^?]*)(.*)$")
-  for pattern, api in pairs(APIS) do
-    -- What Anthropic's clients send to wrong paths, too.
-    if path:find(pattern) or headers:get(api .. "-version") then
-      noted:set(METADATA, "api", api)
+  for _, api in ipairs(APIS) do
+    if path:find(api.path) or headers:get(api.header) then
+      noted:set(METADATA, "format", api.format)
       noted:set(METADATA, "request_id", headers:get("x-request-id"))
     end
   end
@@ -288,7 +288,7 @@ function envoy_on_response(handle)
     end
   end
   local noted = notes(handle)
-  if noted.api == "anthropic" then
+  if noted.format == "anthropic" then
     -- What Anthropic's SDKs show of an answer. The server may have given it another id.
     headers = handle:headers()
     headers:replace("request-id", headers:get("x-request-id") or noted.request_id)

@@ -193,20 +193,10 @@ class ConfigFile:
         if not isinstance(aliases, dict):
             raise self.fault(f"aliases must be a table, [aliases], got {shown(aliases)}", "aliases")
         for alias, model in aliases.items():
-            fault = _no_model(model, models, providers)
-            if isinstance(model, dict):
-                fault = "an id with a dot stands in quotes"
-            elif model in aliases:
+            fault = _no_alias(alias, models)
+            if not fault and isinstance(model, str) and model in aliases:
                 fault = f"{model!r} is an alias itself: name the model"
-            if alias in models:
-                fault = "there is a model or a route of this name already"
-            elif alias.startswith(f"{PROVIDER}/"):
-                fault = f"leave {PROVIDER}/ out: models are asked for with and without it"
-            try:
-                read_value(ModelName, alias)
-            except ValueError as error:
-                fault = f"the id {error}"
-            if fault:
+            if fault := fault or _no_model(model, models, providers):
                 raise self.fault(f"[aliases] {alias!r}: {fault}", "aliases", alias)
         return aliases
 
@@ -283,8 +273,23 @@ class ConfigFile:
         return whole + 1
 
 
+def _no_alias(alias: str, models: Collection[str]) -> str:
+    """Return what is wrong with an alias, if anything."""
+    if alias in models:
+        return "there is a model or a route of this name already"
+    if alias.startswith(f"{PROVIDER}/"):
+        return f"leave {PROVIDER}/ out: models are asked for with and without it"
+    try:
+        read_value(ModelName, alias)
+    except ValueError as error:
+        return f"the id {error}"
+    return ""
+
+
 def _no_model(model: object, models: Collection[str], providers: Collection[str]) -> str:
     """Return what is wrong with the id of a model, if anything."""
+    if isinstance(model, dict):
+        return "an id with a dot stands in quotes"
     if not isinstance(model, str):
         return f"must be the id of a model, got {shown(model)}"
     name = model.removeprefix(f"{PROVIDER}/")

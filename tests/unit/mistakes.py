@@ -270,6 +270,7 @@ ALIAS_TABLES = [
         ":5: [aliases] 'demo': there is a model or a route of this name already",
         f'{ALIASES}demo = "demo"',
     ),
+    file(":5: [aliases] 'a': must be the id of a model, got [\"demo\"]", f'{ALIASES}a = ["demo"]'),
     file(":5: [aliases] 'gpt-4': an id with a dot stands in quotes", f'{ALIASES}gpt-4.1 = "demo"'),
     file(
         ":5: [aliases] 'a': 'b' is an alias itself: name the model",

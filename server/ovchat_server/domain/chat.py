@@ -227,3 +227,24 @@ class ChatRequest:
     def choices(self) -> int:
         """The number of choices of the answer."""
         return self.generation.n
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAsChat:
+    """A request of another API, which models answer as a chat.
+
+    Attributes:
+        chat: The chat.
+    """
+
+    chat: ChatRequest
+
+    @property
+    def stream(self) -> StreamOptions | None:
+        """The options of the stream; None if the answer is not streamed."""
+        return self.chat.stream
+
+    @property
+    def ignored(self) -> Sequence[str]:
+        """The names of fields that are ignored."""
+        return self.chat.ignored

@@ -52,6 +52,12 @@ class Declared(BaseModel):
         return {name: item for name, item in value.items() if item is not None or name not in known}
 
 
+class Hosted(Declared):
+    """Something of the tools of OpenAI's or Anthropic's service, which do not run here."""
+
+    ignored: ClassVar[frozenset[str] | None] = ANY_KEYS
+
+
 T = TypeVar("T", bound=Declared)
 
 
@@ -121,6 +127,19 @@ def by_type(
         return found.model_validate(value, context=info.context)
 
     return PlainValidator(read)
+
+
+def or_text(kind: str) -> BeforeValidator:
+    """Return the validator of an array that may be a string: its one item, a text of a type."""
+
+    def listed(value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            return [{"type": kind, "text": value}]
+        if not isinstance(value, list):
+            raise wrong_kind("a string or an array", value)
+        return value
+
+    return BeforeValidator(listed)
 
 
 def at_most(limit: str, count: Callable[[list[JsonValue]], int] = len) -> BeforeValidator:

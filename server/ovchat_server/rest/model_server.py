@@ -54,8 +54,7 @@ class ModelServerInfo:
         Raises:
             ModelNotFoundError: There is no such model.
         """
-        self.registry.local(request.id)
-        status = self.registry.status(request.id)
+        status = self.registry.local_status(request.id)
         return {
             "name": status.id,
             "versions": [VERSION],
@@ -71,8 +70,7 @@ class ModelServerInfo:
             ModelNotFoundError: There is no such model.
             UnavailableError: It does not answer.
         """
-        self.registry.local(request.id)
-        status = self.registry.status(request.id)
+        status = self.registry.local_status(request.id)
         if status.unavailable_reason:
             # A model that cannot be loaded will not be ready in a moment either.
             retry_after = None if status.state is ModelState.FAILED else 1

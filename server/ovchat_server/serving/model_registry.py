@@ -73,7 +73,10 @@ class ModelRegistry:
         self._models: dict[str, Model] = {}
         self._on_change = on_change
         self._providers = {provider.name: provider for provider in providers}
-        self._aliases = aliases
+        # Models of this server go without its name.
+        self._aliases = {
+            alias: model.removeprefix(f"{PROVIDER}/") for alias, model in aliases.items()
+        }
         self._routes: dict[str, Model] = {}
         for model in models:
             self.add(model)
@@ -118,9 +121,16 @@ class ModelRegistry:
         return self.routed(identifier, field)
 
     def status(self, identifier: str, field: str = "model") -> ModelStatus:
-        """Return how the model of an id is doing; see get."""
-        status = self.get(identifier, field).status
+        """Return how the model of an id is doing, by that id; see get."""
+        return self._by_alias(identifier, self.get(identifier, field))
+
+    def local_status(self, identifier: str) -> ModelStatus:
+        """Return how the model of this server of an id is doing, by that id; see get."""
+        return self._by_alias(identifier, self.local(identifier))
+
+    def _by_alias(self, identifier: str, model: Model) -> ModelStatus:
         alias = identifier.removeprefix(f"{PROVIDER}/")
+        status = model.status
         return dataclasses.replace(status, id=alias) if alias in self._aliases else status
 
     def routed(self, identifier: str, field: str = "model") -> Model:
@@ -195,10 +205,8 @@ class ModelRegistry:
 
     def named(self) -> tuple[ModelStatus, ...]:
         """Return how the models of this server are doing, by each of their ids."""
-        targets = (model.removeprefix(f"{PROVIDER}/") for model in self._aliases.values())
-        aliases = zip(self._aliases, targets, strict=True)
-        own = (self.status(alias) for alias, target in aliases if target in self._models)
-        return (*self.statuses(), *own)
+        own = [alias for alias, model in self._aliases.items() if model in self._models]
+        return (*self.statuses(), *map(self.local_status, own))
 
     def listed(self) -> tuple[ModelStatus, ...]:
         """Return what can be asked for: models of this server and of providers, routes, aliases.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from ovchat_server.domain.anthropic.reading import read_count_request, read_messages_request
 from ovchat_server.domain.anthropic.spelling import spelled
@@ -17,6 +16,7 @@ from ovchat_server.domain.limits import Limits
 
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonObject
+from tests.unit.junk import junk, junk_fields
 
 HI = {"role": "user", "content": "Hi"}
 SCHEMA: JsonObject = {"type": "object"}
@@ -374,15 +374,6 @@ TYPES = """
     server_tool_use base64 url custom auto any tool none enabled adaptive disabled json_schema
     user assistant system
 """
-WORD = st.sampled_from(TYPES.split())
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | WORD | st.text(),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(KEYS.split()) | st.text(), inner, max_size=5)
-    ),
-    max_leaves=30,
-)
 NAMES = (
     "messages",
     "system",
@@ -395,7 +386,7 @@ NAMES = (
 )
 
 
-@given(fields=st.fixed_dictionaries({"messages": JUNK}, optional=dict.fromkeys(NAMES[1:], JUNK)))
+@given(fields=junk_fields(junk(KEYS, TYPES), *NAMES))
 def test_junk_is_refused_or_read(fields: dict[str, Any]) -> None:
     with contextlib.suppress(InvalidRequestError):
         read_count_request(fields)

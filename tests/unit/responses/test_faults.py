@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.limits import Limits
 from ovchat_server.domain.responses.reading import read_responses_request
+from tests.unit.junk import junk, junk_fields
 
 ITEM = {"type": "message", "role": "user", "content": "Hi"}
 FUNCTION = {"type": "function", "name": "f"}
@@ -328,15 +328,6 @@ TYPES = """
     output_text function custom namespace grammar lark regex allowed_tools json_schema user
     assistant required auto web_search
 """
-WORD = st.sampled_from(TYPES.split())
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | WORD | st.text(),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(KEYS.split()) | st.text(), inner, max_size=5)
-    ),
-    max_leaves=30,
-)
 NAMES = (
     "input",
     "tools",
@@ -349,7 +340,7 @@ NAMES = (
 )
 
 
-@given(fields=st.fixed_dictionaries({"input": JUNK}, optional=dict.fromkeys(NAMES[1:], JUNK)))
+@given(fields=junk_fields(junk(KEYS, TYPES), *NAMES))
 def test_junk_is_refused_or_read(fields: dict[str, Any]) -> None:
     with contextlib.suppress(InvalidRequestError):
         read_responses_request(fields)

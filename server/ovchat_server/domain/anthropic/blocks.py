@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from ovchat_server.domain.declared import Declared, at_most, by_type
-from ovchat_server.domain.faults import wrong_kind
-from ovchat_server.domain.known_keys import ANY_KEYS
+from ovchat_server.domain.anthropic.signatures import hidden_thinking
+from ovchat_server.domain.declared import Declared, Hosted, at_most, by_type, or_text
 from ovchat_server.domain.messages import NO_SUCH_PARTS
-
-if TYPE_CHECKING:
-    from ovchat_server.domain.json_value import JsonValue
 
 # What Anthropic's own tools did, and what only its service can read.
 HOSTED_BLOCKS = (
@@ -50,32 +47,17 @@ class Block(Declared):
     )
 
 
-class Hosted(Declared):
-    """Something of Anthropic's own tools, which do not run here."""
-
-    ignored: ClassVar[frozenset[str] | None] = ANY_KEYS
-
-
 class TextBlock(Block):
     """A text."""
 
     text: str
 
 
-def _as_blocks(value: JsonValue) -> JsonValue:
-    """Take a string as the one text that it is."""
-    if isinstance(value, str):
-        return [{"type": "text", "text": value}]
-    if not isinstance(value, list):
-        raise wrong_kind("a string or an array", value)
-    return value
-
-
 # Of each of these types, the last validator is the first to see a value.
 Texts: TypeAlias = Annotated[
     list[Annotated[TextBlock, by_type({"text": TextBlock})]],
     at_most("max_parts"),
-    BeforeValidator(_as_blocks),
+    or_text("text"),
 ]
 
 
@@ -178,6 +160,11 @@ class Thinking(Block):
     thinking: str
     signature: str = ""
 
+    @cached_property
+    def text(self) -> str:
+        """Return the thought, which may be in the signature alone."""
+        return self.thinking or hidden_thinking(self.signature) or ""
+
 
 class RedactedThinking(Block):
     """What a model of Anthropic's thought, for its service to read."""
@@ -195,7 +182,7 @@ Outcome: TypeAlias = Annotated[
         ]
     ],
     at_most("max_parts"),
-    BeforeValidator(_as_blocks),
+    or_text("text"),
 ]
 
 
@@ -226,5 +213,5 @@ Blocks: TypeAlias = Annotated[
         ]
     ],
     at_most("max_parts"),
-    BeforeValidator(_as_blocks),
+    or_text("text"),
 ]

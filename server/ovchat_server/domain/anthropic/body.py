@@ -11,7 +11,6 @@ from ovchat_server.domain.anthropic.blocks import (
     AnyBlock,
     Blocks,
     DocumentBlock,
-    Hosted,
     ImageBlock,
     RedactedThinking,
     TextBlock,
@@ -20,7 +19,7 @@ from ovchat_server.domain.anthropic.blocks import (
     ToolResult,
     ToolUse,
 )
-from ovchat_server.domain.declared import Declared, at_most, by_type
+from ovchat_server.domain.declared import Declared, Hosted, at_most, by_type
 from ovchat_server.domain.errors import shortened
 from ovchat_server.domain.faults import fault, wrong_kind
 from ovchat_server.domain.field_path import FieldPath

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pydantic_core import to_json
 
 from ovchat_server.domain.anthropic.blocks import (
-    Hosted,
     ImageBlock,
     RedactedThinking,
     TextBlock,
@@ -17,9 +16,9 @@ from ovchat_server.domain.anthropic.blocks import (
     ToolResult,
     ToolUse,
 )
-from ovchat_server.domain.anthropic.signatures import hidden_thinking
 from ovchat_server.domain.chat import Message, PromptEnding, Role, ToolCall
 from ovchat_server.domain.content import Image
+from ovchat_server.domain.declared import Hosted
 from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
@@ -110,17 +109,11 @@ def _reminding(placed: Iterable[_Placed]) -> Iterator[_Placed]:
 
 def _says(placed: _Placed) -> bool:
     match placed.block:
-        case TextBlock(text=text):
+        case TextBlock(text=text) | Thinking(text=text):
             return text != ""
-        case Thinking():
-            return _thought(placed.block) != ""
         case RedactedThinking() | Hosted():
             return False
     return True
-
-
-def _thought(block: Thinking) -> str:
-    return block.thinking or hidden_thinking(block.signature) or ""
 
 
 def _turn(role: Role, turn: Sequence[_Placed], called: dict[str, str]) -> Iterator[Message]:
@@ -146,8 +139,8 @@ def _turn(role: Role, turn: Sequence[_Placed], called: dict[str, str]) -> Iterat
             case ToolUse() as call:
                 called[call.id] = call.name
                 calls.append(ToolCall(call.id, call.name, to_json(call.input).decode()))
-            case Thinking() as block:
-                thoughts.append(_thought(block))
+            case Thinking(text=text):
+                thoughts.append(text)
             case RedactedThinking() | Hosted():
                 pass
             case shown:

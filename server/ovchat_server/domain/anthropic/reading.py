@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.anthropic.blocks import Hosted
 from ovchat_server.domain.anthropic.body import Body
 from ovchat_server.domain.anthropic.conversation import ending_of, messages_of
 from ovchat_server.domain.anthropic.output import read_output
@@ -13,10 +12,9 @@ from ovchat_server.domain.anthropic.parameters import GENERATION, MESSAGES
 from ovchat_server.domain.anthropic.request import MESSAGE, MessagesRequest
 from ovchat_server.domain.anthropic.thinking import read_thinking
 from ovchat_server.domain.anthropic.tools import read_tool_choice, read_tools
-from ovchat_server.domain.chat import THINKING as TEMPLATES_THINKING
-from ovchat_server.domain.chat import ChatRequest, ToolMode, first_turn
+from ovchat_server.domain.chat import THINKING, ChatRequest, ToolMode, first_turn
 from ovchat_server.domain.chat_request import read_template_kwargs
-from ovchat_server.domain.declared import read_declared
+from ovchat_server.domain.declared import Hosted, read_declared
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.generation_request import read_generation, refuse_with_constraint
@@ -90,7 +88,7 @@ def _read(reader: Reader, *, strict: bool, keep_billing_header: bool) -> Message
         tools=tools,
         tool_choice=choice,
         # Who asked for none expects the answer in the first block.
-        include_reasoning=any(arguments.get(name, thinking.enabled) for name in TEMPLATES_THINKING),
+        include_reasoning=any(arguments.get(name, thinking.enabled) for name in THINKING),
         reasoning_effort=effort,
         thinking=thinking.enabled,
         thinks_by_itself=False,

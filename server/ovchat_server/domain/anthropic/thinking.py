@@ -16,7 +16,7 @@ SHOWN = "summarized"
 # thinking. Here it is text.
 HIDDEN = ("omitted", "updates")
 THINKING_KEYS = frozenset({"type", "display", "block_binding"})
-THINKING = {
+KINDS = {
     ENABLED: THINKING_KEYS | {"budget_tokens"},
     ADAPTIVE: THINKING_KEYS,
     "disabled": frozenset({"type"}),
@@ -40,10 +40,10 @@ class ThinkingConfig:
 
 def read_thinking(reader: Reader) -> ThinkingConfig:
     """Read `thinking`; what is wrong is noted in the reader."""
-    given = reader.object("thinking", THINKING)
+    given = reader.object("thinking", KINDS)
     if given is None or not given.require("type"):
         return ThinkingConfig()
-    kind = given.choice("type", THINKING)
+    kind = given.choice("type", KINDS)
     budget = None
     if kind == ENABLED and given.require("budget_tokens"):
         # Fewer than Anthropic's models need are enough for small ones.

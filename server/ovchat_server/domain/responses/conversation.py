@@ -10,12 +10,12 @@ from pydantic_core import from_json, to_json
 
 from ovchat_server.domain.chat import Message, Role, ToolCall
 from ovchat_server.domain.content import Image
+from ovchat_server.domain.declared import Hosted
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.responses.items import (
     CallOutput,
     CustomCall,
     FunctionCall,
-    Hosted,
     ImagePart,
     ItemReference,
     MessageItem,

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from ovchat_server.domain.declared import Declared, at_most, by_type
+from ovchat_server.domain.declared import Declared, Hosted, at_most, by_type, or_text
 from ovchat_server.domain.faults import fault, wrong_kind
 from ovchat_server.domain.field_path import FieldPath
-from ovchat_server.domain.known_keys import ANY_KEYS
 from ovchat_server.domain.limits import DEFAULT_LIMITS, text_deeper, too_many_parts
 from ovchat_server.domain.messages import NO_SUCH_PARTS, ImageDetail
 
@@ -70,12 +69,6 @@ class Given(Declared):
     ignored: ClassVar[frozenset[str] | None] = HANDED_BACK
 
 
-class Hosted(Declared):
-    """Something of OpenAI's own tools, which do not run here."""
-
-    ignored: ClassVar[frozenset[str] | None] = ANY_KEYS
-
-
 class TextPart(Given):
     """A text."""
 
@@ -105,15 +98,6 @@ class ImagePart(Given):
         return value
 
 
-def _as_parts(value: JsonValue) -> JsonValue:
-    """Take a string as the one text that it is."""
-    if isinstance(value, str):
-        return [{"type": "input_text", "text": value}]
-    if not isinstance(value, list):
-        raise wrong_kind("a string or an array", value)
-    return value
-
-
 Part: TypeAlias = Annotated[
     TextPart | RefusalPart | ImagePart,
     by_type(
@@ -123,7 +107,7 @@ Part: TypeAlias = Annotated[
     ),
 ]
 # The last validator is the first to see a value.
-Parts: TypeAlias = Annotated[list[Part], at_most("max_parts"), BeforeValidator(_as_parts)]
+Parts: TypeAlias = Annotated[list[Part], at_most("max_parts"), or_text("input_text")]
 
 
 class MessageItem(Given):

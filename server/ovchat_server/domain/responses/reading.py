@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import SYSTEM_ROLES, ChatRequest, ToolMode
 from ovchat_server.domain.chat_request import read_template_kwargs, read_thinking_budget
-from ovchat_server.domain.declared import read_declared
+from ovchat_server.domain.declared import Hosted, read_declared
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.generation_request import (
@@ -21,7 +21,7 @@ from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.domain.reader import Reader
 from ovchat_server.domain.responses.body import LOGPROBS, Body, SchemaFormat
 from ovchat_server.domain.responses.conversation import messages_of
-from ovchat_server.domain.responses.items import Hosted, ItemReference, MessageItem, TextPart
+from ovchat_server.domain.responses.items import ItemReference, MessageItem, TextPart
 from ovchat_server.domain.responses.listing import listed_items, repeated
 from ovchat_server.domain.responses.parameters import GENERATION, RESPONSES
 from ovchat_server.domain.responses.request import ResponsesRequest

@@ -6,14 +6,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.chat import Message, Role, first_turn
+from ovchat_server.domain.chat import Message, RequestAsChat, Role, first_turn
 from ovchat_server.domain.responses.item_ids import RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ovchat_server.domain.chat import ChatRequest
-    from ovchat_server.domain.generation import StreamOptions
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.responses.items import Item
 
@@ -35,11 +34,11 @@ class CalledTool:
 
 
 @dataclass(frozen=True, slots=True)
-class ResponsesRequest:
+class ResponsesRequest(RequestAsChat):
     """A request of the Responses API.
 
     Attributes:
-        chat: The chat, with the messages of `input` alone; see `continuing`.
+        chat: It has the messages of `input` alone; see `continuing`.
         instructions: The text before all messages. It is not part of later responses (OpenAI).
         tools: The tools by the names by which the model calls them.
         referring: The items of `input`, where some are references: those are not yet among the
@@ -52,7 +51,6 @@ class ResponsesRequest:
         summarized: Whether reasoning is returned as a summary instead of as content.
     """
 
-    chat: ChatRequest
     instructions: str | None = None
     tools: Mapping[str, CalledTool] = dataclasses.field(default_factory=dict)
     referring: Sequence[Item] = ()
@@ -61,16 +59,6 @@ class ResponsesRequest:
     previous_response_id: str | None = None
     store: bool = True
     summarized: bool = False
-
-    @property
-    def stream(self) -> StreamOptions | None:
-        """The options of the stream; None if the answer is not streamed."""
-        return self.chat.stream
-
-    @property
-    def ignored(self) -> Sequence[str]:
-        """The names of fields that are ignored."""
-        return self.chat.ignored
 
     def continuing(self, earlier: Sequence[Message] = ()) -> ChatRequest:
         """Return the chat that the model is to answer.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, field_validator
 
-from ovchat_server.domain.declared import Declared, at_most, by_type
+from ovchat_server.domain.declared import Declared, Hosted, at_most, by_type
 from ovchat_server.domain.faults import fault
-from ovchat_server.domain.responses.items import Hosted, Named
+from ovchat_server.domain.responses.items import Named
 from ovchat_server.domain.tools import CHOSEN_BY_WORD, wrong_name
 
 if TYPE_CHECKING:

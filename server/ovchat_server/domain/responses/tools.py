@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.chat import Tool, ToolChoice, ToolMode
+from ovchat_server.domain.declared import Hosted
 from ovchat_server.domain.errors import shortened
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.grammar_limits import read_pattern
-from ovchat_server.domain.responses.items import Hosted, Named
+from ovchat_server.domain.responses.items import Named
 from ovchat_server.domain.responses.request import CalledTool
 from ovchat_server.domain.responses.tool_types import (
     NEVER_CALLED,
