@@ -28,6 +28,7 @@ from ovchat.v1.response_service_pb2_grpc import add_ResponseServiceServicer_to_s
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.domain.anthropic.reading import read_count_request, read_messages_request
+from ovchat_server.domain.models import MODEL_TYPE
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
 from ovchat_server.responses.objects import input_tokens
@@ -128,8 +129,7 @@ def _chats(services: Services, limits: Limits) -> Endpoint:
         TypedService(
             chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"],
             partial(add_ChatServiceServicer_to_server, ChatServicer(services, limits)),
-            needs_engines=True,
-            of_models=True,
+            model_type=MODEL_TYPE,
         ),
     )
 
@@ -144,8 +144,7 @@ def _texts(services: Services, limits: Limits) -> Endpoint:
         TypedService(
             completion_service_pb2.DESCRIPTOR.services_by_name["CompletionService"],
             partial(add_CompletionServiceServicer_to_server, CompletionServicer(services, limits)),
-            needs_engines=True,
-            of_models=True,
+            model_type=MODEL_TYPE,
         ),
     )
 
@@ -178,8 +177,7 @@ def _responses(services: Services, limits: Limits) -> Endpoint:
         TypedService(
             response_service_pb2.DESCRIPTOR.services_by_name["ResponseService"],
             partial(add_ResponseServiceServicer_to_server, ResponseServicer(services, limits)),
-            needs_engines=True,
-            of_models=True,
+            model_type=MODEL_TYPE,
         ),
     )
 

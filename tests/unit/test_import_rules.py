@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     # What a process runs it knows by name only: the spec says which.
     "engine.process": {"engine.contract"},
     "engine.scheduling": {"domain", "engine.contract"},
+    "engine.pooling": {"domain", "engine.contract", "engine.genai", "engine.process"},
     "engine.genai": {"domain", "engine.contract", "engine.process", "engine.scheduling"},
     "images": {"domain"},
     "serving": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +70,15 @@ class EngineHost:
 
 
 class ModelKind(Protocol):
-    """Builds models of one kind."""
+    """Builds models of one kind.
+
+    Attributes:
+        type: The type of its models, for callers and in the option `task`.
+        options: The names of options of models that are for this kind alone.
+    """
+
+    type: ClassVar[str]
+    options: ClassVar[frozenset[str]]
 
     def recognises(self, folder: Path) -> bool:
         """Return whether a folder holds such a model."""

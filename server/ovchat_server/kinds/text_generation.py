@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from ovchat_server.chat.described_tools import tool_description
 from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
+from ovchat_server.domain.models import MODEL_TYPE
 from ovchat_server.engine.client.generation_engine import SupervisedGenerationEngine
 from ovchat_server.engine.client.image_encoder import SupervisedImageEncoder
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
@@ -38,6 +39,11 @@ IMAGE_PATIENCE = 10
 
 class TextGeneration:
     """See kinds.base.ModelKind."""
+
+    type: ClassVar[str] = MODEL_TYPE
+    options: ClassVar[frozenset[str]] = frozenset(GenerationOptions.__struct_fields__).difference(
+        EngineOptions.__struct_fields__, ("device", "properties")
+    ) | {"tool_parser", "reasoning_parser", "constrain_tool_calls", "draft_model"}
 
     def __init__(self, pipeline: GenerationPipeline) -> None:
         """Build models that answer by `pipeline`."""
