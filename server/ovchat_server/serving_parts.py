@@ -15,6 +15,7 @@ from ovchat_server.serving.embeddings import TextEmbeddings
 from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.pipeline import GenerationPipeline
+from ovchat_server.serving.pooling import Pooler
 from ovchat_server.serving.reranking import Reranking
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
@@ -76,6 +77,7 @@ class ServingParts:
         tokenizers = WorkerPool("tokenize", TOKENIZE_THREADS)
         tokenization = Tokenization(models, self.images, tokenizers, timeout)
         completions = Completions(models, timeout)
+        pooler = Pooler(tokenizers, timeout)
         return Services(
             completions,
             Responses(
@@ -86,8 +88,8 @@ class ServingParts:
                 settings.max_request_bytes,
             ),
             tokenization,
-            TextEmbeddings(models, tokenizers, timeout),
-            Reranking(models, tokenizers, timeout),
+            TextEmbeddings(models, pooler),
+            Reranking(models, pooler),
             models,
             installed_versions(),
             CodecThreads(WorkerPool("read", READ_THREADS), self.workers),

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -92,3 +94,29 @@ class ModelKind(Protocol):
             ModelSettingsError: The settings do not fit the model.
         """
         ...
+
+
+def kind_of(settings: ModelSettings, kinds: Sequence[ModelKind]) -> ModelKind:
+    """Return the kind of a model: the one of its task, or else the first that recognises it.
+
+    If none does, the first one: it says what is missing.
+
+    Args:
+        settings: The model's.
+        kinds: At least one.
+
+    Raises:
+        ModelSettingsError: It has options of other kinds.
+    """
+    if settings.task is not None:
+        kind = next(kind for kind in kinds if kind.type == settings.task)
+    else:
+        kind = next((kind for kind in kinds if kind.recognises(settings.path)), kinds[0])
+    for field in msgspec.structs.fields(settings):
+        others = [other.type for other in kinds if field.name in other.options]
+        if others and kind.type not in others and getattr(settings, field.name) != field.default:
+            raise ModelSettingsError(
+                f"the model {settings.name!r}: {field.name} is an option of models for "
+                f"{' or '.join(others)}, and this one is for {kind.type}: leave it out"
+            )
+    return kind

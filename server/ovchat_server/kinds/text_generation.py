@@ -21,6 +21,7 @@ from ovchat_server.kinds.base import BuiltModel, EngineProcesses, ModelSettingsE
 from ovchat_server.kinds.draft_model import draft_context_length
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.model_path import is_vision_model, model_graph
+from ovchat_server.serving.model_task import model_task
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class TextGeneration:
         self._pipeline = pipeline
 
     def recognises(self, folder: Path) -> bool:
-        """Return whether a folder has the file that such models are in."""
-        return model_graph(folder) is not None
+        """Return whether a folder has a graph that generates, as far as can be told."""
+        return model_graph(folder) is not None and model_task(folder) == MODEL_TYPE
 
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""

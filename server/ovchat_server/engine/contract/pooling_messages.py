@@ -9,6 +9,8 @@ import msgspec
 from ovchat_server.engine.contract.messages import MessageDecoder, Ready, Report, Start
 from ovchat_server.engine.contract.spec import EngineSpec
 
+# Larger batches lose more by padding than they win.
+DEFAULT_BATCH_TOKENS = 256
 # Why a request ended: all of its inputs have their vectors.
 POOLED = "pooled"
 
@@ -35,7 +37,7 @@ class PoolingSpec(EngineSpec, frozen=True, kw_only=True):
     pooling: Pooling | PooledByGraph
     answer_tokens: tuple[int, ...] = ()
     pad_token: int = 0
-    max_batch_tokens: int = 256
+    max_batch_tokens: int = DEFAULT_BATCH_TOKENS
     device: str = "CPU"
     properties: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
 
