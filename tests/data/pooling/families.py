@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+from texts import CORPUS, QUERY_PROMPT
 from tokenizers import (
     AddedToken,
     Regex,
@@ -34,8 +35,6 @@ from transformers import (
     XLMRobertaModel,
     XLMRobertaTokenizerFast,
 )
-
-from texts import CORPUS, QUERY_PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +85,9 @@ def bert_tokenizer(longest: int) -> PreTrainedTokenizerFast:
         pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
+    # To be undone by who reads it, as sentence-transformers does.
+    tokenizer.enable_truncation(longest // 2)
+    tokenizer.enable_padding(length=longest // 2)
     return BertTokenizerFast(tokenizer_object=tokenizer, model_max_length=longest)
 
 

@@ -1,16 +1,16 @@
-"""What sentence-transformers and transformers say of a model: what our answers are compared with."""
+"""What sentence-transformers and transformers say of a model: to compare our answers with."""
 
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
 from texts import DOCUMENTS, INSTRUCTION, QUERY, RERANK_PREFIX, RERANK_SUFFIX, with_longest
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +48,9 @@ def of_embedding(folder: Path, longest: int) -> dict[str, Any]:
         "encoded": digits(model.encode(texts, batch_size=1)),
     }
     if model.prompts.get("query"):
-        # The longest text is cut, as there is no room for the prompt.
-        expected["query"] = digits(model.encode(texts, batch_size=1, prompt_name="query"))
+        # There is no room for a prompt before the longest.
+        queries = model.encode(texts[:-1], batch_size=1, prompt_name="query")
+        expected["query"] = digits(queries)
     return expected
 
 
@@ -79,7 +80,7 @@ def of_judge(folder: Path) -> dict[str, Any]:
         tokens = tokenizer(prompt, return_tensors="pt")
         body = prompt.removeprefix(RERANK_PREFIX).removesuffix(RERANK_SUFFIX)
         parts = [tokenizer.encode(part) for part in (RERANK_PREFIX, body, RERANK_SUFFIX)]
-        assert sum(parts, []) == tokens.input_ids[0].tolist()
+        assert [*chain(*parts)] == tokens.input_ids[0].tolist()
         with torch.no_grad():
             logits = model(**tokens).logits[0, -1, answers]
         scores.append(torch.softmax(logits, dim=0)[1])
@@ -87,15 +88,15 @@ def of_judge(folder: Path) -> dict[str, Any]:
 
 
 def of_judging_classifier(folder: Path) -> dict[str, Any]:
-    """The same prompts, of which a classifier gives one number."""
-    model = CrossEncoder(str(folder), device="cpu")
-    prompts = [rerank_prompt(document) for document in DOCUMENTS]
-    # The card gives it pairs: there is nothing between the two halves.
-    halves = [prompt.partition("<Document>") for prompt in prompts]
-    pairs = [(query, f"{mark}{document}") for query, mark, document in halves]
-    for prompt, pair in zip(prompts, pairs, strict=True):
-        assert model.tokenizer(*pair).input_ids == model.tokenizer(prompt).input_ids
-    return _ranked(model.predict(pairs, batch_size=1))
+    """The same prompts, of which a classifier gives one number.
+
+    Not by `CrossEncoder`, which takes any chat template for one with roles `query` and `document`.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    prompts = [tokenizer(rerank_prompt(document), return_tensors="pt") for document in DOCUMENTS]
+    with torch.no_grad():
+        return _ranked(torch.cat([torch.sigmoid(model(**each).logits[0]) for each in prompts]))
 
 
 def _ranked(scores: Sequence[float] | np.ndarray | torch.Tensor) -> dict[str, Any]:
