@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.domain.generation import Truncation
-
-EmbeddingInput: TypeAlias = "str | tuple[int, ...]"
+    from ovchat_server.domain.texts_or_tokens import TextOrTokens
 
 
 class EncodingFormat(StrEnum):
@@ -49,7 +48,7 @@ class EmbeddingRequest:
     """
 
     model: str
-    inputs: tuple[EmbeddingInput, ...]
+    inputs: tuple[TextOrTokens, ...]
     input_fields: tuple[FieldPath, ...]
     encoding_format: EncodingFormat = EncodingFormat.FLOAT
     dimensions: int | None = None
