@@ -26,7 +26,7 @@ def pooling_spec(
     """Return what the engine process of a model is told; see PoolingSpec."""
     return PoolingSpec(
         name=settings.name,
-        path=str(settings.path.resolve()),
+        path=str(files.graph.parent.resolve()),
         options=msgspec.convert(settings, EngineOptions, from_attributes=True),
         processors=host.processors,
         replicas=host.replicas,

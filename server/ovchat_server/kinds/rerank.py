@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ovchat_server.domain.models import RERANK_TYPE
 from ovchat_server.engine.client.pooling_engine import SupervisedPoolingEngine
@@ -12,16 +12,15 @@ from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_task import CLASSIFIER, model_task
 from ovchat_server.serving.pair_scorers import CrossEncoder
 from ovchat_server.serving.pairs import CrossEncoderPairs, Qwen3Pairs
-from ovchat_server.serving.pooling_files import read_pooling_files
+from ovchat_server.serving.pooling_files import read_pooling_files, read_sentence_transformers
 from ovchat_server.serving.pooling_models import RerankModel
 from ovchat_server.serving.scores import identity, probability_of_yes, sigmoid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from ovchat_server.kinds.base import EngineHost
-    from ovchat_server.serving.pooling_files import PoolingFiles
+    from ovchat_server.serving.pooling_files import PoolingFiles, SentenceTransformersFiles
     from ovchat_server.serving.scores import Activation
     from ovchat_server.settings import ModelSettings
 
@@ -45,7 +44,7 @@ class Rerank:
         if architecture.endswith(CLASSIFIER):
             _check_labels(files)
             answers: tuple[int, ...] = ()
-            activation = _activation(files)
+            activation = _activation(read_sentence_transformers(settings.path))
         elif architecture.startswith(QWEN3):
             answers = tuple(_answer(files, text) for text in ("no", "yes"))
             activation = probability_of_yes
@@ -82,19 +81,9 @@ def _answer(files: PoolingFiles, text: str) -> int:
     return token
 
 
-def _activation(files: PoolingFiles) -> Activation:
+def _activation(said: SentenceTransformersFiles) -> Activation:
     """Return what sentence-transformers' CrossEncoder does with the model's number."""
-    name = _activation_name(files.config)
     known = {"": sigmoid, "Sigmoid": sigmoid, "Identity": identity}
-    if name not in known:
-        raise ModelFilesError(f"its config.json asks for the activation {name}: known are {known}")
-    return known[name]
-
-
-def _activation_name(config: Mapping[str, Any]) -> str:
-    match config:
-        case {"sentence_transformers": {"activation_fn": str(path)}}:
-            return path.rpartition(".")[2]
-        case {"sbert_ce_default_activation_function": str(path)}:
-            return path.rpartition(".")[2]
-    return ""
+    if said.activation not in known:
+        raise ModelFilesError(f"its files ask for the activation {said.activation} of scores")
+    return known[said.activation]

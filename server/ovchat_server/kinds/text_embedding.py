@@ -72,7 +72,7 @@ def _pooling(
     """
     if settings.pooling is not None:
         return settings.pooling
-    if WHOLE in files.graph:
+    if WHOLE in files.names:
         return "graph"
     if said.unsupported:
         raise ModelSettingsError(

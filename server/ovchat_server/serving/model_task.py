@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.models import EMBEDDING_TYPE, MODEL_TYPE, RERANK_TYPE
 from ovchat_server.serving.model_folder import ModelFilesError, ModelFolder
-from ovchat_server.serving.model_path import MODEL
+from ovchat_server.serving.model_path import pooling_graph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,9 +25,11 @@ def model_task(folder: Path) -> str:
     their graph returns: the architecture that `config.json` names is the same.
     """
     try:
-        opened = ModelFolder(folder)
-        names = graph_names(opened)
-        architecture = architecture_of(opened)
+        graph = pooling_graph(folder)
+        if graph is None:
+            return MODEL_TYPE
+        names = graph_names(graph)
+        architecture = architecture_of(ModelFolder(folder))
     except (ModelFilesError, OSError):
         # Whoever reads the folder says what is wrong.
         return MODEL_TYPE
@@ -50,14 +52,10 @@ def architecture_of(folder: ModelFolder) -> str:
     return ""
 
 
-def graph_names(folder: ModelFolder) -> frozenset[str]:
-    """Return the names of a graph's inputs, its outputs and other tensors that have one.
-
-    Raises:
-        ModelFilesError: There is no graph.
-    """
+def graph_names(graph: Path) -> frozenset[str]:
+    """Return the names of a graph's inputs, its outputs and other tensors that have one."""
     names: set[str] = set()
-    with folder.file(MODEL).open("rb") as file:
+    with graph.open("rb") as file:
         # Layer by layer: the file may have tens of megabytes.
         for line in file:
             for found in _NAMES.findall(line):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from ovchat_server.engine.contract.pooling_messages import Pooling
 from ovchat_server.serving.model_folder import ModelFilesError, ModelFolder, integer
-from ovchat_server.serving.model_path import MODEL
+from ovchat_server.serving.model_path import MODEL, pooling_graph
 from ovchat_server.serving.model_task import architecture_of, graph_names
 from ovchat_server.serving.tokenizer_description import describe_tokenizer
 from ovchat_server.tokenizer.huggingface import Tokenizer, TokenizerError
@@ -39,7 +38,8 @@ class PoolingFiles:
         created: When the weights were written, in seconds since 1970 (UTC).
         architecture: The name of the model's class in transformers; "" if unknown.
         config: What `config.json` holds.
-        graph: The names of the graph's tensors.
+        graph: Where the graph is.
+        names: The names of the graph's tensors.
         max_length: Most tokens of a text, as the model was made or trained for.
         tokenizer_info: What the tokenizer is configured with.
     """
@@ -47,7 +47,8 @@ class PoolingFiles:
     created: int
     architecture: str
     config: Mapping[str, Any]
-    graph: frozenset[str]
+    graph: Path
+    names: frozenset[str]
     max_length: int
     tokenizer: Tokenizer
     tokenizer_info: JsonObject
@@ -73,13 +74,15 @@ class SentenceTransformersFiles:
         normalize: Whether vectors have length 1; None: they do not say.
         prompts: Texts to put before others, by name.
         default_prompt: The name of the one that is put before texts of requests that name none.
+        activation: The name of what makes scores of numbers; "": they do not say.
         unsupported: Steps behind the pooling that need weights of their own.
     """
 
     pooling: Pooling | None = None
     normalize: bool | None = None
-    prompts: Mapping[str, str] = MappingProxyType({})
+    prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
+    activation: str = ""
     unsupported: tuple[str, ...] = ()
 
 
@@ -90,7 +93,7 @@ def read_pooling_files(path: Path) -> PoolingFiles:
         ModelFilesError: It is missing, or lacks something.
     """
     folder = ModelFolder(path)
-    graph = folder.file(MODEL)
+    graph = pooling_graph(path) or folder.file(MODEL)
     try:
         tokenizer = Tokenizer.load(path)
     except TokenizerError as error:
@@ -99,7 +102,8 @@ def read_pooling_files(path: Path) -> PoolingFiles:
         created=int(graph.stat().st_mtime),
         architecture=architecture_of(folder),
         config=folder.read_json("config.json"),
-        graph=graph_names(folder),
+        graph=graph,
+        names=graph_names(graph),
         max_length=_max_length(folder),
         tokenizer=tokenizer,
         tokenizer_info=describe_tokenizer(folder.read_json("tokenizer_config.json"), {}, ""),
@@ -122,8 +126,20 @@ def read_sentence_transformers(path: Path) -> SentenceTransformersFiles:
         normalize="Normalize" in modules if modules else None,
         prompts={name: text for name, text in texts if isinstance(text, str)},
         default_prompt=default if isinstance(default, str) else None,
+        activation=_activation(folder.read_json("config.json"), said),
         unsupported=tuple(name for name in modules if name in _ACTING),
     )
+
+
+def _activation(config: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+    """Return the name of a cross-encoder's activation, the last part of a path in torch."""
+    own = config.get("sentence_transformers")
+    places = (
+        said.get("activation_fn"),
+        own.get("activation_fn") if isinstance(own, dict) else None,
+        config.get("sbert_ce_default_activation_function"),
+    )
+    return next((path.rpartition(".")[2] for path in places if isinstance(path, str)), "")
 
 
 def _max_length(folder: ModelFolder) -> int:
