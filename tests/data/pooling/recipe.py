@@ -120,7 +120,7 @@ def make(name: str, output: Path) -> None:
         save(family, source)
         expected = expect(name, family, source)
         export(family, source, output)
-    reference.write(output, expected)
+    reference.write(output / "expected.json", expected)
     difference = check(name, output)
     print(f"{name}: the exported graph differs by at most {difference:.1e}")
     assert difference < TOLERANCE

@@ -103,12 +103,12 @@ def _ranked(scores: Sequence[float] | np.ndarray | torch.Tensor) -> dict[str, An
     return {"query": QUERY, "documents": DOCUMENTS, "scores": digits(scores)}
 
 
-def write(folder: Path, expected: dict[str, Any]) -> None:
+def write(path: Path, expected: dict[str, Any]) -> None:
     """Write them, a vector a line."""
     lines = []
     for name, value in expected.items():
         lines.append(f'"{name}": {_lines(value)}')
-    (folder / "expected.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _lines(value: Any) -> str:
