@@ -12,7 +12,7 @@ from ovchat_server.domain.reader import MAX_VIOLATIONS
 from ovchat_server.domain.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
-from ovchat_server.serving.models import TextModel, LocalModel
+from ovchat_server.serving.models import LocalModel, TextModel
 from ovchat_server.serving.render import render_conversation
 
 if TYPE_CHECKING:
