@@ -123,14 +123,14 @@ def test_pooling_is_read_as_sentence_transformers_writes_it(
 @pytest.mark.parametrize("files", [{"pooling_mode": ["cls", "max"]}, {"pooling_mode": "attention"}])
 def test_pooling_that_is_not_supported_is_refused(folder: Path, files: dict[str, Any]) -> None:
     change(folder, "1_Pooling/config.json", **files)
-    with pytest.raises(ModelFilesError, match="1_Pooling/config.json asks for the pooling"):
+    with pytest.raises(ModelFilesError, match=r"1_Pooling/config.json asks for the pooling"):
         pooling(folder)
 
 
 def test_pooling_that_nothing_tells_is_not_guessed(folder: Path) -> None:
     (folder / "modules.json").unlink()
     shutil.rmtree(folder / "1_Pooling")
-    with pytest.raises(ModelSettingsError, match="set pooling in its .* one of cls, lasttoken, "):
+    with pytest.raises(ModelSettingsError, match=r"set pooling in its .* one of cls, lasttoken, "):
         pooling(folder)
     assert pooling(folder, pooling="cls") == "cls"
     # Without those files vectors have length 1, as with other servers.
@@ -144,7 +144,7 @@ def test_steps_behind_the_pooling_are_not_left_out_in_silence(folder: Path) -> N
     modules = json.loads((folder / "modules.json").read_text())
     dense = {"idx": 3, "name": "3", "path": "2_Dense", "type": "sentence_transformers.models.Dense"}
     (folder / "modules.json").write_text(json.dumps([*modules, dense]))
-    with pytest.raises(ModelSettingsError, match="modules.json has Dense behind the pooling"):
+    with pytest.raises(ModelSettingsError, match=r"modules.json has Dense behind the pooling"):
         pooling(folder)
 
 
@@ -191,7 +191,7 @@ def test_a_folder_may_be_as_sentence_transformers_saves_it(folder: Path) -> None
     engine: Any = embedding(folder).engine
     assert engine.supervisor._spec.path == str(folder / "openvino")
     (folder / "openvino/openvino_model.bin").unlink()
-    with pytest.raises(ModelFilesError, match="there is no openvino_model.bin in .*/openvino"):
+    with pytest.raises(ModelFilesError, match=r"there is no openvino_model.bin in .*/openvino"):
         embedding(folder)
 
 
