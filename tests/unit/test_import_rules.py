@@ -59,6 +59,7 @@ ALLOWED: dict[str, set[str]] = {
         "settings",
         "telemetry",
     },
+    "endpoint": {"rest", "rpc"},
     "header_text": {"domain"},
     "backoff": set(),
     "processors": set(),
@@ -93,7 +94,7 @@ ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
 }
-SEE_ALL = {"app", "cli", "endpoints", "serving_parts"}
+SEE_ALL = {"app", "cli", "endpoints", "pooling_endpoints", "serving_parts"}
 MAX_LINES = 300
 # No wire, no library that holds a model.
 DOMAIN_KNOWS_NOT = ("grpc", "google", "ovchat", "json", "msgspec", "openvino", "openvino_genai")
