@@ -250,6 +250,35 @@ async def test_clients_take_turns(watched: Watched) -> None:
     assert computed[:40].count(3) >= 19
 
 
+@pytest.mark.slow
+async def test_every_vector_is_its_own_texts_whatever_happens(folder: Path) -> None:
+    options = EngineOptions(max_queue=5000, max_queue_wait=600)
+    async with running(folder, worker=DEADLY, options=options, max_batch_tokens=64) as watched:
+        chance = random.Random(1)
+        crowds = [
+            texts(*chance.choices(range(1, 60), k=chance.randint(1, 40)), seed=number)
+            for number in range(2000)
+        ]
+        asked = [
+            asyncio.create_task(watched.pool(crowd, Caller(str(number % 16), number % 3)))
+            for number, crowd in enumerate(crowds)
+        ]
+        for round_number in range(1, 201):
+            await watched.until_report(lambda report: bool(report.outputs))
+            chance.choice(asked).cancel()
+            if not round_number % 20:
+                watched.kill()
+        got = await asyncio.gather(*asked, return_exceptions=True)
+        came = [
+            (crowd, vectors)
+            for crowd, vectors in zip(crowds, got, strict=True)
+            if not isinstance(vectors, asyncio.CancelledError)
+        ]
+        assert len(came) >= 1800
+        assert all(right(crowd, vectors) for crowd, vectors in came)  # type: ignore[arg-type]
+        await watched.idle()
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "words"),
     [
