@@ -285,17 +285,17 @@ async def test_every_vector_is_its_own_texts_whatever_happens(folder: Path) -> N
         ("hidden", {"pooling": "graph"}, "no output that is a row per text, but last_hidden_state"),
         ("language", {}, "no output last_hidden_state or token_embeddings for pooling 'mean'"),
         ("hidden", {"answer_tokens": (1, 2)}, "no output logits of a language model"),
-        ("hidden", {"device": "NOWHERE"}, "NOWHERE"),
-        ("hidden", {"properties": {"NONSENSE": 1}}, "NONSENSE"),
-        ("hidden", {"path": "/nowhere"}, "cannot be"),
+        ("language", {"answer_tokens": (1, 300)}, "the token 300 is none of its 300"),
+        ("hidden", {"device": "NOWHERE"}, "set device to one that is here (CPU), not 'NOWHERE': "),
+        ("hidden", {"properties": {"NONSENSE": 1}}, "correct the property NONSENSE: "),
+        ("hidden", {"path": "/nowhere"}, "export or copy openvino_model.xml and .bin anew: "),
     ],
 )
 async def test_what_cannot_be_loaded_says_why(
     tmp_path: Path, kind: pooling.Kind, changes: dict[str, Any], words: str
 ) -> None:
     model = pooling.write_model(tmp_path, kind)
-    path = changes.pop("path", model)
-    watched = Watched(pooling.spec(path, **changes))
+    watched = Watched(pooling.spec(**{"path": model} | changes))
     watched.engine.start()
     await watched.until(ModelState.FAILED)
     assert words in watched.engine.status.reason
@@ -304,4 +304,12 @@ async def test_what_cannot_be_loaded_says_why(
     with pytest.raises(UnavailableError):
         watched.engine.check_queue()
     assert watched.engine.size == 0
+    await watched.engine.close()
+
+
+async def test_a_graph_that_asks_for_more_than_texts_is_refused(tmp_path: Path) -> None:
+    watched = Watched(pooling.spec(pooling.write_model(tmp_path, "picture")))
+    watched.engine.start()
+    await watched.until(ModelState.FAILED)
+    assert "its graph asks for 'pixel_values', which" in watched.engine.status.reason
     await watched.engine.close()
