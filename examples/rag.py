@@ -27,7 +27,7 @@ CHAT_MODEL = os.environ.get("CHAT_MODEL", "smollm2")
 FOUND, SHOWN = 4, 2
 QUESTION = "How much does it cost to take a bicycle on the ferry?"
 DOCUMENTS = [
-    "The ferry to the island leaves every hour from 6 in the morning, and every two hours in winter.",
+    "The ferry to the island leaves every hour from 6 in the morning, in winter every two hours.",
     "A ticket for the ferry is 8 euros for adults and 4 euros for children under twelve.",
     "Bicycles travel on the lower deck of the ferry and pay 3 euros; tandems pay 5 euros.",
     "Dogs may sail for free if they are on a leash, and sit outside.",
@@ -50,9 +50,7 @@ def ranked(question: str, passages: list[str]) -> list[tuple[float, str]]:
     """Return the best passages with their scores, the best first."""
     # The client adds /v2/rerank by itself.
     client = cohere.ClientV2(API_KEY, base_url=BASE_URL.removesuffix("/v1"))
-    answer = client.rerank(
-        model=RERANK_MODEL, query=question, documents=passages, top_n=SHOWN
-    )
+    answer = client.rerank(model=RERANK_MODEL, query=question, documents=passages, top_n=SHOWN)
     return [(result.relevance_score, passages[result.index]) for result in answer.results]
 
 
@@ -62,7 +60,7 @@ def main() -> None:
     client = OpenAI(base_url=BASE_URL, api_key=API_KEY)
 
     vectors = embedded(client, DOCUMENTS, "document")
-    # The vectors have length 1, so that their inner product is the cosine of the angle between them.
+    # The vectors have length 1: their inner product is the cosine of the angle between them.
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
     [likenesses], [numbers] = index.search(embedded(client, [question], "query"), FOUND)
@@ -81,7 +79,7 @@ def main() -> None:
         max_tokens=200,
         temperature=0,
     )
-    print("answer ", chat.choices[0].message.content)
+    print(f"answer  {chat.choices[0].message.content}")
 
 
 if __name__ == "__main__":
