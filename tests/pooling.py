@@ -11,7 +11,7 @@ import openvino as ov
 from openvino import opset13 as op
 from openvino.op.util import Variable, VariableInfo
 
-from ovchat_server.engine.contract.pooling_messages import PoolingSpec
+from ovchat_server.engine.contract.pooling_messages import PoolingInput, PoolingSpec
 from ovchat_server.engine.genai.graph_parts import batch_size, integers, parameter
 from ovchat_server.engine.pooling.model import PoolingModel
 from ovchat_server.engine.pooling.worker import PoolingWorker
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ovchat_server.engine.contract.pooling_messages import (
-        PoolingInput,
         PoolingLimits,
         PoolingOutput,
         PoolingRequest,
@@ -75,6 +74,10 @@ def answers(tokens: Sequence[int]) -> Floats:
 
 def numbers(packed: bytes) -> Floats:
     return np.frombuffer(packed, "<f4")
+
+
+def as_input(tokens: Sequence[int], index: int = 0) -> PoolingInput:
+    return PoolingInput(index, np.array(tokens, "<i4").tobytes())
 
 
 def spec(path: Path, **changes: Any) -> PoolingSpec:

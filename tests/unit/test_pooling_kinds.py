@@ -20,7 +20,8 @@ from ovchat_server.serving.pooling import kept_tokens
 from ovchat_server.serving.pooling_files import read_pooling_files, read_sentence_transformers
 from ovchat_server.serving.pooling_models import EmbeddingModel, RerankModel
 from ovchat_server.serving.scores import identity, probability_of_yes, sigmoid
-from tests.conftest import ROOT, model_settings, settings_of
+from ovchat_server.settings import ModelSettings
+from tests.conftest import ROOT, settings_of
 from tests.pooling_folders import EMBEDDING, FOLDER, folder_settings
 
 if TYPE_CHECKING:
@@ -83,10 +84,8 @@ def test_a_folders_architecture_and_graph_tell_what_it_is_for(path: Path, task: 
 def test_options_of_other_tasks_are_refused_by_name(
     name: str, options: dict[str, Any], complaint: str
 ) -> None:
-    if name == "demo":
-        settings = model_settings("demo", **options)
-    else:
-        settings = folder_settings(name, **options)
+    path = ROOT / "models/demo" if name == "demo" else FOLDER / name
+    settings = ModelSettings(name=name, path=path, **options)
     with pytest.raises((StartError, ModelFilesError), match=complaint):
         Server(settings_of(settings))
 
