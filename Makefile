@@ -62,7 +62,7 @@ TEST_EFFORT := 0.1
 PYTEST := $(BIN)/python -m pytest
 COVERAGE := $(BIN)/coverage run -m pytest
 # Clients in environments of their own: they hold back what they share with us.
-PYTHON_CLIENTS := $(addprefix tests/rest/,instructor lmeval strands)
+PYTHON_CLIENTS := $(addprefix tests/rest/,instructor llamaindex lmeval strands)
 CLIENTS := tests/rest/node/node_modules/.installed $(PYTHON_CLIENTS:%=%/.venv/.installed)
 
 # Clients for Node, with the Node that setup installed.
