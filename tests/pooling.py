@@ -42,7 +42,7 @@ _random = np.random.default_rng(7)
 TABLE = _random.standard_normal((VOCABULARY, SIZE)).astype(np.float32)
 HEAD = _random.standard_normal((SIZE, VOCABULARY)).astype(np.float32)
 
-Kind = Literal["hidden", "graph", "language"]
+Kind = Literal["hidden", "graph", "language", "picture"]
 
 
 def hidden_states(tokens: Sequence[int]) -> Floats:
@@ -117,7 +117,8 @@ def _graph(kind: Kind) -> Any:
         hidden.output(0).set_names({"token_embeddings"})
         return ov.Model([op.result(hidden), op.result(pooled)], [tokens, mask], kind)
     hidden.output(0).set_names({"last_hidden_state"})
-    return ov.Model([op.result(hidden)], [tokens, mask], kind)
+    others = [parameter("pixel_values", [-1], np.float32)] if kind == "picture" else []
+    return ov.Model([op.result(hidden)], [tokens, mask, *others], kind)
 
 
 def _language_model(rows: Any, tokens: Any, mask: Any) -> Any:

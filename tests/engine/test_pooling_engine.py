@@ -250,23 +250,52 @@ async def test_clients_take_turns(watched: Watched) -> None:
     assert computed[:40].count(3) >= 19
 
 
+@pytest.mark.slow
+async def test_every_vector_is_its_own_texts_whatever_happens(folder: Path) -> None:
+    options = EngineOptions(max_queue=5000, max_queue_wait=600)
+    async with running(folder, worker=DEADLY, options=options, max_batch_tokens=64) as watched:
+        chance = random.Random(1)
+        crowds = [
+            texts(*chance.choices(range(1, 60), k=chance.randint(1, 40)), seed=number)
+            for number in range(2000)
+        ]
+        asked = [
+            asyncio.create_task(watched.pool(crowd, Caller(str(number % 16), number % 3)))
+            for number, crowd in enumerate(crowds)
+        ]
+        for round_number in range(1, 201):
+            await watched.until_report(lambda report: bool(report.outputs))
+            chance.choice(asked).cancel()
+            if not round_number % 20:
+                watched.kill()
+        got = await asyncio.gather(*asked, return_exceptions=True)
+        came = [
+            (crowd, vectors)
+            for crowd, vectors in zip(crowds, got, strict=True)
+            if not isinstance(vectors, asyncio.CancelledError)
+        ]
+        assert len(came) >= 1800
+        assert all(right(crowd, vectors) for crowd, vectors in came)  # type: ignore[arg-type]
+        await watched.idle()
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "words"),
     [
         ("hidden", {"pooling": "graph"}, "no output that is a row per text, but last_hidden_state"),
         ("language", {}, "no output last_hidden_state or token_embeddings for pooling 'mean'"),
         ("hidden", {"answer_tokens": (1, 2)}, "no output logits of a language model"),
-        ("hidden", {"device": "NOWHERE"}, "NOWHERE"),
-        ("hidden", {"properties": {"NONSENSE": 1}}, "NONSENSE"),
-        ("hidden", {"path": "/nowhere"}, "cannot be"),
+        ("language", {"answer_tokens": (1, 300)}, "the token 300 is none of its 300"),
+        ("hidden", {"device": "NOWHERE"}, "set device to one that is here (CPU), not 'NOWHERE': "),
+        ("hidden", {"properties": {"NONSENSE": 1}}, "correct the property NONSENSE: "),
+        ("hidden", {"path": "/nowhere"}, "export or copy openvino_model.xml and .bin anew: "),
     ],
 )
 async def test_what_cannot_be_loaded_says_why(
     tmp_path: Path, kind: pooling.Kind, changes: dict[str, Any], words: str
 ) -> None:
     model = pooling.write_model(tmp_path, kind)
-    path = changes.pop("path", model)
-    watched = Watched(pooling.spec(path, **changes))
+    watched = Watched(pooling.spec(**{"path": model} | changes))
     watched.engine.start()
     await watched.until(ModelState.FAILED)
     assert words in watched.engine.status.reason
@@ -275,4 +304,12 @@ async def test_what_cannot_be_loaded_says_why(
     with pytest.raises(UnavailableError):
         watched.engine.check_queue()
     assert watched.engine.size == 0
+    await watched.engine.close()
+
+
+async def test_a_graph_that_asks_for_more_than_texts_is_refused(tmp_path: Path) -> None:
+    watched = Watched(pooling.spec(pooling.write_model(tmp_path, "picture")))
+    watched.engine.start()
+    await watched.until(ModelState.FAILED)
+    assert "its graph asks for 'pixel_values', which" in watched.engine.status.reason
     await watched.engine.close()

@@ -14,6 +14,7 @@ from ovchat.v1 import (
     rerank_service_pb2,
     rerank_service_pb2_grpc,
 )
+from ovchat_server.rpc.contract_paths import contract_paths
 from ovchat_server.rpc.request import embedding_request, rerank_request, score_request
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class EmbeddingServicer(embedding_service_pb2_grpc.EmbeddingServiceServicer):
         """Send the embeddings of texts."""
         parse = partial(embedding_request, request, self._limits)
         read = await self._threads.read(parse, request.ByteSize())
-        result = await self._embeddings.create(read)
+        with contract_paths(request):
+            result = await self._embeddings.create(read)
         size = sum(map(len, result.vectors))
         return await self._threads.writers.run(
             partial(embeddings_message, result), in_place=size <= MAX_BYTES_IN_PLACE
@@ -64,7 +66,8 @@ class RerankServicer(rerank_service_pb2_grpc.RerankServiceServicer):
         """Send the documents, the best first."""
         parse = partial(rerank_request, request, self._limits)
         read = await self._threads.read(parse, request.ByteSize())
-        return ranking_message(await self._reranking.rerank(read))
+        with contract_paths(request):
+            return ranking_message(await self._reranking.rerank(read))
 
     async def Score(
         self, request: rerank_service_pb2.ScoreRequest, context: Context
@@ -72,7 +75,8 @@ class RerankServicer(rerank_service_pb2_grpc.RerankServiceServicer):
         """Send the scores of pairs."""
         parse = partial(score_request, request, self._limits)
         read = await self._threads.read(parse, request.ByteSize())
-        scores = await self._reranking.score(read)
+        with contract_paths(request):
+            scores = await self._reranking.score(read)
         return rerank_service_pb2.ScoreResponse(
             id=scores.id,
             created=scores.created,

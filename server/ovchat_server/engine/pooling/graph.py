@@ -101,6 +101,9 @@ def _answer_only(model: ov.Model, logits: ov.Output, tokens: Sequence[int]) -> N
 
     Logits of all tokens of a text can take a hundred times the memory of all else.
     """
+    vocabulary = logits.get_partial_shape()[2]
+    if vocabulary.is_static and max(tokens) >= vocabulary.get_length():
+        raise ModelLoadError(f"the token {max(tokens)} is none of its {vocabulary.get_length()}")
     head = _last_matmul(logits.node)
     mask = next(item for item in model.inputs if MASK in item.get_names())
     axis = op.constant(np.array(1, np.int64))

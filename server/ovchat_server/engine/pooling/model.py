@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import openvino as ov
 
 from ovchat_server.engine.contract.pooling_messages import PoolingInput
 from ovchat_server.engine.contract.worker import ModelLoadError
+from ovchat_server.engine.genai.device_errors import device_advice, may_pass
 from ovchat_server.engine.pooling.graph import (
     BEAMS,
     MASK,
@@ -36,8 +36,6 @@ GRAPH = "openvino_model.xml"
 WEIGHTS = "openvino_model.bin"
 # Two texts, so that padding and the mask are tried, too.
 PROBE = (PoolingInput(0, bytes(8)), PoolingInput(1, bytes(4)))
-# Of memory and of what drivers hold there may be enough in a moment.
-_PASSING = re.compile(r"memory|alloc|resource", re.IGNORECASE)
 
 
 class PoolingModel:
@@ -60,23 +58,29 @@ class PoolingModel:
         self._pool = None if by_graph else POOLINGS.get(spec.pooling)
         path = Path(spec.path)
         try:
-            model = ov.Core().read_model(path / GRAPH)
-            reduce_to_vectors(model, spec)
-            properties = {"PERFORMANCE_HINT": "LATENCY"} | spec.properties
-            compiled = ov.Core().compile_model(model, spec.device, properties)
-            self._request = compiled.create_infer_request()
-            self._inputs = {
-                name: given.get_element_type().to_dtype()
-                for given in compiled.inputs
-                for name in given.get_names() & {*REQUIRED, *OPTIONAL}
-            }
-            self._stateful = bool(model.get_sinks())
+            self._load(path / GRAPH, spec)
             self.size = self.try_out()
         except RuntimeError as error:
-            if _PASSING.search(str(error)):
+            text = error_text(error)
+            if may_pass(text):
                 raise
-            raise ModelLoadError(f"{path / GRAPH} cannot be run: {error_text(error)}") from error
+            advice = device_advice(text, spec.device) or f"export or copy {GRAPH} and .bin anew: "
+            raise ModelLoadError(f"{advice}{text}") from error
         self.weight_bytes = (path / WEIGHTS).stat().st_size
+
+    def _load(self, path: Path, spec: PoolingSpec) -> None:
+        core = ov.Core()
+        model = core.read_model(path)
+        reduce_to_vectors(model, spec)
+        properties = {"PERFORMANCE_HINT": "LATENCY"} | spec.properties
+        compiled = core.compile_model(model, spec.device, properties)
+        self._request = compiled.create_infer_request()
+        self._stateful = bool(model.get_sinks())
+        self._inputs = {
+            name: given.get_element_type().to_dtype()
+            for given in compiled.inputs
+            for name in given.get_names() & {*REQUIRED, *OPTIONAL}
+        }
 
     def try_out(self) -> int:
         """Run it on texts that any model can run, and return the size of their vectors.
