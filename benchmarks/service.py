@@ -113,8 +113,16 @@ async def serving(
 
 
 @contextlib.asynccontextmanager
-async def configured(tables: str, model: str = MODEL) -> AsyncIterator[Service]:
-    """`ovchat up` with a config file of these tables, from when a model of them answers."""
+async def configured(
+    tables: str, model: str = MODEL, request: bytes | None = None
+) -> AsyncIterator[Service]:
+    """`ovchat up` with a config file of these tables, from when a model of them answers.
+
+    Args:
+        tables: All of it.
+        model: A model that is asked for a token.
+        request: What is asked instead.
+    """
     rest_port, grpc_port = free_port(), free_port()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name).resolve()
@@ -134,7 +142,7 @@ async def configured(tables: str, model: str = MODEL) -> AsyncIterator[Service]:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         try:
-            answered = asyncio.create_task(_first_token(rest_port, model))
+            answered = asyncio.create_task(_answered(rest_port, request or _one_token(model)))
             ended = asyncio.create_task(process.wait())
             await asyncio.wait([answered, ended], return_when=asyncio.FIRST_COMPLETED)
             if ended.done():
@@ -147,19 +155,25 @@ async def configured(tables: str, model: str = MODEL) -> AsyncIterator[Service]:
             await process.wait()
 
 
-async def _first_token(port: int, model: str) -> float:
-    """When the first token of an answer came."""
-    body = {
-        "model": model,
-        "messages": [{"role": "user", "content": "Hello!"}],
-        "max_completion_tokens": 1,
-        "stream": True,
-    }
+def _one_token(model: str) -> bytes:
+    """A request for a token."""
+    return post(
+        {
+            "model": model,
+            "messages": [{"role": "user", "content": "Hello!"}],
+            "max_completion_tokens": 1,
+            "stream": True,
+        }
+    )
+
+
+async def _answered(port: int, request: bytes) -> float:
+    """When a request was answered, which is sent until it is."""
     loop = asyncio.get_running_loop()
     while True:
         with contextlib.suppress(OSError, AnswerError):
             _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
-            parts = await connection.send(post(body))
+            parts = await connection.send(request)
             connection.close()
             if parts[0][1].startswith(b"HTTP/1.1 200 "):
                 return parts[-1][0]

@@ -35,6 +35,10 @@ EXAMPLES = {
     "allowed_media_domains": ["images.example.com"],
     "allowed_local_media_path": "images",
     "weights": "auto",
+    "task": "rerank",
+    "pooling": "mean",
+    "normalize": True,
+    "matryoshka": True,
     "kv_cache_gb": 1,
     "kv_cache_precision": "u8",
     "speculation": "lookup",
@@ -88,7 +92,11 @@ Each of several servers (`--replicas`) keeps its own.
 
 ## A model: `[[models]]`
 
-One table for each model. [Models and memory](models.md) says how to choose `kv_blocks`.
+One table for each model. [Models and memory](models.md) says how to choose `kv_blocks`. Some
+options are for models of one task: `pooling`, `normalize` and `matryoshka` for those that make
+[embeddings](embeddings.md), `max_batch_tokens` for these and for those that rank, those from
+`kv_blocks` to `assistant_confidence_threshold` for those that generate text. An option of another
+task ends the start with an error.
 
 {models}
 

@@ -9,6 +9,8 @@ local CHATS = "Chat completions are at POST $v/chat/completions."
 local RESPONSES = "Responses are at POST $v/responses."
 local TEXTS = "Text completions are at POST $v/completions."
 local MESSAGES = "Messages are at POST $v/messages."
+local EMBEDDINGS = "Embeddings are at POST $v/embeddings."
+local RANKINGS = "Documents are ranked at POST $v/rerank."
 local MODELS = "Models are at GET $v/models."
 local NAMED_AT_START = "Models are named when the server is started."
 local OLLAMA = "is Ollama's, whose API is not served here"
@@ -24,7 +26,6 @@ local ELSEWHERE = {
   { "^/responses/.+/cancel$", "ends a response in the background, which is not served here", RESPONSES },
   { "^/responses/compact$", "makes a conversation shorter, which is not done here", RESPONSES },
   { "^/conversations", "is for conversations, which are not kept here", "previous_response_id continues a response." },
-  { "^/embeddings$", "makes embeddings, which is not served here", CHATS },
   { "^/moderations$", "is for moderations, which are not served here", CHATS },
   { "^/images/", "makes images, which is not served here", CHATS },
   { "^/audio/", "is for speech, which is not served here", CHATS },
@@ -35,6 +36,7 @@ local ELSEWHERE = {
   { "^/assistants", "is OpenAI's Assistants API, which is not served here", CHATS },
   { "^/threads", "is OpenAI's Assistants API, which is not served here", CHATS },
   { "^/vector_stores", "is for vector stores, which are not kept here", CHATS },
+  { "^/openai/deployments/.+/embeddings$", "is Azure's, whose paths are not served here", EMBEDDINGS },
   { "^/openai/deployments/", "is Azure's, whose paths are not served here", CHATS },
   -- Anthropic.
   { "^/messages/batches", "is for batches, which are not served here", MESSAGES },
@@ -42,10 +44,8 @@ local ELSEWHERE = {
   { "^/[%w_-]+/v1/messages/", "has a path after that of messages", "Tokens are counted at POST /v1/messages/count_tokens." },
   { "^/complete$", "is Anthropic's text completion, which is not served here", MESSAGES },
   -- vLLM, Cohere and Jina.
-  { "^/pooling$", "makes embeddings, which is not served here", CHATS },
-  { "^/embed$", "makes embeddings, which is not served here", CHATS },
-  { "^/rerank$", "ranks documents, which is not served here", CHATS },
-  { "^/score$", "scores pairs of texts, which is not served here", CHATS },
+  { "^/pooling$", "is vLLM's, which is not served here", EMBEDDINGS },
+  { "^/embed$", "makes embeddings in another form than OpenAI's, which is not served here", EMBEDDINGS },
   { "^/classify$", "classifies texts, which is not served here", CHATS },
   { "^/metrics$", "is for metrics, which are not served here", "How busy a model is says GET /ovchat/v1/models/{id}." },
   { "^/ping$", "is a health probe elsewhere", "Here they are GET /health and GET /v2/health/live." },
@@ -58,10 +58,13 @@ local ELSEWHERE = {
   -- Ollama.
   { "^/api/generate$", OLLAMA, TEXTS },
   { "^/api/tags$", OLLAMA, MODELS },
+  { "^/api/embed", OLLAMA, EMBEDDINGS },
   { "^/api/", OLLAMA, CHATS },
   -- llama.cpp, text-generation-inference.
   { "^/completion$", LLAMA_CPP, TEXTS },
   { "^/infill$", LLAMA_CPP, TEXTS },
+  { "^/embedding$", LLAMA_CPP, EMBEDDINGS },
+  { "^/reranking$", LLAMA_CPP, RANKINGS },
   { "^/props$", LLAMA_CPP, MODELS },
   { "^/generate", TGI, CHATS },
   { "^/info$", TGI, MODELS },
@@ -78,7 +81,7 @@ local ELSEWHERE = {
   { "^/[%w_.]+%.[%w_]+Service/%w+$", "is a gRPC method", "Call it with gRPC, on this port as well." },
 }
 -- Served with a version before them only, or with another than the caller's.
-local VERSIONED = { "^/messages$", "^/messages/count_tokens$", "^/responses$", "^/responses/", "^/chat/completions$", "^/completions$", "^/models$", "^/models/" }
+local VERSIONED = { "^/messages$", "^/messages/count_tokens$", "^/responses$", "^/responses/", "^/chat/completions$", "^/completions$", "^/embeddings$", "^/models$", "^/models/" }
 
 local function message(path)
   local version, rest = path:match("^(/v%d+)(/.*)$")

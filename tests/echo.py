@@ -211,6 +211,9 @@ class EchoModel:
 class EchoKind:
     """See kinds.base.ModelKind."""
 
+    type: ClassVar[str] = "echo"
+    options: ClassVar[frozenset[str]] = frozenset()
+
     def recognises(self, folder: Path) -> bool:
         return (folder / ECHO_FILE).is_file()
 

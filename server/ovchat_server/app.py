@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import ApiError
 from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
-from ovchat_server.kinds.base import EngineHost, ModelSettingsError
+from ovchat_server.kinds.base import EngineHost, ModelSettingsError, kind_of
+from ovchat_server.kinds.rerank import Rerank
+from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
@@ -83,7 +85,12 @@ class Server:
         self._settings = settings
         self._changed = asyncio.Event()
         parts = ServingParts.of(settings)
-        self._kinds = (TextGeneration(parts.pipeline), *kinds)
+        self._kinds: tuple[ModelKind, ...] = (
+            TextGeneration(parts.pipeline),
+            TextEmbedding(),
+            Rerank(),
+            *kinds,
+        )
         host = EngineHost(tuple(processors), self._changed.set, settings.replicas)
         built = [self._build(model, host) for model in settings.models]
         self._engines = {item.model.id: item.engine for item in built}
@@ -222,10 +229,8 @@ class Server:
             await publish_health(self._health, self._models, self._served)
 
     def _build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
-        # If no kind recognises the folder, the first one reports what is missing.
-        kinds = (kind for kind in self._kinds if kind.recognises(settings.path))
         try:
-            return next(kinds, self._kinds[0]).build(settings, host)
+            return kind_of(settings, self._kinds).build(settings, host)
         except ModelSettingsError as error:
             raise StartError(str(error)) from error
         except ModelFilesError as error:

@@ -5,8 +5,6 @@ Paths stand in protos/ alone: Envoy's routes are made of them by `make gen`.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,8 +26,11 @@ from ovchat.v1.response_service_pb2_grpc import add_ResponseServiceServicer_to_s
 from ovchat.v1.server_service_pb2_grpc import add_ServerServiceServicer_to_server
 from ovchat.v1.tokenizer_service_pb2_grpc import add_TokenizerServiceServicer_to_server
 from ovchat_server.domain.anthropic.reading import read_count_request, read_messages_request
+from ovchat_server.domain.models import MODEL_TYPE
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.tokenization_request import read_detokenize_request, read_tokenize_request
+from ovchat_server.endpoint import Endpoint
+from ovchat_server.pooling_endpoints import embeddings, reranking
 from ovchat_server.responses.objects import input_tokens
 from ovchat_server.rest.anthropic.codec import MessagesEncoder
 from ovchat_server.rest.anthropic.codec import encode_error as encode_message_error
@@ -62,26 +63,13 @@ from ovchat_server.rpc.typed_service import TypedService
 from ovchat_server.serving.messages import Messages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rest.apis import Api
     from ovchat_server.serving.services import Services
 
 REST_SERVICE = rest_service_pb2.DESCRIPTOR.services_by_name["RestService"].full_name
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Something that is served, at both doors or at one.
-
-    Attributes:
-        apis: What it is for REST, by the names of the RPCs that Envoy binds paths to.
-        service: What it is for gRPC; None: nothing.
-    """
-
-    apis: Mapping[str, Api] = dataclasses.field(default_factory=dict)
-    service: TypedService | None = None
 
 
 def endpoints(
@@ -99,6 +87,8 @@ def endpoints(
         _texts(services, limits),
         _responses(services, limits),
         _messages(services, keep_billing_header=keep_billing_header),
+        embeddings(services, limits),
+        reranking(services, limits),
         _tokens(services, limits),
         _models(services),
         _providers(services),
@@ -128,8 +118,7 @@ def _chats(services: Services, limits: Limits) -> Endpoint:
         TypedService(
             chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"],
             partial(add_ChatServiceServicer_to_server, ChatServicer(services, limits)),
-            needs_engines=True,
-            of_models=True,
+            model_type=MODEL_TYPE,
         ),
     )
 
@@ -144,8 +133,7 @@ def _texts(services: Services, limits: Limits) -> Endpoint:
         TypedService(
             completion_service_pb2.DESCRIPTOR.services_by_name["CompletionService"],
             partial(add_CompletionServiceServicer_to_server, CompletionServicer(services, limits)),
-            needs_engines=True,
-            of_models=True,
+            model_type=MODEL_TYPE,
         ),
     )
 
@@ -178,8 +166,7 @@ def _responses(services: Services, limits: Limits) -> Endpoint:
         TypedService(
             response_service_pb2.DESCRIPTOR.services_by_name["ResponseService"],
             partial(add_ResponseServiceServicer_to_server, ResponseServicer(services, limits)),
-            needs_engines=True,
-            of_models=True,
+            model_type=MODEL_TYPE,
         ),
     )
 

@@ -11,9 +11,12 @@ from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.chat import ChatStages
 from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.completions import Completions
+from ovchat_server.serving.embeddings import TextEmbeddings
 from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.pipeline import GenerationPipeline
+from ovchat_server.serving.pooling import Pooler
+from ovchat_server.serving.reranking import Reranking
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
 from ovchat_server.serving.stored_responses import StoredResponses
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
     from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.settings import Settings
 
-# Threads for reading large requests, writing grammars and tokenize calls. Each of these may take
-# seconds or more: in pools of their own they do not delay the rendering of chats.
+# Threads for reading large requests, writing grammars, and tokenizing for other work than
+# generation. Each of these may take seconds: in pools of their own they do not delay chats.
 READ_THREADS = 2
 GRAMMAR_THREADS = 2
 TOKENIZE_THREADS = 2
@@ -74,6 +77,7 @@ class ServingParts:
         tokenizers = WorkerPool("tokenize", TOKENIZE_THREADS)
         tokenization = Tokenization(models, self.images, tokenizers, timeout)
         completions = Completions(models, timeout)
+        pooler = Pooler(tokenizers, timeout)
         return Services(
             completions,
             Responses(
@@ -84,6 +88,8 @@ class ServingParts:
                 settings.max_request_bytes,
             ),
             tokenization,
+            TextEmbeddings(models, pooler),
+            Reranking(models, pooler),
             models,
             installed_versions(),
             CodecThreads(WorkerPool("read", READ_THREADS), self.workers),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003  msgspec reads the annotation
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from ovchat_server.conversion.weight_form import WeightForm  # noqa: TC001  as above
 from ovchat_server.engine.contract.generation_spec import GenerationOptions
+from ovchat_server.engine.contract.pooling_messages import DEFAULT_BATCH_TOKENS, Pooling
+from ovchat_server.engine.contract.spec import Count  # noqa: TC001  as above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from ovchat_server.domain.limits import Limits
     from ovchat_server.provider_settings import ProviderSettings
 
+# The types of domain.models.
+Task = Literal["text-generation", "text-embedding", "rerank"]
 ModelName = Annotated[
     str,
     msgspec.Meta(
@@ -42,10 +46,26 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
             choice, too. Forced calls always follow them.
         draft_model: Folder of the smaller model that proposes tokens where `speculation` is
             "draft". It must have the same vocabulary.
+        task: What the model is for: `"text-generation"`, `"text-embedding"` or `"rerank"`. By
+            default its architecture and its graph tell. Of the options of this table, some are for
+            one task only (docs/embeddings.md).
+        pooling: How the vectors of a text's tokens become its embedding: `"cls"`, `"lasttoken"`,
+            `"max"`, `"mean"`, `"mean_sqrt_len_tokens"` or `"weightedmean"`. By default
+            sentence-transformers' files beside the model say (`modules.json`).
+        normalize: Whether embeddings have length 1. By default those files say; without them, yes.
+        matryoshka: Whether requests may ask for fewer `dimensions`. By default `config.json` says
+            (`is_matryoshka`, `matryoshka_dimensions`); without it, no.
+        max_batch_tokens: Most tokens, padding counted, that a model which makes embeddings or
+            ranks reads in one step, of all requests together.
     """
 
     name: ModelName
     path: Path
+    task: Task | None = None
+    pooling: Pooling | None = None
+    normalize: bool | None = None
+    matryoshka: bool | None = None
+    max_batch_tokens: Count = DEFAULT_BATCH_TOKENS
     weights: WeightForm | None = None
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"

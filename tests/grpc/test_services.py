@@ -78,8 +78,11 @@ async def test_versions_are_those_installed(client: Client) -> None:
     [
         "",
         "ovchat.v1.ChatService",
+        # Of no models: none is missing.
+        "ovchat.v1.EmbeddingService",
         "ovchat.v1.ModelService",
         "ovchat.v1.ProviderService",
+        "ovchat.v1.RerankService",
         "ovchat.v1.RestService",
         "ovchat.v1.ServerService",
         "ovchat.v1.TokenizerService",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conftest import ROOT, model_settings
+from tests.pooling_folders import folder_settings
 from tests.rest.conftest import running_stack
 from tests.rest.examples import likeliest, run, run_commands, run_python
 
@@ -40,6 +41,15 @@ EXPECTED = {
         "For Rome, the temperature is 21",
         "I",
         "For Rome, the temperature is 21",
+    ],
+    "docs/embeddings.md": [
+        "A feline rests on a rug.",
+        '"object":"embedding"',
+        '"promptTokens": 3',
+        "2 vectors as long as the query's: True",
+        "Paris is the capital of France.",
+        '"score":',
+        '"max_model_len":',
     ],
     "docs/grpc.md": [
         "1, 2, 3",
@@ -80,7 +90,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory, demo: ModelSettings) -> Iter
     """What `make run` serves, but for chance: the examples leave the temperature out."""
     folder = tmp_path_factory.mktemp("models")
     models = [likeliest(item, folder / item.name) for item in (demo, model_settings("demo-vision"))]
-    with running_stack(tmp_path_factory.mktemp("stack"), *models) as it:
+    # In place of the real one, which may not be there.
+    minilm = folder_settings("bert", "minilm")
+    with running_stack(tmp_path_factory.mktemp("stack"), *models, minilm) as it:
         yield it
 
 

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from anthropic.types import message_create_params
 from anthropic.types.beta import message_create_params as beta_message_create_params
-from openai.types import completion_create_params
+from openai.types import completion_create_params, embedding_create_params
 from openai.types.chat import completion_create_params as chat_create_params
 from openai.types.responses import response_create_params
 
+from ovchat.v1 import embedding_service_pb2, rerank_service_pb2
 from ovchat_server.domain.anthropic.reading import read_messages_request
 from ovchat_server.domain.anthropic.spelling import spelled
 from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.embedding_request import read_embedding_request
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import SamplingParams, SpeculationParams
+from ovchat_server.domain.pooling_parameters import EMBEDDINGS, RERANK, SCORE
+from ovchat_server.domain.rerank_request import PAIRS, read_rerank_request, read_score_request
 from ovchat_server.domain.responses.body import LOGPROBS
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.text_request import read_text_request
@@ -31,7 +35,7 @@ from ovchat_server.serving.model_files import GenerationDefaults
 from tests.conftest import ROOT
 from tests.parameters import checks, values
 from tests.parameters.endpoints import USER, WEATHER
-from tests.parameters.message import KINDS, contract_names
+from tests.parameters.message import KINDS
 from tests.parameters.messages_from_chats import with_input_schema
 from tests.structured_output import SCHEMA, TAG
 
@@ -63,16 +67,27 @@ READ: dict[str, Callable[[dict[str, Any]], Any]] = {
     "messages": read_messages,
     "tokenize": read_tokenize_request,
     "detokenize": read_detokenize_request,
+    "embeddings": read_embedding_request,
+    "rerank": read_rerank_request,
+    "score": read_score_request,
+}
+KNOWN = {**checks.KNOWN, "embeddings": EMBEDDINGS, "rerank": RERANK, "score": SCORE}
+CONTRACT = {
+    **KINDS,
+    "embeddings": embedding_service_pb2.CreateEmbeddingsRequest,
+    "rerank": rerank_service_pb2.RerankRequest,
+    "score": rerank_service_pb2.ScoreRequest,
 }
 SDK = {
-    "chat": chat_create_params.CompletionCreateParamsBase,
-    "text": completion_create_params.CompletionCreateParamsBase,
-    "responses": response_create_params.ResponseCreateParamsBase,
+    "chat": {*chat_create_params.CompletionCreateParamsBase.__annotations__, "stream"},
+    "text": {*completion_create_params.CompletionCreateParamsBase.__annotations__, "stream"},
+    "responses": {*response_create_params.ResponseCreateParamsBase.__annotations__, "stream"},
+    "embeddings": {*embedding_create_params.EmbeddingCreateParams.__annotations__},
 }
 # Parts of the type, range and default that a row gives for an endpoint.
 CELL = re.compile(
     r"(?:(?P<endpoint>chat|text): )?(?P<range>.+?)"
-    r"(?:\. (?:Default (?P<default>.+)|No default|(?P<required>Required)|(?P<form>One of three)))?"
+    r"(?:\. (?:Default (?P<default>.+)|No default|(?P<required>Required)|(?P<form>One of .+)))?"
 )
 INTEGER = re.compile(r"integer (?:(?P<apart>-?\d+) or )?(?P<least>-?\d+) to (?P<most>-?\d+)")
 NUMBER = re.compile(
@@ -88,6 +103,12 @@ BESIDE: dict[str, dict[str, Any]] = {
     "min_tokens": {"max_tokens": 2**32 - 1},
     "prompt": {"text": None},
     "messages": {"text": None},
+}
+# Requests without any other parameter, of what makes vectors and scores.
+POOLED: dict[str, dict[str, Any]] = {
+    "embeddings": {"input": "x"},
+    "rerank": {"query": "x", "documents": ["x"]},
+    "score": {},
 }
 
 
@@ -138,7 +159,17 @@ SERVED = [row for row in ROWS if row.status == "served"]
 REFUSED = [row for row in ROWS if row.status == "refused"]
 
 
+def paired(name: str, value: Any) -> dict[str, Any]:
+    """The texts to score beside a parameter: as many as it has, if it holds such itself."""
+    first, second = next((pair for pair in PAIRS if name in pair), PAIRS[0])
+    texts = value if isinstance(value, list) else "x"
+    return {first: texts, second: texts}
+
+
 def request(row: Row, value: Any) -> dict[str, Any]:
+    if row.endpoint in POOLED:
+        texts = paired(row.name, value) if row.endpoint == "score" else {}
+        return {**POOLED[row.endpoint], **texts, row.name: value}
     base = checks.request_with(row.endpoint, row.name, value)
     beside = BESIDE.get(row.name, {})
     if row.endpoint in checks.APIS:
@@ -163,6 +194,8 @@ def item(kind: str, number: int) -> Any:
     return {
         "strings": "x",
         "prompts": "x",
+        "inputs": "x",
+        "documents": "x",
         "token ids": 1,
         "objects": {},
         "messages": USER,
@@ -252,7 +285,7 @@ def test_a_parameter_has_one_row() -> None:
 
 @pytest.mark.parametrize("endpoint", READ)
 def test_every_known_parameter_has_its_row_and_no_other_is_known(endpoint: str) -> None:
-    known = checks.KNOWN[endpoint]
+    known = KNOWN[endpoint]
     for status in ("served", "accepted", "refused"):
         rows = {row.name for row in ROWS if (row.endpoint, row.status) == (endpoint, status)}
         assert rows == set(getattr(known, status)), status
@@ -261,12 +294,12 @@ def test_every_known_parameter_has_its_row_and_no_other_is_known(endpoint: str) 
 @pytest.mark.parametrize("endpoint", SDK)
 def test_openais_column_is_what_its_sdk_takes(endpoint: str) -> None:
     columns = {row.name: row.cells["OpenAI"] for row in ROWS if row.endpoint == endpoint}
-    takes = {*SDK[endpoint].__annotations__, "stream"}
+    takes = SDK[endpoint]
 
     assert {name for name, said in columns.items() if said in {"yes", endpoint}} >= takes
     # In the table of both, a chat's parameters are no text completion's, and the other way round.
     table = next(row.cells for row in ROWS if row.endpoint == endpoint)
-    others = {"stream"}.union(*(SDK[other].__annotations__ for other in SDK if other in table))
+    others = set().union(*(SDK[other] for other in SDK if other in table))
     assert {name for name, said in columns.items() if said != "—"} == others
     assert not {name for name in takes if columns[name] not in {"yes", endpoint}}
 
@@ -280,11 +313,11 @@ def test_anthropics_column_is_what_its_sdk_takes() -> None:
     assert {name for name, column in said.items() if column == "beta"} == tries - takes
 
 
-@pytest.mark.parametrize("endpoint", KINDS)
+@pytest.mark.parametrize("endpoint", CONTRACT)
 def test_every_field_of_the_contract_has_a_row(endpoint: str) -> None:
     rows = {row.name for row in ROWS if row.endpoint == endpoint and row.status != "—"}
 
-    assert contract_names(endpoint) <= rows
+    assert set(CONTRACT[endpoint].DESCRIPTOR.fields_by_name) <= rows
 
 
 @pytest.mark.parametrize("row", SERVED, ids=str)
@@ -315,7 +348,11 @@ def test_the_documented_default_is_the_codes(row: Row) -> None:
     if said["required"]:
         assert row.name in complaints(row, None)
     elif said["form"]:
-        with pytest.raises(InvalidRequestError, match="Exactly one of text, prompt and messages"):
+        complaint = {
+            "One of three": "Exactly one of text, prompt and messages",
+            "One of four pairs": r"^\w+ is required",
+        }[said["form"]]
+        with pytest.raises(InvalidRequestError, match=complaint):
             READ[row.endpoint](absent)
     elif said["default"] is None:
         READ[row.endpoint](absent)
@@ -349,7 +386,7 @@ def test_the_documented_neutral_values_are_the_codes(row: Row) -> None:
     said = row.range
     neutral = [] if said == "none" else said.removeprefix("only ").split(" or ")
 
-    code = checks.KNOWN[row.endpoint].refused[row.name]
+    code = KNOWN[row.endpoint].refused[row.name]
 
     assert [json.loads(value) for value in neutral] == list(code)
 
@@ -359,7 +396,7 @@ def test_an_accepted_parameter_may_have_any_value(row: Row) -> None:
     assert row.range == "any value"
 
 
-@pytest.mark.parametrize("row", SERVED, ids=str)
+@pytest.mark.parametrize("row", [row for row in SERVED if row.endpoint not in POOLED], ids=str)
 def test_every_served_parameter_has_its_cases(row: Row) -> None:
     effects = {(effect.endpoint, effect.name) for effect in checks.EFFECTS}
     bounds = {(bound.endpoint, bound.name) for bound in checks.BOUNDS}

@@ -24,7 +24,10 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.server import Served, ServerOptions, create_server
 from ovchat_server.serving.codec_threads import CodecThreads
 from ovchat_server.serving.completions import Completions
+from ovchat_server.serving.embeddings import TextEmbeddings
 from ovchat_server.serving.model_registry import ModelRegistry
+from ovchat_server.serving.pooling import Pooler
+from ovchat_server.serving.reranking import Reranking
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
 from ovchat_server.serving.stored_responses import StoredResponses
@@ -105,6 +108,8 @@ def offered(engine: ScriptedEngine) -> Services:
             1000,
         ),
         Tokenization(models, IMAGES, WORKERS),
+        TextEmbeddings(models, Pooler(WORKERS, None)),
+        Reranking(models, Pooler(WORKERS, None)),
         models,
         Versions("", "", ""),
         CodecThreads(WORKERS, WORKERS),

@@ -1257,7 +1257,9 @@ class Usage(_message.Message):
     prompt_tokens: _builtins.int
     """The number of tokens in the prompt, after the chat template was applied."""
     completion_tokens: _builtins.int
-    """The number of generated tokens of all choices, including end-of-sequence tokens."""
+    """The number of generated tokens of all choices, including end-of-sequence tokens. Unset where
+    nothing is generated.
+    """
     total_tokens: _builtins.int
     """The sum of prompt_tokens and completion_tokens."""
     @_builtins.property

@@ -480,7 +480,7 @@ Global___CreateCompletionRequest: _TypeAlias = CreateCompletionRequest  # noqa: 
 
 @_typing.final
 class Prompt(_message.Message):
-    """A prompt to continue."""
+    """A prompt to continue, or an input to embed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

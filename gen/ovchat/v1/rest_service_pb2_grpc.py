@@ -31,8 +31,8 @@ class RestServiceStub:
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
-    and ProviderService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, EmbeddingService, RerankService,
+    TokenizerService, ModelService and ProviderService instead.
     """
 
     def __init__(self, channel):
@@ -86,6 +86,21 @@ class RestServiceStub:
                 request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
+        self.CreateEmbeddings = channel.unary_stream(
+                '/ovchat.v1.RestService/CreateEmbeddings',
+                request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.Rerank = channel.unary_stream(
+                '/ovchat.v1.RestService/Rerank',
+                request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.Score = channel.unary_stream(
+                '/ovchat.v1.RestService/Score',
+                request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
         self.Tokenize = channel.unary_stream(
                 '/ovchat.v1.RestService/Tokenize',
                 request_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
@@ -133,6 +148,11 @@ class RestServiceStub:
                 _registered_method=True)
         self.CreateProviderMessage = channel.unary_stream(
                 '/ovchat.v1.RestService/CreateProviderMessage',
+                request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+                response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                _registered_method=True)
+        self.CreateProviderEmbeddings = channel.unary_stream(
+                '/ovchat.v1.RestService/CreateProviderEmbeddings',
                 request_serializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
                 response_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                 _registered_method=True)
@@ -188,8 +208,8 @@ class RestServiceServicer:
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
-    and ProviderService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, EmbeddingService, RerankService,
+    TokenizerService, ModelService and ProviderService instead.
     """
 
     def CreateChatCompletion(self, request, context):
@@ -277,6 +297,39 @@ class RestServiceServicer:
 
     def CountMessageTokens(self, request, context):
         """Counts the tokens of the prompt that a request of the Messages API leads to.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateEmbeddings(self, request, context):
+        """Creates the embeddings of texts. Returns one application/json body in several messages, as
+        Tokenize does.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Rerank(self, request, context):
+        """Ranks documents by how well they answer a query, as Cohere, Jina, vLLM and OpenVINO Model Server
+        do. Returns one application/json body in several messages, as Tokenize does.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Score(self, request, context):
+        """Scores pairs of texts, as vLLM does. Returns one application/json body in several messages, as
+        Tokenize does.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -377,6 +430,17 @@ class RestServiceServicer:
 
     def CreateProviderMessage(self, request, context):
         """As CreateMessage, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateProviderEmbeddings(self, request, context):
+        """As CreateEmbeddings, with a model of the provider that the path
         names. Its id may be without the provider.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -516,6 +580,21 @@ def add_RestServiceServicer_to_server(servicer, server):
                     request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
+            'CreateEmbeddings': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateEmbeddings,
+                    request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'Rerank': grpc.unary_stream_rpc_method_handler(
+                    servicer.Rerank,
+                    request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'Score': grpc.unary_stream_rpc_method_handler(
+                    servicer.Score,
+                    request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
             'Tokenize': grpc.unary_stream_rpc_method_handler(
                     servicer.Tokenize,
                     request_deserializer=google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
@@ -563,6 +642,11 @@ def add_RestServiceServicer_to_server(servicer, server):
             ),
             'CreateProviderMessage': grpc.unary_stream_rpc_method_handler(
                     servicer.CreateProviderMessage,
+                    request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.FromString,
+                    response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            ),
+            'CreateProviderEmbeddings': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateProviderEmbeddings,
                     request_deserializer=ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.FromString,
                     response_serializer=google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             ),
@@ -624,8 +708,8 @@ class RestService:
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
-    and ProviderService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, EmbeddingService, RerankService,
+    TokenizerService, ModelService and ProviderService instead.
     """
 
     @staticmethod
@@ -859,6 +943,87 @@ class RestService:
             request,
             target,
             '/ovchat.v1.RestService/CountMessageTokens',
+            google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateEmbeddings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CreateEmbeddings',
+            google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Rerank(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/Rerank',
+            google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Score(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/Score',
             google_dot_api_dot_httpbody__pb2.HttpBody.SerializeToString,
             google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
             options,
@@ -1129,6 +1294,33 @@ class RestService:
             request,
             target,
             '/ovchat.v1.RestService/CreateProviderMessage',
+            ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
+            google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateProviderEmbeddings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ovchat.v1.RestService/CreateProviderEmbeddings',
             ovchat_dot_v1_dot_rest__service__pb2.RestServiceProviderBody.SerializeToString,
             google_dot_api_dot_httpbody__pb2.HttpBody.FromString,
             options,

@@ -32,8 +32,8 @@ class RestServiceStub:
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
-    and ProviderService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, EmbeddingService, RerankService,
+    TokenizerService, ModelService and ProviderService instead.
     """
 
     @_typing.overload
@@ -93,6 +93,27 @@ class RestServiceStub:
     """
     CountMessageTokens: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
     """Counts the tokens of the prompt that a request of the Messages API leads to.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateEmbeddings: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """Creates the embeddings of texts. Returns one application/json body in several messages, as
+    Tokenize does.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    Rerank: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """Ranks documents by how well they answer a query, as Cohere, Jina, vLLM and OpenVINO Model Server
+    do. Returns one application/json body in several messages, as Tokenize does.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    Score: _grpc.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]
+    """Scores pairs of texts, as vLLM does. Returns one application/json body in several messages, as
+    Tokenize does.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -158,6 +179,13 @@ class RestServiceStub:
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    CreateProviderEmbeddings: _grpc.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]
+    """As CreateEmbeddings, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     ListProviderModels: _grpc.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListProviderModelsRequest, _httpbody_pb2.HttpBody]
     """Lists the models of the provider that the path names.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -211,8 +239,8 @@ class RestServiceAsyncStub(RestServiceStub):
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
-    and ProviderService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, EmbeddingService, RerankService,
+    TokenizerService, ModelService and ProviderService instead.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -269,6 +297,27 @@ class RestServiceAsyncStub(RestServiceStub):
     """
     CountMessageTokens: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """Counts the tokens of the prompt that a request of the Messages API leads to.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    CreateEmbeddings: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Creates the embeddings of texts. Returns one application/json body in several messages, as
+    Tokenize does.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    Rerank: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Ranks documents by how well they answer a query, as Cohere, Jina, vLLM and OpenVINO Model Server
+    do. Returns one application/json body in several messages, as Tokenize does.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
+    Score: _aio.UnaryStreamMultiCallable[_httpbody_pb2.HttpBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """Scores pairs of texts, as vLLM does. Returns one application/json body in several messages, as
+    Tokenize does.
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -334,6 +383,13 @@ class RestServiceAsyncStub(RestServiceStub):
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
     buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
     """
+    CreateProviderEmbeddings: _aio.UnaryStreamMultiCallable[_rest_service_pb2.RestServiceProviderBody, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
+    """As CreateEmbeddings, with a model of the provider that the path
+    names. Its id may be without the provider.
+    buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+    buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+    buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    """
     ListProviderModels: _aio.UnaryUnaryMultiCallable[_rest_service_pb2.RestServiceListProviderModelsRequest, _httpbody_pb2.HttpBody]  # type: ignore[assignment]
     """Lists the models of the provider that the path names.
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -386,8 +442,8 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
 
     Bodies pass through Envoy unchanged in both directions, because OpenAI's JSON has unions of
     strings and arrays, meaningful nulls, ordered schemas and a "[DONE]" marker, which proto-JSON
-    cannot express. gRPC clients use ChatService, CompletionService, TokenizerService, ModelService
-    and ProviderService instead.
+    cannot express. gRPC clients use ChatService, CompletionService, EmbeddingService, RerankService,
+    TokenizerService, ModelService and ProviderService instead.
     """
 
     @_abc_1.abstractmethod
@@ -496,6 +552,45 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
         """Counts the tokens of the prompt that a request of the Messages API leads to.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CreateEmbeddings(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Creates the embeddings of texts. Returns one application/json body in several messages, as
+        Tokenize does.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def Rerank(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Ranks documents by how well they answer a query, as Cohere, Jina, vLLM and OpenVINO Model Server
+        do. Returns one application/json body in several messages, as Tokenize does.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def Score(
+        self,
+        request: _httpbody_pb2.HttpBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """Scores pairs of texts, as vLLM does. Returns one application/json body in several messages, as
+        Tokenize does.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
         buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -616,6 +711,19 @@ class RestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
         """As CreateMessage, with a model of the provider that the path
+        names. Its id may be without the provider.
+        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
+        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
+        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+        """
+
+    @_abc_1.abstractmethod
+    def CreateProviderEmbeddings(
+        self,
+        request: _rest_service_pb2.RestServiceProviderBody,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_httpbody_pb2.HttpBody], _abc.AsyncIterator[_httpbody_pb2.HttpBody]]:
+        """As CreateEmbeddings, with a model of the provider that the path
         names. Its id may be without the provider.
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME

@@ -84,7 +84,7 @@ def read_generation(
         beams=beams,
         prompt_logprobs=_read_prompt_logprobs(reader, beams),
         skip_special_tokens=reader.boolean("skip_special_tokens") is not False,
-        truncation=_read_truncation(reader),
+        truncation=read_truncation(reader, TruncationSide.LEFT),
         constraint=constraint,
         priority=reader.integer("priority", MIN_INT32, MAX_INT32) or 0,
         speculation=_read_speculation(reader),
@@ -112,6 +112,27 @@ def read_top_logprobs(reader: Reader, name: str, beams: BeamSearch | None) -> in
     if asked and beams:
         reader.refuse(name, WITH_BEAMS, "unsupported_parameter")
     return asked
+
+
+def read_truncation(reader: Reader, default: TruncationSide) -> Truncation | None:
+    """Read how much of a prompt is kept; None where too much is refused.
+
+    Args:
+        reader: The request.
+        default: The end that is cut unless the request names one.
+    """
+    side = reader.choice("truncation_side", [*TruncationSide])
+    return read_truncation_at(reader, TruncationSide(side or default))
+
+
+def read_truncation_at(reader: Reader, side: TruncationSide) -> Truncation | None:
+    """Read how much of a prompt is kept, where requests cannot say at which end it is cut."""
+    tokens = reader.integer("truncate_prompt_tokens", -1, MAX_UINT32)
+    if tokens is None:
+        return None
+    if tokens == 0:
+        reader.refuse("truncate_prompt_tokens", "must be -1 or at least 1, got 0")
+    return Truncation(tokens=None if tokens == -1 else tokens, side=side)
 
 
 def _read_prompt_logprobs(reader: Reader, beams: BeamSearch | None) -> int | None:
@@ -245,16 +266,3 @@ def refuse_with_constraint(reader: Reader, field: FieldPath, beams: BeamSearch |
     if beams:
         name = "best_of" if reader.present("best_of") else "use_beam_search"
         reader.refuse(name, complaint, "unsupported_parameter")
-
-
-def _read_truncation(reader: Reader) -> Truncation | None:
-    tokens = reader.integer("truncate_prompt_tokens", -1, MAX_UINT32)
-    side = reader.choice("truncation_side", [*TruncationSide])
-    if tokens is None:
-        return None
-    if tokens == 0:
-        reader.refuse("truncate_prompt_tokens", "must be -1 or at least 1, got 0")
-    return Truncation(
-        tokens=None if tokens == -1 else tokens,
-        side=TruncationSide(side) if side else TruncationSide.LEFT,
-    )

@@ -34,7 +34,7 @@ class Limits:
         max_total_parts: Content parts and tool calls of all messages together. Reading so many
             takes 50 ms, in which the event loop serves nobody else.
         max_tools: Tools, or functions.
-        max_documents: Documents.
+        max_documents: Documents, also of a request to `/rerank`, and texts of a side of `/score`.
         max_stop_strings: Stop strings, as in OVMS; OpenAI's bound is 4.
         max_stop_tokens: Stop tokens.
         max_logit_biases: Tokens in `logit_bias`.
@@ -44,7 +44,7 @@ class Limits:
         max_prompts: Prompts of a text completion.
         max_prompt_logprobs: Log probabilities of prompt tokens in an answer, those of alternatives
             included.
-        max_texts: Texts of a request to `/tokenize`.
+        max_texts: Texts of a request to `/tokenize`, and inputs of one to `/embeddings`.
         max_json_depth: Nesting depth of objects and arrays in each parameter, and in the
             arguments of each tool call; at most 256. Leaves room for the deepest schema of a
             grammar.

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 # As AbstractCore names them, whose callers choose models by type and provider.
 MODEL_TYPE = "text-generation"
+EMBEDDING_TYPE = "text-embedding"
+RERANK_TYPE = "rerank"
 PROVIDER = "openvino"
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation_request import (
-    MAX_UINT32,
     WITH_BEAMS,
     read_generation,
     read_stream_options,
@@ -17,6 +16,7 @@ from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.domain.parameters import TEXT
 from ovchat_server.domain.reader import Reader
 from ovchat_server.domain.text import TextRequest
+from ovchat_server.domain.texts_or_tokens import read_texts_or_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,31 +92,4 @@ def _read_prompts(reader: Reader) -> dict[FieldPath, TextPrompt]:
     elsewhere = ": messages are for chat completions, at /v3/chat/completions"
     if not reader.require("prompt", elsewhere if reader.present("messages") else ""):
         return {}
-    value = reader.fields["prompt"]
-    if isinstance(value, list) and value and all(_is_integer(item) for item in value):
-        return {FieldPath.of("prompt"): reader.integers("prompt", 0, MAX_UINT32)}
-    if isinstance(value, list):
-        if not value:
-            reader.refuse("prompt", "must not be empty")
-        if not reader.limit("prompt", value, reader.limits.max_prompts, "prompts"):
-            return {}
-        named = {FieldPath.of("prompt", index): item for index, item in enumerate(value)}
-        return {field: _read_prompt(reader, field, item) for field, item in named.items()}
-    field = FieldPath.of("prompt")
-    return {field: _read_prompt(reader, field, value)}
-
-
-def _read_prompt(reader: Reader, field: FieldPath, value: JsonValue) -> TextPrompt:
-    if value in ("", []):
-        reader.refuse(field, "must not be empty")
-    elif isinstance(value, str):
-        return value
-    elif isinstance(value, list):
-        return reader.integers_in(value, field, 0, MAX_UINT32)
-    else:
-        reader.refuse(field, "must be a string or an array of token ids", "invalid_type")
-    return ""
-
-
-def _is_integer(value: JsonValue) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return read_texts_or_tokens(reader, "prompt", reader.limits.max_prompts, "prompts")

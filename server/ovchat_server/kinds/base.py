@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +72,15 @@ class EngineHost:
 
 
 class ModelKind(Protocol):
-    """Builds models of one kind."""
+    """Builds models of one kind.
+
+    Attributes:
+        type: The type of its models, for callers and in the option `task`.
+        options: The names of options of models that are for this kind alone.
+    """
+
+    type: ClassVar[str]
+    options: ClassVar[frozenset[str]]
 
     def recognises(self, folder: Path) -> bool:
         """Return whether a folder holds such a model."""
@@ -84,3 +94,29 @@ class ModelKind(Protocol):
             ModelSettingsError: The settings do not fit the model.
         """
         ...
+
+
+def kind_of(settings: ModelSettings, kinds: Sequence[ModelKind]) -> ModelKind:
+    """Return the kind of a model: the one of its task, or else the first that recognises it.
+
+    If none does, the first one: it says what is missing.
+
+    Args:
+        settings: The model's.
+        kinds: At least one.
+
+    Raises:
+        ModelSettingsError: It has options of other kinds.
+    """
+    if settings.task is not None:
+        kind = next(kind for kind in kinds if kind.type == settings.task)
+    else:
+        kind = next((kind for kind in kinds if kind.recognises(settings.path)), kinds[0])
+    for field in msgspec.structs.fields(settings):
+        others = [other.type for other in kinds if field.name in other.options]
+        if others and kind.type not in others and getattr(settings, field.name) != field.default:
+            raise ModelSettingsError(
+                f"the model {settings.name!r}: {field.name} is an option of models for "
+                f"{' or '.join(others)}, and this one is for {kind.type}: leave it out"
+            )
+    return kind

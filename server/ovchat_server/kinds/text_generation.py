@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from ovchat_server.chat.described_tools import tool_description
 from ovchat_server.chat.dialects.registry import UnknownParserError, choose_dialects
 from ovchat_server.chat.prompt import PromptRenderer
+from ovchat_server.domain.models import MODEL_TYPE
 from ovchat_server.engine.client.generation_engine import SupervisedGenerationEngine
 from ovchat_server.engine.client.image_encoder import SupervisedImageEncoder
 from ovchat_server.engine.contract.generation_spec import GenerationOptions, GenerationSpec
@@ -20,6 +21,7 @@ from ovchat_server.kinds.base import BuiltModel, EngineProcesses, ModelSettingsE
 from ovchat_server.kinds.draft_model import draft_context_length
 from ovchat_server.serving.model_files import read_model_files
 from ovchat_server.serving.model_path import is_vision_model, model_graph
+from ovchat_server.serving.model_task import model_task
 from ovchat_server.serving.models import TextModel
 
 if TYPE_CHECKING:
@@ -39,13 +41,18 @@ IMAGE_PATIENCE = 10
 class TextGeneration:
     """See kinds.base.ModelKind."""
 
+    type: ClassVar[str] = MODEL_TYPE
+    options: ClassVar[frozenset[str]] = frozenset(GenerationOptions.__struct_fields__).difference(
+        EngineOptions.__struct_fields__, ("device", "properties")
+    ) | {"tool_parser", "reasoning_parser", "constrain_tool_calls", "draft_model"}
+
     def __init__(self, pipeline: GenerationPipeline) -> None:
         """Build models that answer by `pipeline`."""
         self._pipeline = pipeline
 
     def recognises(self, folder: Path) -> bool:
-        """Return whether a folder has the file that such models are in."""
-        return model_graph(folder) is not None
+        """Return whether a folder has a graph that generates, as far as can be told."""
+        return model_graph(folder) is not None and model_task(folder) == MODEL_TYPE
 
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""

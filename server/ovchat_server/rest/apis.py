@@ -125,30 +125,41 @@ class GenerationApi(Generic[Generating]):
                 yield part
 
 
+def _never(_: object) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class CallApi(Generic[Request, Result]):
     """Answers at once, with a JSON object of any size.
 
     Attributes:
         encode: Makes the body of the answer.
+        is_large: Whether that takes so long that it is done in a thread.
     """
 
     read: RequestReader[Request]
     call: Callable[[Request], Awaitable[Result]]
     encode: Callable[[Result], JsonObject]
     errors: ErrorEncoder
+    is_large: Callable[[Result], bool] = _never
 
     def handler(self, bodies: BodyReader) -> Handler:
         """Return the RPC; see Api."""
+        return streaming(partial(self.serve, bodies), httpbody_pb2.HttpBody)
 
-        async def serve(body: httpbody_pb2.HttpBody, context: Context) -> Bodies:
-            request = await bodies.read(self.read, body)
-            result = await self.call(request)
-            await send_hints(request.ignored, (), context)
-            for piece in json_pieces(self.encode(result)):
-                yield piece
-
-        return streaming(serve, httpbody_pb2.HttpBody)
+    async def serve(
+        self, bodies: BodyReader, body: httpbody_pb2.HttpBody, context: Context
+    ) -> Bodies:
+        """Yield the answer to a request; see GenerationApi.serve."""
+        request = await bodies.read(self.read, body)
+        result = await self.call(request)
+        pieces = await bodies.threads.writers.run(
+            lambda: json_pieces(self.encode(result)), in_place=not self.is_large(result)
+        )
+        await send_hints(request.ignored, (), context)
+        for piece in pieces:
+            yield piece
 
 
 @dataclass(frozen=True, slots=True)

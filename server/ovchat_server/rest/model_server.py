@@ -44,6 +44,9 @@ class ModelServerInfo:
             "version": self.versions.ovchat,
             "extensions": [],
             "chat_completions": "/v3/chat/completions",
+            "embeddings": "/v3/embeddings",
+            "rerank": "/v3/rerank",
+            "score": "/v3/score",
             "models": "/v3/models",
             "providers": "/v3/providers",
         }

@@ -6,24 +6,26 @@ import contextlib
 import dataclasses
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ovchat.v1 import rest_service_pb2
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.models import PROVIDER
-from ovchat_server.rest.apis import Generating, streaming
+from ovchat_server.rest.apis import streaming
 
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.limits import Limits
-    from ovchat_server.rest.apis import Bodies, Context, GenerationApi, Handler
+    from ovchat_server.rest.apis import Bodies, CallApi, Context, GenerationApi, Handler
     from ovchat_server.rest.codec import ErrorEncoder, RequestReader
     from ovchat_server.rest.request_body import BodyReader
     from ovchat_server.serving.model_registry import ModelRegistry
 
+Request = TypeVar("Request")
+
 
 @dataclass(frozen=True, slots=True)
-class ProviderApi(Generic[Generating]):
+class ProviderApi:
     """An API at such a path; see Api.
 
     Attributes:
@@ -31,7 +33,7 @@ class ProviderApi(Generic[Generating]):
         models: Knows the providers.
     """
 
-    api: GenerationApi[Generating]
+    api: GenerationApi[Any] | CallApi[Any, Any]
     models: ModelRegistry
 
     @property
@@ -62,13 +64,13 @@ def provider_model(provider: str, model: str) -> str:
 
 
 def _read(
-    read: RequestReader[Generating],
+    read: RequestReader[Request],
     provider: str,
     fields: JsonObject,
     *,
     strict: bool,
     limits: Limits,
-) -> Generating:
+) -> Request:
     model = fields.get("model")
     if isinstance(model, str) and model:
         fields = {**fields, "model": provider_model(provider, model)}

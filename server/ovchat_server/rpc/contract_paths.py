@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def with_token_ids(path: FieldPath) -> FieldPath:
     """Return a path in which OpenAI's list of lists of tokens is a list of messages."""
     match path.steps:
-        case ("prompt", int() as prompt, int() as token):
-            return FieldPath.of("prompt", prompt, "token_ids", "values", token)
+        case ("prompt" | "input" as name, int() as item, int() as token):
+            return FieldPath.of(name, item, "token_ids", "values", token)
     return path
 
 

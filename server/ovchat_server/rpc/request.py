@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 from ovchat.v1 import (
     chat_pb2,
     completion_pb2,
+    embedding_service_pb2,
     format_pb2,
     message_pb2,
+    rerank_service_pb2,
     tokenizer_service_pb2,
     tool_pb2,
 )
 from ovchat_server.domain.chat_request import read_chat_request
+from ovchat_server.domain.embedding_request import read_embedding_request
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.limits import DEFAULT_LIMITS, too_many_parts
+from ovchat_server.domain.rerank_request import read_rerank_request, read_score_request
 from ovchat_server.domain.text_request import read_text_request
 from ovchat_server.domain.tokenization_request import read_tokenize_request
 from ovchat_server.rpc.contract_paths import contract_paths
@@ -29,8 +33,10 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.embeddings import EmbeddingRequest
     from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.domain.limits import Limits
+    from ovchat_server.domain.rerank import RerankRequest, ScoreRequest
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.domain.tokenization import TokenizeRequest
     from ovchat_server.rpc.message_fields import Converters
@@ -78,6 +84,45 @@ def tokenize_request(
     fields = _prompt_fields(request, limits)
     with contract_paths(request):
         return read_tokenize_request(fields, limits=limits)
+
+
+def embedding_request(
+    request: embedding_service_pb2.CreateEmbeddingsRequest, limits: Limits = DEFAULT_LIMITS
+) -> EmbeddingRequest:
+    """Read the request for embeddings in a message.
+
+    Raises:
+        InvalidRequestError: With every fault found, and the contract's paths.
+    """
+    fields = _fields(request, FieldPath())
+    with contract_paths(request):
+        return read_embedding_request(fields, strict=True, limits=limits)
+
+
+def rerank_request(
+    request: rerank_service_pb2.RerankRequest, limits: Limits = DEFAULT_LIMITS
+) -> RerankRequest:
+    """Read the request to rank documents in a message.
+
+    Raises:
+        InvalidRequestError: With every fault found, and the contract's paths.
+    """
+    fields = _fields(request, FieldPath())
+    with contract_paths(request):
+        return read_rerank_request(fields, strict=True, limits=limits)
+
+
+def score_request(
+    request: rerank_service_pb2.ScoreRequest, limits: Limits = DEFAULT_LIMITS
+) -> ScoreRequest:
+    """Read the request to score pairs of texts in a message.
+
+    Raises:
+        InvalidRequestError: With every fault found, and the contract's paths.
+    """
+    fields = _fields(request, FieldPath())
+    with contract_paths(request):
+        return read_score_request(fields, strict=True, limits=limits)
 
 
 def _prompt_fields(

@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from ovchat_server.domain.models import Capability, ModelState
+from ovchat_server.domain.models import ModelState
 from ovchat_server.rpc.access import log_access, set_request_id, silence_lost_clients
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import set_client
@@ -150,15 +150,17 @@ def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...
 async def publish_health(
     health_servicer: HealthServicer, models: ModelRegistry, served: Served
 ) -> None:
-    """Set the health of services: SERVING without an engine, or while every model answers."""
+    """Set the health of services: SERVING while every model answers that they are for."""
     serving = health_pb2.HealthCheckResponse.SERVING
     not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
     overall = not_serving if models.unready() else serving
     statuses: dict[str, int] = {"": overall, served.rest_service: overall}
     for service in served.typed:
-        statuses[service.name] = overall if service.needs_engines else serving
-        for model in models.named() if service.of_models else ():
-            if Capability.CHAT in model.capabilities:
-                ready = model.state is ModelState.READY
-                statuses[f"{service.name}/{model.id}"] = serving if ready else not_serving
+        statuses[service.name] = serving
+        for model in models.named():
+            if model.type == service.model_type:
+                health = serving if model.state is ModelState.READY else not_serving
+                statuses[f"{service.name}/{model.id}"] = health
+                if health == not_serving:
+                    statuses[service.name] = not_serving
     await health_servicer.publish(statuses)

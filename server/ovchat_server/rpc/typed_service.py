@@ -19,15 +19,13 @@ class TypedService:
     Attributes:
         descriptor: Its descriptor, by which reflection and health know it.
         add: Adds it to a server.
-        needs_engines: Whether it is SERVING only while every model is ready.
-        of_models: Whether each model that chats has a health of its own there, as
-            "ovchat.v1.ChatService/<id>".
+        model_type: The type of the models that answer there: it is SERVING only while all of them
+            are ready, and each has a health of its own, as "ovchat.v1.ChatService/<id>". "": none.
     """
 
     descriptor: ServiceDescriptor
     add: Callable[[grpc.aio.Server], None]
-    needs_engines: bool = False
-    of_models: bool = False
+    model_type: str = ""
 
     @property
     def name(self) -> str:

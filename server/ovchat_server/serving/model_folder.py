@@ -49,14 +49,26 @@ class ModelFolder:
         Raises:
             ModelFilesError: The file is not JSON.
         """
+        value = self._read(name)
+        return value if isinstance(value, dict) else {}
+
+    def read_json_array(self, name: str) -> list[Any]:
+        """Return the array in a JSON file; an empty one where there is none.
+
+        Raises:
+            ModelFilesError: The file is not JSON.
+        """
+        value = self._read(name)
+        return value if isinstance(value, list) else []
+
+    def _read(self, name: str) -> Any:  # noqa: ANN401  what a file holds
         path = self.path / name
         if not path.is_file():
-            return {}
+            return None
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            return json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ModelFilesError(f"{path} is not JSON: {error}") from error
-        return value if isinstance(value, dict) else {}
 
     def digest(self) -> str:
         """Return a digest over all files, the same for every copy of them.

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL = "openvino_model.xml"
+# Where sentence-transformers saves it, beside the same model in other formats.
+_NESTED = f"openvino/{MODEL}"
 # Of vision models, which are several graphs.
 LANGUAGE_MODEL = "openvino_language_model.xml"
 MODEL_FILE_SUFFIXES = frozenset({".xml", ".bin", ".json", ".jinja"})
@@ -39,7 +41,7 @@ def _fault(path: Path) -> str | None:
         if file.suffix in MODEL_FILE_SUFFIXES and file.is_file():
             # In containers, files are often those of another user.
             file.open("rb").close()
-    if graph := model_graph(path):
+    if graph := model_graph(path) or pooling_graph(path):
         return _fault_inside(path, graph)
     if any(path.glob(_ANY_MODEL)):
         return None
@@ -49,6 +51,15 @@ def _fault(path: Path) -> str | None:
 def model_graph(path: Path) -> Path | None:
     """Return the graph that generates text, in the folder of a model that does; else None."""
     graphs = (path / name for name in (MODEL, LANGUAGE_MODEL))
+    return next((graph for graph in graphs if graph.is_file()), None)
+
+
+def pooling_graph(path: Path) -> Path | None:
+    """Return the graph that makes vectors of texts, in the folder of a model that may; else None.
+
+    It may stand in a folder of its own, as sentence-transformers saves it.
+    """
+    graphs = (path / name for name in (MODEL, _NESTED))
     return next((graph for graph in graphs if graph.is_file()), None)
 
 
@@ -76,11 +87,11 @@ def instead_of_file(path: Path) -> str:
 def _fault_inside(path: Path, graph: Path) -> str | None:
     weights = graph.with_suffix(".bin")
     embeddings = (_TEXT_EMBEDDINGS,) if graph.name == LANGUAGE_MODEL else ()
-    for name in (weights.name, *embeddings, *_FILES):
-        if not (path / name).is_file():
-            return f"there is no {name} in {path}"
-    with weights.open("rb") as file:
-        if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+    for file in (weights, *(path / name for name in (*embeddings, *_FILES))):
+        if not file.is_file():
+            return f"there is no {file.name} in {file.parent}"
+    with weights.open("rb") as opened:
+        if opened.read(len(_LFS_POINTER)) == _LFS_POINTER:
             return f"{weights} is a pointer of Git LFS: `git lfs pull` fetches what it stands for"
     return None
 

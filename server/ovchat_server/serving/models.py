@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from ovchat_server.domain.models import MODEL_TYPE, Capability, ModelState, ModelStatus
 from ovchat_server.engine.contract.speculation import NO_SPECULATION
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ovchat_server.chat.dialects.registry import Dialects
     from ovchat_server.chat.prompt import PromptRenderer
     from ovchat_server.domain.chat import ChatRequest
+    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.engine.contract.engine import EngineStatus
     from ovchat_server.engine.contract.generation_engine import GenerationEngine
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.deadline import Deadline
     from ovchat_server.serving.model_files import ModelFiles
     from ovchat_server.serving.pipeline import GenerationPipeline
+    from ovchat_server.tokenizer.huggingface import Tokenizer
 
 
 class Model(Protocol):
@@ -45,6 +47,28 @@ class Model(Protocol):
 
 
 ModelT = TypeVar("ModelT", bound=Model)
+
+
+@runtime_checkable
+class LocalModel(Model, Protocol):
+    """A model whose tokenizer is here, whatever it is for."""
+
+    type: ClassVar[str] = MODEL_TYPE
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Return its tokenizer."""
+        ...
+
+    @property
+    def tokenizer_info(self) -> JsonObject:
+        """Return what the tokenizer is configured with."""
+        ...
+
+    @property
+    def context_length(self) -> int:
+        """Return how many tokens it takes at most."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +140,21 @@ class TextModel(GenerativeModel):
             type=self.type,
             sampling_control=engine.capabilities.sees_logits,
         )
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """See LocalModel."""
+        return self.files.tokenizer
+
+    @property
+    def tokenizer_info(self) -> JsonObject:
+        """See LocalModel."""
+        return self.files.tokenizer_info
+
+    @property
+    def context_length(self) -> int:
+        """See LocalModel."""
+        return self.engine.status.context_length or self.files.context_length
 
     async def answer(self, request: ChatRequest | TextRequest, deadline: Deadline) -> ChunkedAnswer:
         """See GenerativeModel."""

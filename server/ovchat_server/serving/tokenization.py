@@ -12,12 +12,13 @@ from ovchat_server.domain.reader import MAX_VIOLATIONS
 from ovchat_server.domain.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
-from ovchat_server.serving.models import TextModel
+from ovchat_server.serving.models import LocalModel, TextModel
 from ovchat_server.serving.render import render_conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.tokenization import DetokenizeRequest, TokenizeRequest
     from ovchat_server.engine.contract.image_encoder import EncodedImage
     from ovchat_server.serving.images import ImagePreparation
@@ -60,14 +61,17 @@ class Tokenization:
             InvalidRequestError: The model cannot pad, or its template refuses the messages.
             ApiError: Their images cannot be encoded; see ImagePreparation.encode.
         """
-        model = self._models.get_as(TextModel, request.model)
         async with Deadline(self._request_timeout).limit():
-            images: Sequence[EncodedImage] = ()
-            if not isinstance(request.input, TextsInput):
-                images = await self._images.encode(
-                    model, request.input.messages, current_caller(priority=0)
-                )
-            return await self._workers.run(partial(_tokenize, model, request, images))
+            if isinstance(request.input, TextsInput):
+                any_model = self._tokenizing(request.model)
+                texts = partial(_tokenize_texts, any_model, request.input)
+                return await self._workers.run(partial(_tokenized, any_model, request, texts))
+            model = self._models.get_as(TextModel, request.model)
+            images = await self._images.encode(
+                model, request.input.messages, current_caller(priority=0)
+            )
+            chat = partial(_tokenize_chat, model, request.input, images)
+            return await self._workers.run(partial(_tokenized, model, request, chat))
 
     async def detokenize(self, request: DetokenizeRequest) -> str:
         """Return the text of tokens, control tokens included.
@@ -76,36 +80,40 @@ class Tokenization:
             ModelNotFoundError: There is no such model.
             InvalidRequestError: Some ids are not of the model's vocabulary.
         """
-        tokenizer = self._models.get_as(TextModel, request.model).files.tokenizer
+        tokenizer = self._tokenizing(request.model).tokenizer
         async with Deadline(self._request_timeout).limit():
             return await self._workers.run(partial(_detokenize, tokenizer, request.tokens))
 
+    def _tokenizing(self, identifier: str) -> LocalModel:
+        # mypy takes abstract classes for what cannot be asked for: its issue 4717.
+        return self._models.get_as(LocalModel, identifier)  # type: ignore[type-abstract]
 
-def _tokenize(
-    model: TextModel, request: TokenizeRequest, images: Sequence[EncodedImage]
+
+def _tokenized(
+    model: LocalModel,
+    request: TokenizeRequest,
+    tokenize: Callable[[], Sequence[Sequence[int]]],
 ) -> Tokenized:
-    tokenizer = model.files.tokenizer
-    context_length = model.engine.status.context_length or model.files.context_length
-    sequences: Sequence[Sequence[int]]
-    if isinstance(request.input, TextsInput):
-        sequences = _tokenize_texts(tokenizer, request.input, context_length)
-    else:
-        # However long: to know whether it fits is why one asks.
-        sequences = [render_conversation(model, request.input, images).tokens]
+    shown = partial(_strings, model.tokenizer) if request.token_strings else lambda _: None
     return Tokenized(
-        sequences=tuple(
-            TokenSequence(tokens, _strings(tokenizer, tokens) if request.token_strings else None)
-            for tokens in sequences
-        ),
-        context_length=context_length,
+        sequences=tuple(TokenSequence(tokens, shown(tokens)) for tokens in tokenize()),
+        context_length=model.context_length,
     )
 
 
-def _tokenize_texts(
-    tokenizer: Tokenizer, asked: TextsInput, context_length: int
-) -> list[list[int]]:
+def _tokenize_chat(
+    model: TextModel, request: ChatRequest, images: Sequence[EncodedImage]
+) -> Sequence[Sequence[int]]:
+    # However long: to know whether it fits is why one asks.
+    return [render_conversation(model, request, images).tokens]
+
+
+def _tokenize_texts(model: LocalModel, asked: TextsInput) -> list[list[int]]:
+    tokenizer = model.tokenizer
     # Before the work: padding may be refused.
-    padding = _padding(tokenizer, asked, asked.max_length or context_length) if asked.pad else []
+    padding = (
+        _padding(tokenizer, asked, asked.max_length or model.context_length) if asked.pad else []
+    )
     sequences = []
     for text in asked.texts:
         tokens = tokenizer.encode(

@@ -120,13 +120,71 @@ class Tokenizer:
                 longer text is cut off.
         """
         # Unlike `encode`, the batch form leaves the GIL: 8 MB of text take seconds.
-        [encoding] = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
+        [tokens] = self.encode_batch([text], special_tokens=special_tokens, most_tokens=most_tokens)
+        return tokens
+
+    def encode_batch(
+        self,
+        texts: Sequence[str],
+        *,
+        special_tokens: bool = False,
+        most_tokens: int | None = None,
+        cut_left: bool = False,
+    ) -> list[list[int]]:
+        """Tokenize texts, each by itself; see `encode`.
+
+        Args:
+            texts: Any texts.
+            special_tokens: As of `encode`.
+            most_tokens: As of `encode`.
+            cut_left: Whether a longer text loses its beginning instead of its end.
+        """
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        side = "left" if cut_left else "right"
+        added = self._tokenizer.num_special_tokens_to_add(False) if special_tokens else 0  # noqa: FBT003
         if most_tokens is not None:
-            added = self._tokenizer.num_special_tokens_to_add(False) if special_tokens else 0  # noqa: FBT003
-            encoding.truncate(max(most_tokens - added, 0))
+            for encoding in encodings:
+                encoding.truncate(max(most_tokens - added, 0), direction=side)
         if special_tokens:
-            encoding = self._tokenizer.post_process(encoding)
-        return encoding.ids[:most_tokens]
+            encodings = [self._tokenizer.post_process(encoding) for encoding in encodings]
+        return [encoding.ids[:most_tokens] for encoding in encodings]
+
+    def encode_pairs(
+        self,
+        first: str,
+        seconds: Sequence[str],
+        *,
+        most_tokens: int | None = None,
+        most_second: int | None = None,
+    ) -> list[tuple[list[int], int]]:
+        """Tokenize pairs of texts, with the special tokens that the tokenizer puts around them.
+
+        Args:
+            first: The first text of all pairs.
+            seconds: The second texts.
+            most_tokens: The maximum number of tokens of a pair, where cutting the end of its second
+                text can do it.
+            most_second: The maximum number of tokens of a second text; its end is cut off.
+
+        Returns:
+            For each pair its tokens, and where the first one of the second text is; 0 if the
+            tokenizer does not tell the two apart.
+        """
+        [one, *others] = self._tokenizer.encode_batch_fast(
+            [first, *seconds], add_special_tokens=False
+        )
+        most = most_second
+        if most_tokens is not None:
+            added = self._tokenizer.num_special_tokens_to_add(True)  # noqa: FBT003
+            room = max(most_tokens - added - len(one), 0)
+            most = room if most is None else min(room, most)
+        pairs = []
+        for other in others:
+            if most is not None:
+                other.truncate(most)
+            pair = self._tokenizer.post_process(one, other)
+            pairs.append((pair.ids, pair.type_ids.index(1) if 1 in pair.type_ids else 0))
+        return pairs
 
     def fewest_tokens(self, text: str) -> int:
         """Return a lower bound of the number of tokens of `text`, without tokenizing it."""

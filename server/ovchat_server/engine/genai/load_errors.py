@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import difflib
 import os
 import re
 from functools import partial
@@ -14,6 +12,7 @@ import openvino as ov
 import openvino_genai as genai
 
 from ovchat_server.engine.contract.worker import ModelLoadError
+from ovchat_server.engine.genai.device_errors import device_advice, may_pass
 from ovchat_server.engine.process.error_text import error_text
 
 if TYPE_CHECKING:
@@ -25,14 +24,7 @@ GIB = 1 << 30
 # OpenVINO has no types of errors, so its texts have to do.
 _CACHE_SIZE = re.compile("than available memory|more memory than available")
 _WRONG_PATH = (FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)
-_DEVICE = re.compile(
-    r"name is not registered|as device id|Cannot load library \"libopenvino_intel_\w+\.so\""
-)
-_DRIVEN = ("GPU", "NPU")
-_PROPERTY = re.compile(r"(?:Unsupported property|property key) (?P<name>\w+)")
 _CACHE_TYPE = re.compile(r"expect kvcache type (?P<computed>\w+)")
-# Of memory and of what drivers hold there may be enough in a moment.
-_PASSING = re.compile(r"memory|alloc|resource", re.IGNORECASE)
 
 
 def lasting(
@@ -50,18 +42,15 @@ def lasting(
         return _too_large(spec.options, block_bytes)
     if isinstance(error, _WRONG_PATH):
         return ModelLoadError(f"{_other_folder(spec.options)}{text}")
-    if not isinstance(error, RuntimeError) or _PASSING.search(text):
+    if not isinstance(error, RuntimeError) or may_pass(text):
         return None
     return ModelLoadError(f"{_advice(text, spec)}{text}")
 
 
 def _advice(text: str, spec: GenerationSpec) -> str:
     """Return what to do about what OpenVINO says, with a colon; "" where that is not known."""
-    if _DEVICE.search(text):
-        return _other_device(spec.options.device)
-    if found := _PROPERTY.search(text):
-        name = found["name"]
-        return f"correct the property {name}{_similar(name, spec.options)}: "
+    if advice := device_advice(text, spec.options.device):
+        return advice
     if found := _CACHE_TYPE.search(text):
         computed = found["computed"]
         return f"set kv_cache_precision to u4, u8, f16 or {computed}, as the model is computed: "
@@ -94,25 +83,9 @@ def _memory() -> tuple[int, int]:
     return os.sysconf("SC_PHYS_PAGES") * page, free
 
 
-def _other_device(device: str) -> str:
-    devices = ov.Core().available_devices
-    advice = f"set device to one that is here ({', '.join(devices)})"
-    if device.partition(".")[0] in _DRIVEN:
-        return f"{advice}, or install the driver of {device!r}: "
-    return f"{advice}, not {device!r}: "
-
-
 def _other_folder(options: GenerationOptions) -> str:
     cache = options.properties.get("CACHE_DIR")
     return "set CACHE_DIR to a folder that can be written to: " if cache else ""
-
-
-def _similar(name: str, options: GenerationOptions) -> str:
-    known: list[str] = []
-    with contextlib.suppress(RuntimeError):
-        known = [*ov.Core().get_property(options.device, "SUPPORTED_PROPERTIES")]
-    close = difflib.get_close_matches(name, [other for other in known if other != name], 1)
-    return f" (did you mean {close[0]}?)" if close and name not in known else ""
 
 
 def _broken(folder: Path) -> str:

@@ -80,6 +80,11 @@ def text_chunk(chunk: Chunk, options: StreamOptions) -> JsonObject:
     }
 
 
+def prompt_usage(tokens: int) -> JsonObject:
+    """Return the usage of a request that generates nothing."""
+    return {"prompt_tokens": tokens, "total_tokens": tokens}
+
+
 def error(problem: ApiError) -> JsonObject:
     """Return OpenAI's error object."""
     return {

@@ -1,0 +1,75 @@
+"""An engine that makes vectors of texts, as the server sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ovchat_server.engine.contract.engine import ANONYMOUS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.engine.contract.engine import Caller, EngineStatus
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedText:
+    """A text, or a pair of texts, as tokens.
+
+    Attributes:
+        tokens: At least one.
+        second: Where in the tokens the second text begins; 0: there is none.
+    """
+
+    tokens: Sequence[int]
+    second: int = 0
+
+
+class PoolingEngine(Protocol):
+    """Makes a vector of each text, in a process of its own."""
+
+    @property
+    def status(self) -> EngineStatus:
+        """Return how it is doing now."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers a vector has; 0 until it was loaded for the first time."""
+        ...
+
+    def check_queue(self, caller: Caller = ANONYMOUS) -> None:
+        """Refuse a request before it is tokenized, if the queue is full.
+
+        Raises:
+            OverloadedError: The queue is full.
+            UnavailableError: There is no engine now.
+        """
+        ...
+
+    async def pool(
+        self,
+        texts: Sequence[TokenizedText],
+        caller: Caller = ANONYMOUS,
+        *,
+        normalize: bool = False,
+        dimensions: int = 0,
+    ) -> Sequence[bytes]:
+        """Return the vector of each text. Who is cancelled while waiting gives them up.
+
+        Args:
+            texts: At least one.
+            caller: Who asks.
+            normalize: Whether vectors have length 1.
+            dimensions: How many numbers of a vector are kept, before that; 0: all.
+
+        Returns:
+            The vectors in the order of the texts, each number as a float32, little-endian.
+
+        Raises:
+            OverloadedError: Too many are waiting already.
+            UnavailableError: There is no engine now.
+            InternalError: The engine failed on the texts.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The engine process for models that make a vector of each text: batches, OpenVINO, pooling."""

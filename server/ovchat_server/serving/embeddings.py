@@ -1,0 +1,143 @@
+"""Embeddings: vectors of texts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ovchat_server.domain.embeddings import Embeddings
+from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.generation import TruncationSide
+from ovchat_server.domain.reader import MAX_VIOLATIONS
+from ovchat_server.engine.contract.pooling_engine import TokenizedText
+from ovchat_server.serving.pooling import check_lengths, check_texts, kept_tokens
+from ovchat_server.serving.pooling_models import EmbeddingModel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.domain.embeddings import EmbeddingRequest
+    from ovchat_server.serving.model_registry import ModelRegistry
+    from ovchat_server.serving.pooling import Pooler
+    from ovchat_server.serving.pooling_files import PoolingFiles
+
+
+class TextEmbeddings:
+    """Answers requests for embeddings."""
+
+    def __init__(self, models: ModelRegistry, pooler: Pooler) -> None:
+        """Answer with `models`, by way of `pooler`."""
+        self._models = models
+        self._pooler = pooler
+
+    async def create(self, request: EmbeddingRequest) -> Embeddings:
+        """Return the embeddings of a request's inputs.
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+            InvalidRequestError: It makes no embeddings, or an input is too long or no input of it.
+            ApiError: Its engine cannot answer; see PoolingEngine.pool.
+        """
+        model = self._models.get_as(EmbeddingModel, request.model)
+        prompt = _prompt(model, request)
+        dimensions = _dimensions(model, request)
+        pooled = await self._pooler.pool(
+            model,
+            partial(_tokenize, model, request, prompt),
+            priority=request.priority,
+            normalize=model.normalize if request.normalize is None else request.normalize,
+            dimensions=dimensions,
+        )
+        return Embeddings(
+            id=f"embd-{uuid.uuid4().hex}",
+            created=int(time.time()),
+            model=request.model or model.id,
+            vectors=pooled.vectors,
+            prompt_tokens=pooled.prompt_tokens,
+            encoding_format=request.encoding_format,
+        )
+
+
+def _prompt(model: EmbeddingModel, request: EmbeddingRequest) -> str:
+    """Return the text to put before those of a request.
+
+    Raises:
+        InvalidRequestError: The model has no prompt of the name that is asked for.
+    """
+    if request.input_type is not None:
+        # As sentence-transformers: a model without such a prompt takes texts as they are.
+        return model.prompt_for(request.input_type)
+    name = model.default_prompt if request.prompt_name is None else request.prompt_name
+    if name is None:
+        return ""
+    if name not in model.prompts:
+        known = ", ".join(map(repr, model.prompts)) or "none"
+        complaint = f"names no prompt of this model; it has {known}."
+        raise InvalidRequestError.about("prompt_name", complaint)
+    return model.prompts[name]
+
+
+def _dimensions(model: EmbeddingModel, request: EmbeddingRequest) -> int:
+    """Return how many numbers of each vector are kept; 0: all.
+
+    Raises:
+        InvalidRequestError: The model's vectors cannot be cut so.
+    """
+    asked, size = request.dimensions, model.engine.size
+    if asked is None or asked == size:
+        return 0
+    allowed = model.matryoshka
+    if allowed == ():
+        complaint = f"must be {size}: this model's embeddings are not made to be cut."
+    elif allowed is not None and asked not in allowed:
+        complaint = f"must be one of {', '.join(map(str, sorted(allowed)))}."
+    elif size and asked > size:
+        complaint = f"must be at most {size}, the size of this model's embeddings."
+    else:
+        return asked
+    raise InvalidRequestError.about("dimensions", complaint)
+
+
+def _tokenize(model: EmbeddingModel, request: EmbeddingRequest, prompt: str) -> list[TokenizedText]:
+    files, fields = model.files, request.input_fields
+    texts = {
+        field: prompt + item
+        for field, item in zip(fields, request.inputs, strict=True)
+        if isinstance(item, str)
+    }
+    keep = kept_tokens(request.truncation, files.max_length)
+    if keep is None:
+        check_texts(files, [*texts], texts.values())
+    left = request.truncation is not None and request.truncation.side is TruncationSide.LEFT
+    encoded = files.tokenizer.encode_batch(
+        [*texts.values()],
+        special_tokens=request.special_tokens,
+        most_tokens=keep,
+        cut_left=left,
+    )
+    tokens: dict[FieldPath, Sequence[int]] = dict(zip(texts, encoded, strict=True))
+    for field, item in zip(fields, request.inputs, strict=True):
+        if not isinstance(item, str):
+            _check_vocabulary(files, field, item)
+            cut = slice(-keep, None) if left and keep else slice(keep)
+            tokens[field] = item[cut]
+    if empty := [field for field, item in tokens.items() if not item]:
+        complaint = "has no tokens: nothing is left of it without special tokens."
+        raise InvalidRequestError.of([Violation.of(field, complaint) for field in empty])
+    found = [TokenizedText(tokens[field]) for field in fields]
+    check_lengths(files, fields, found)
+    return found
+
+
+def _check_vocabulary(files: PoolingFiles, field: FieldPath, tokens: Sequence[int]) -> None:
+    size = files.tokenizer.vocabulary_size
+    wrong = (index for index, token in enumerate(tokens) if not 0 <= token < size)
+    if reported := [*itertools.islice(wrong, MAX_VIOLATIONS)]:
+        complaint = f"must be a token of the model, between 0 and {size - 1}."
+        raise InvalidRequestError.of(
+            [Violation.of(field / FieldPath.of(index), complaint) for index in reported]
+        )

@@ -1,0 +1,120 @@
+"""Ranking documents by a query, and scoring pairs of texts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.rerank import RankedDocument, Ranking, Scores
+from ovchat_server.serving.pair_scorers import Pairs
+from ovchat_server.serving.pairs import PairBounds
+from ovchat_server.serving.pooling import kept_tokens
+from ovchat_server.serving.pooling_models import PoolingModel, RerankModel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ovchat_server.domain.rerank import RerankRequest, ScoreRequest
+    from ovchat_server.engine.contract.pooling_engine import TokenizedText
+    from ovchat_server.serving.model_registry import ModelRegistry
+    from ovchat_server.serving.pooling import Pooler
+
+QUERY = FieldPath.of("query")
+
+
+class Reranking:
+    """Answers requests to rank and to score, with rerankers, and by likeness of embeddings."""
+
+    def __init__(self, models: ModelRegistry, pooler: Pooler) -> None:
+        """Answer with `models`, by way of `pooler`."""
+        self._models = models
+        self._pooler = pooler
+
+    async def rerank(self, request: RerankRequest) -> Ranking:
+        """Return the documents of a request, the best first.
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+            InvalidRequestError: It does not rank, or a document is too long.
+            ApiError: Its engine cannot answer; see PoolingEngine.pool.
+        """
+        model = self._model(request.model)
+        kept = kept_tokens(request.truncation, model.files.max_length)
+        pairs = Pairs(request.query, request.documents, request.document_fields, QUERY)
+        bounds = PairBounds(kept, request.max_tokens_per_doc)
+        scores, tokens = await self._scores(model, [pairs], bounds, request.priority)
+        # Stable: of equal scores the first one stays first.
+        order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+        shown = request.return_documents
+        return Ranking(
+            id=f"rerank-{uuid.uuid4().hex}",
+            model=request.model or model.id,
+            results=tuple(
+                RankedDocument(index, scores[index], request.documents[index] if shown else None)
+                for index in order[: request.top_n]
+            ),
+            prompt_tokens=tokens,
+        )
+
+    async def score(self, request: ScoreRequest) -> Scores:
+        """Return the scores of a request's pairs.
+
+        Raises:
+            ModelNotFoundError: There is no such model.
+            InvalidRequestError: It does not rank, or a pair is too long.
+            ApiError: Its engine cannot answer; see PoolingEngine.pool.
+        """
+        model = self._model(request.model)
+        bounds = PairBounds(kept_tokens(request.truncation, model.files.max_length))
+        named = zip(request.pairs, request.pair_fields, strict=True)
+        groups = [
+            _pairs(first, [*together])
+            for first, together in itertools.groupby(named, key=lambda item: item[0][0])
+        ]
+        scores, tokens = await self._scores(model, groups, bounds, request.priority)
+        return Scores(
+            id=f"score-{uuid.uuid4().hex}",
+            created=int(time.time()),
+            model=request.model or model.id,
+            scores=tuple(scores),
+            prompt_tokens=tokens,
+        )
+
+    def _model(self, identifier: str) -> PoolingModel:
+        if not identifier:
+            # Beside a reranker, nobody means the embeddings.
+            return self._models.get_as(RerankModel, identifier)
+        # mypy takes abstract classes for what cannot be asked for: its issue 4717.
+        return self._models.get_as(PoolingModel, identifier)  # type: ignore[type-abstract]
+
+    async def _scores(
+        self, model: PoolingModel, groups: Sequence[Pairs], bounds: PairBounds, priority: int
+    ) -> tuple[list[float], int]:
+        """Return the scores of all pairs, and how many tokens they have."""
+        sizes: list[int] = []
+
+        def tokenize() -> list[TokenizedText]:
+            texts = [model.scorer.tokenize(model.files, pairs, bounds) for pairs in groups]
+            sizes.extend(map(len, texts))
+            return [*itertools.chain.from_iterable(texts)]
+
+        pooled = await self._pooler.pool(
+            model, tokenize, priority=priority, normalize=model.scorer.normalize
+        )
+        vectors = iter(pooled.vectors)
+        scores = [
+            score
+            for size in sizes
+            for score in model.scorer.scores([*itertools.islice(vectors, size)])
+        ]
+        return scores, pooled.prompt_tokens
+
+
+def _pairs(first: str, named: Sequence[tuple[tuple[str, str], FieldPath]]) -> Pairs:
+    """Return pairs of one first text, each given with its path."""
+    seconds = [second for (_, second), _ in named]
+    fields = [field for _, field in named]
+    return Pairs(first, seconds, fields, fields[0])
