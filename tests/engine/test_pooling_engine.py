@@ -72,7 +72,7 @@ class Watched(WatchedProcess):
     async def pool(
         self, texts: Sequence[Sequence[int]], caller: Caller = ANONYMOUS, **how: Any
     ) -> list[pooling.Floats]:
-        asked = [TokenizedText(text) for text in texts]
+        asked = [TokenizedText.of(text) for text in texts]
         return [*map(pooling.numbers, await self.engine.pool(asked, caller, **how))]
 
 

@@ -36,12 +36,12 @@ class Model:
         self.pad_token: int = config["pad_token_id"]
 
     def tokens(self, text: str) -> TokenizedText:
-        return TokenizedText(self._tokenizer.encode(text).ids)
+        return TokenizedText.of(self._tokenizer.encode(text).ids)
 
     def pair(self, document: str) -> TokenizedText:
         encoded = self._tokenizer.encode(self.expected["query"], document)
         types = encoded.type_ids
-        return TokenizedText(encoded.ids, types.index(1) if 1 in types else 0)
+        return TokenizedText.of(encoded.ids, types.index(1) if 1 in types else 0)
 
     def judged(self, document: str) -> TokenizedText:
         query = self.expected["query"]
@@ -80,7 +80,7 @@ async def alone_and_together(
 async def test_vectors_are_those_of_sentence_transformers(name: str, how: str) -> None:
     model = Model(name)
     texts = [model.tokens(text) for text in model.expected["texts"]]
-    assert [len(text.tokens) for text in texts] == model.expected["tokens"]
+    assert [text.count for text in texts] == model.expected["tokens"]
     changes = {"pooling": how, "pad_token": model.pad_token}
     async with running(model.folder, **changes) as watched:
         vectors = await alone_and_together(watched, texts)
@@ -148,7 +148,7 @@ async def test_a_real_model_answers_as_sentence_transformers_does() -> None:
         pytest.skip("there is no minilm: models/minilm/recipe.py makes it")
     expected = json.loads((FOLDER / "minilm.json").read_text())
     tokenizer = tokenizer_of(MINILM)
-    texts = [TokenizedText(tokenizer.encode(text).ids) for text in expected["texts"]]
+    texts = [TokenizedText.of(tokenizer.encode(text).ids) for text in expected["texts"]]
     async with running(MINILM, pad_token=0) as watched:
         vectors = await alone_and_together(watched, texts, normalize=True)
     assert np.allclose(vectors, expected["vectors"], rtol=0, atol=CLOSE)

@@ -54,7 +54,7 @@ class EmbeddingServiceServicer:
         """Creates the embeddings of texts.
 
         A number takes 4 bytes. Most gRPC libraries accept messages of up to 4 MiB by default, which
-        hold 1,024 vectors of 1,023 numbers: ask for fewer at once, or let the client accept more.
+        hold 1,000 vectors of 1,000 numbers: ask for fewer at once, or let the client accept more.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,7 +40,7 @@ class EmbeddingServiceStub:
     """Creates the embeddings of texts.
 
     A number takes 4 bytes. Most gRPC libraries accept messages of up to 4 MiB by default, which
-    hold 1,024 vectors of 1,023 numbers: ask for fewer at once, or let the client accept more.
+    hold 1,000 vectors of 1,000 numbers: ask for fewer at once, or let the client accept more.
     """
 
 @_typing.type_check_only
@@ -55,7 +55,7 @@ class EmbeddingServiceAsyncStub(EmbeddingServiceStub):
     """Creates the embeddings of texts.
 
     A number takes 4 bytes. Most gRPC libraries accept messages of up to 4 MiB by default, which
-    hold 1,024 vectors of 1,023 numbers: ask for fewer at once, or let the client accept more.
+    hold 1,000 vectors of 1,000 numbers: ask for fewer at once, or let the client accept more.
     """
 
 class EmbeddingServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -73,7 +73,7 @@ class EmbeddingServiceServicer(metaclass=_abc_1.ABCMeta):
         """Creates the embeddings of texts.
 
         A number takes 4 bytes. Most gRPC libraries accept messages of up to 4 MiB by default, which
-        hold 1,024 vectors of 1,023 numbers: ask for fewer at once, or let the client accept more.
+        hold 1,000 vectors of 1,000 numbers: ask for fewer at once, or let the client accept more.
         """
 
 def add_EmbeddingServiceServicer_to_server(servicer: EmbeddingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -84,18 +84,20 @@ def _prompt(model: EmbeddingModel, request: EmbeddingRequest) -> str:
 def _dimensions(model: EmbeddingModel, request: EmbeddingRequest) -> int:
     """Return how many numbers of each vector are kept; 0: all.
 
+    What a model cannot do that was never loaded is not known yet: it is not available.
+
     Raises:
         InvalidRequestError: The model's vectors cannot be cut so.
     """
     asked, size = request.dimensions, model.engine.size
-    if asked is None or asked == size:
+    if asked is None or not size or asked == size:
         return 0
     allowed = model.matryoshka
     if allowed == ():
         complaint = f"must be {size}: this model's embeddings are not made to be cut."
     elif allowed is not None and asked not in allowed:
         complaint = f"must be one of {', '.join(map(str, sorted(allowed)))}."
-    elif size and asked > size:
+    elif asked > size:
         complaint = f"must be at most {size}, the size of this model's embeddings."
     else:
         return asked
@@ -128,7 +130,7 @@ def _tokenize(model: EmbeddingModel, request: EmbeddingRequest, prompt: str) -> 
     if empty := [field for field, item in tokens.items() if not item]:
         complaint = "has no tokens: nothing is left of it without special tokens."
         raise InvalidRequestError.of([Violation.of(field, complaint) for field in empty])
-    found = [TokenizedText(tokens[field]) for field in fields]
+    found = [TokenizedText.of(tokens[field]) for field in fields]
     check_lengths(files, fields, found)
     return found
 

@@ -115,7 +115,7 @@ class BiEncoder:
         most = min(filter(None, (bounds.tokens, bounds.second_tokens)), default=None)
         [first] = files.tokenizer.encode_batch(texts[:1], special_tokens=True)
         seconds = files.tokenizer.encode_batch(texts[1:], special_tokens=True, most_tokens=most)
-        found = [TokenizedText(first), *map(TokenizedText, seconds)]
+        found = [TokenizedText.of(first), *map(TokenizedText.of, seconds)]
         check_lengths(files, fields, found)
         return found
 

@@ -65,7 +65,7 @@ class CrossEncoderPairs:
         pairs = tokenizer.encode_pairs(
             first, seconds, most_tokens=bounds.tokens, most_second=bounds.second_tokens
         )
-        return [TokenizedText(tokens, second) for tokens, second in pairs]
+        return [TokenizedText.of(tokens, second) for tokens, second in pairs]
 
 
 class Qwen3Pairs:
@@ -83,4 +83,4 @@ class Qwen3Pairs:
             most = room if most is None else min(room, most)
         # The space in front of a document is a part of its first token.
         documents = tokenizer.encode_batch([f" {document}" for document in seconds])
-        return [TokenizedText([*before, *tokens[:most], *behind]) for tokens in documents]
+        return [TokenizedText.of([*before, *tokens[:most], *behind]) for tokens in documents]

@@ -66,7 +66,7 @@ class Pooler:
             # Before anything expensive: a request that will be refused is not tokenized.
             model.engine.check_queue(caller)
             texts = await self.workers.run(tokenize)
-            prompt_tokens = sum(len(text.tokens) for text in texts)
+            prompt_tokens = sum(text.count for text in texts)
             current_record().prompt_tokens = prompt_tokens
             vectors = await model.engine.pool(
                 texts, caller, normalize=normalize, dimensions=dimensions
@@ -99,7 +99,7 @@ def check_lengths(
     Raises:
         ContextLengthExceededError: Some are.
     """
-    _check(files, zip(fields, (len(text.tokens) for text in texts), strict=True))
+    _check(files, zip(fields, (text.count for text in texts), strict=True))
 
 
 def _check(

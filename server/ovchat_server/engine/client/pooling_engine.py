@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import struct
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -85,7 +84,9 @@ class SupervisedPoolingEngine:
         in_flight = self.supervisor.in_flight
         request = PoolingRequest(
             in_flight.new_id(),
-            tuple(PoolingInput(index, *_packed(text)) for index, text in enumerate(texts)),
+            tuple(
+                PoolingInput(index, text.tokens, text.second) for index, text in enumerate(texts)
+            ),
             normalize=normalize,
             dimensions=dimensions,
             client=caller.client,
@@ -148,7 +149,3 @@ class _Vectors:
         """Return the request with the texts that have no vectors."""
         missing = tuple(text for text in self.request.inputs if text.index not in self._vectors)
         return msgspec.structs.replace(self.request, inputs=missing, suspect=suspect)
-
-
-def _packed(text: TokenizedText) -> tuple[bytes, int]:
-    return struct.pack(f"<{len(text.tokens)}i", *text.tokens), text.second

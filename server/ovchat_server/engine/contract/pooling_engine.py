@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from ovchat_server.engine.contract.engine import ANONYMOUS
 
@@ -12,18 +13,30 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.contract.engine import Caller, EngineStatus
 
+TOKEN_BYTES = 4
+
 
 @dataclass(frozen=True, slots=True)
 class TokenizedText:
     """A text, or a pair of texts, as tokens.
 
     Attributes:
-        tokens: At least one.
+        tokens: At least one, each as 4 bytes, little-endian.
         second: Where in the tokens the second text begins; 0: there is none.
     """
 
-    tokens: Sequence[int]
+    tokens: bytes
     second: int = 0
+
+    @classmethod
+    def of(cls, tokens: Sequence[int], second: int = 0) -> Self:
+        """Pack tokens. Of a million this takes a while, so it is not for the event loop."""
+        return cls(struct.pack(f"<{len(tokens)}i", *tokens), second)
+
+    @property
+    def count(self) -> int:
+        """The number of tokens."""
+        return len(self.tokens) // TOKEN_BYTES
 
 
 class PoolingEngine(Protocol):
