@@ -31,7 +31,7 @@ PROMPT_NAMES: Mapping[InputType, Sequence[str]] = {
 class PoolingModel(ABC):
     """A model that makes a vector of each text; see Model."""
 
-    # What all of them can do.
+    # All of them can rank; see ModelRegistry.get_as.
     type: ClassVar[str] = RERANK_TYPE
 
     id: str
