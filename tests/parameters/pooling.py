@@ -28,10 +28,11 @@ PROMPTED: Fields = {**CAT, "model": "qwen3-embedding"}
 RANKED: Fields = {"model": "bert-rerank", "query": "cat", "documents": DOCUMENTS}
 SCORED: Fields = {"model": "bert-rerank", "queries": "cat", "documents": LONG}
 SHORT: dict[str, Fields] = {"embeddings": CAT, "rerank": RANKED, "score": SCORED}
+# Where one model is of the type, it need not be named.
 REQUIRED: dict[str, tuple[str, ...]] = {
     "embeddings": ("model", "input"),
-    "rerank": ("model", "query", "documents"),
-    "score": ("model", "queries", "documents"),
+    "rerank": ("query", "documents"),
+    "score": ("queries", "documents"),
 }
 
 
@@ -152,7 +153,7 @@ EFFECTS: list[Effect] = [
     _embeds("priority", CAT, 9, _is_the_same),
     _ranks("model", "bert", _differs),
     _ranks("query", "rain", _differs),
-    _ranks("documents", ["a", "rain"], _first_differs),
+    _ranks("documents", ["rain", "wet"], _first_differs),
     _ranks("documents", [{"text": text} for text in DOCUMENTS], _is_the_same, "objects"),
     _ranks("top_n", 1, _is_the_best),
     _ranks("top_n", 4, _is_the_same, "more than there are"),
@@ -215,7 +216,7 @@ BOUNDS: list[Bound] = [
     ),
     _bound("embeddings", "encoding_format", ("float", "base64"), ("int8", "")),
     _bound("embeddings", "dimensions", (1, 32), (0, -1, 33, 2**32)),
-    _bound("embeddings", "dimensions", (64,), (8,), model="qwen3-embedding"),
+    _bound("embeddings", "dimensions", (32,), (8, 31, 33), model="qwen3-embedding"),
     _bound("embeddings", "truncation_side", ("left", "right"), ("top", "")),
     _bound("embeddings", "prompt_name", ("query", "document"), ("no", ""), model="qwen3-embedding"),
     _bound("embeddings", "prompt_name", (), ("query",)),
