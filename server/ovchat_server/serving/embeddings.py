@@ -55,7 +55,7 @@ class TextEmbeddings:
                 model.normalize if request.normalize is None else request.normalize,
                 dimensions,
             ),
-            characters=sum(map(len, request.inputs)) + len(prompt) * len(request.inputs),
+            request.inputs,
         )
         return Embeddings(
             id=f"embd-{uuid.uuid4().hex}",

@@ -11,7 +11,7 @@ from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 
     from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.domain.generation import Truncation
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from ovchat_server.serving.pooling_models import PoolingModel
     from ovchat_server.serving.worker_pool import WorkerPool
 
-# Tokenizing so many takes a millisecond.
+# Tokenizing so many characters takes a millisecond, to which each text adds what some take.
 MAX_CHARACTERS_IN_PLACE = 1 << 11
+CHARACTERS_PER_TEXT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +69,15 @@ class Pooler:
         model: PoolingModel,
         tokenize: Callable[[], Sequence[TokenizedText]],
         params: PoolingParams,
-        *,
-        characters: int,
+        read: Iterable[Sized],
     ) -> Pooled:
         """Return the vectors of texts.
 
         Args:
             model: What makes them.
-            tokenize: Returns the texts; runs in a thread if they are long.
+            tokenize: Returns the texts; runs in a thread if that takes long.
             params: How.
-            characters: How long they are.
+            read: What it tokenizes.
 
         Raises:
             ApiError: They cannot be had; see PoolingEngine.pool.
@@ -88,6 +88,7 @@ class Pooler:
             # Before anything expensive: a request that will be refused is not tokenized.
             model.engine.check_queue(caller)
             # Short ones do not wait for the long ones of others.
+            characters = sum(CHARACTERS_PER_TEXT + len(text) for text in read)
             in_place = characters <= MAX_CHARACTERS_IN_PLACE
             texts = await self.workers.run(tokenize, in_place=in_place)
             prompt_tokens = sum(text.count for text in texts)

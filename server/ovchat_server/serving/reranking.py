@@ -102,7 +102,7 @@ class Reranking:
             model,
             tokenize,
             PoolingParams(priority, model.scorer.normalize),
-            characters=sum(len(pairs.first) + sum(map(len, pairs.seconds)) for pairs in groups),
+            (text for pairs in groups for text in (pairs.first, *pairs.seconds)),
         )
         vectors = iter(pooled.vectors)
         scores = [
