@@ -176,12 +176,12 @@ def test_the_config_says_which_dimensions_may_be_asked_for(
 
 
 def test_a_text_may_have_as_many_tokens_as_the_model_was_trained_with(folder: Path) -> None:
-    assert read_pooling_files(folder).max_length == 48
+    assert read_pooling_files(folder).context_length == 48
     (folder / "sentence_bert_config.json").unlink()
     change(folder, "tokenizer_config.json", model_max_length=10**30)
-    assert read_pooling_files(folder).max_length == 64
+    assert read_pooling_files(folder).context_length == 64
     # The first positions are those of padding.
-    assert read_pooling_files(FOLDER / "xlm-r").max_length == 64
+    assert read_pooling_files(FOLDER / "xlm-r").context_length == 64
 
 
 def test_a_folder_may_be_as_sentence_transformers_saves_it(folder: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_limit_that_stands_for_none_is_none(folder: Path) -> None:
 
 
 def test_texts_may_be_as_long_as_the_options_say(folder: Path) -> None:
-    assert embedding(folder, max_model_len=9).context_length == 9
+    assert embedding(folder, max_model_len=9).files.context_length == 9
     with pytest.raises(ModelSettingsError, match="max_model_len must be at most 48"):
         embedding(folder, max_model_len=49)
 

@@ -30,12 +30,12 @@ def pooling_files(settings: ModelSettings) -> PoolingFiles:
     longest = settings.max_model_len
     if longest is None:
         return files
-    if longest > files.max_length:
+    if longest > files.context_length:
         raise ModelSettingsError(
-            f"the model {settings.name!r}: max_model_len must be at most {files.max_length}, what "
-            f"the model was made for, got {longest}"
+            f"the model {settings.name!r}: max_model_len must be at most {files.context_length}, "
+            f"what the model was made for, got {longest}"
         )
-    return dataclasses.replace(files, max_length=longest)
+    return dataclasses.replace(files, context_length=longest)
 
 
 def pooling_spec(

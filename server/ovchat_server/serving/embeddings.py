@@ -121,7 +121,7 @@ def _tokenize(model: EmbeddingModel, request: EmbeddingRequest, prompt: str) -> 
     tokens: dict[FieldPath, Sequence[int]] = dict(
         zip(texts, _tokenize_texts(files, request, prompt, [*texts.values()]), strict=True)
     )
-    keep, left = kept_tokens(request.truncation, files.max_length), _cuts_left(request)
+    keep, left = kept_tokens(request.truncation, files.context_length), _cuts_left(request)
     for field, item in named:
         if not isinstance(item, str):
             _check_vocabulary(files, field, item)
@@ -136,7 +136,7 @@ def _tokenize_texts(
 ) -> list[list[int]]:
     tokenizer = files.tokenizer
     frame = tokenizer.frame if request.special_tokens else NO_FRAME
-    keep = kept_tokens(request.truncation, files.max_length)
+    keep = kept_tokens(request.truncation, files.context_length)
     asked = len(tokenizer.encode(prompt)) if prompt and keep is not None else 0
     if keep is not None and texts and keep <= frame.count + asked:
         complaint = (

@@ -132,7 +132,7 @@ def check_lengths(
 
 
 def _wrong(files: PoolingFiles, field: FieldPath, tokens: int, advice: str) -> Violation | None:
-    longest = files.max_length
+    longest = files.context_length
     if tokens > longest:
         complaint = (
             f"is too long: {tokens} tokens > {longest} maximum. This model's maximum context "

@@ -41,7 +41,7 @@ class PoolingFiles:
         config: What `config.json` holds.
         graph: Where the graph is.
         names: The names of the graph's tensors.
-        max_length: Most tokens of a text, as the model was made or trained for.
+        context_length: Most tokens of a text, as the model was made or trained for.
         tokenizer_info: What the tokenizer is configured with.
     """
 
@@ -50,7 +50,7 @@ class PoolingFiles:
     config: Mapping[str, Any]
     graph: Path
     names: frozenset[str]
-    max_length: int
+    context_length: int
     tokenizer: Tokenizer
     tokenizer_info: JsonObject
 
@@ -105,7 +105,7 @@ def read_pooling_files(path: Path) -> PoolingFiles:
         config=folder.read_json("config.json"),
         graph=graph,
         names=graph_names(graph),
-        max_length=_max_length(folder),
+        context_length=_context_length(folder),
         tokenizer=tokenizer,
         tokenizer_info=describe_tokenizer(folder.read_json("tokenizer_config.json"), {}, ""),
     )
@@ -156,7 +156,7 @@ def _activation(config: Mapping[str, Any], said: Mapping[str, Any]) -> str:
     return next((path.rpartition(".")[2] for path in places if isinstance(path, str)), "")
 
 
-def _max_length(folder: ModelFolder) -> int:
+def _context_length(folder: ModelFolder) -> int:
     config = folder.read_json("config.json")
     positions = integer(config, "max_position_embeddings")
     if positions and architecture_of(folder).startswith(_PADDED_POSITIONS):

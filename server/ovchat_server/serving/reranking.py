@@ -41,7 +41,7 @@ class Reranking:
             ApiError: Its engine cannot answer; see PoolingEngine.pool.
         """
         model = self._model(request.model)
-        kept = kept_tokens(request.truncation, model.files.max_length)
+        kept = kept_tokens(request.truncation, model.files.context_length)
         pairs = Pairs(request.query, request.documents, request.document_fields, QUERY)
         bounds = PairBounds(kept, request.max_tokens_per_doc)
         scores, tokens = await self._scores(model, [pairs], bounds, request.priority)
@@ -68,7 +68,7 @@ class Reranking:
         """
         created = int(time.time())
         model = self._model(request.model)
-        bounds = PairBounds(kept_tokens(request.truncation, model.files.max_length))
+        bounds = PairBounds(kept_tokens(request.truncation, model.files.context_length))
         named = zip(request.pairs, request.pair_fields, request.first_fields, strict=True)
         groups = [
             _pairs([*together])
