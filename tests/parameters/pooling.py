@@ -177,7 +177,8 @@ EFFECTS: list[Effect] = [
             _is_the_same,
         )
         for first, second in PAIRS[1:]
-        for name in {first, second} - {"queries"}
+        for name in (first, second)
+        if name != "queries"
     ),
 ]
 
@@ -206,7 +207,8 @@ def _texts(first: str, second: str) -> list[Bound]:
 
 
 PRIORITIES = (-(2**31), 2**31 - 1), (-(2**31) - 1, 2**31)
-TRUNCATIONS = (-1, 1, 2**31 - 1), (-2, 0, 2**32)
+# At least one token of a text beside its special tokens, of pairs also beside the query.
+LEAST = {"embeddings": 3, "rerank": 5, "score": 5}
 BOUNDS: list[Bound] = [
     _bound(
         "embeddings",
@@ -239,5 +241,10 @@ BOUNDS: list[Bound] = [
     _bound("rerank", "max_tokens_per_doc", (1, 2**32 - 1), (0, -1, 2**32)),
     *(bound for first, second in PAIRS for bound in _texts(first, second)),
     *(_bound(endpoint, "priority", *PRIORITIES) for endpoint in SHORT),
-    *(_bound(endpoint, "truncate_prompt_tokens", *TRUNCATIONS) for endpoint in SHORT),
+    *(
+        _bound(
+            endpoint, "truncate_prompt_tokens", (-1, least, 2**31 - 1), (-2, 0, least - 1, 2**32)
+        )
+        for endpoint, least in LEAST.items()
+    ),
 ]
