@@ -14,7 +14,7 @@ LLAMA_CPP := .cache/benchmarks/llama.cpp
 LLAMA_CPP_MODEL := $(LLAMA_CPP)/qwen3-0.6b-q4_0.gguf
 OPENARC_FOLDER := .cache/benchmarks/openarc
 
-.PHONY: help setup run test test-all bench bench-providers bench-llama-cpp bench-openarc gen release-contract release lint clean
+.PHONY: help setup run test test-all bench bench-embeddings bench-providers bench-llama-cpp bench-openarc gen release-contract release lint clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -126,6 +126,9 @@ BENCH_FILES := $(if $(findstring qwen2-vl,$(BENCH_MODELS)),$(BENCH_VISION_MODEL)
 # The other models need nothing made: smollm2 is a package's, and demo in the repository.
 bench: .venv/.benchmarks .venv/.smollm2 $(BENCH_FILES) ## Measure beside the bare engine: [BENCH_ARGS='--quick --model smollm2'].
 	$(BIN)/python -m benchmarks.suite $(BENCH_ARGS)
+
+bench-embeddings: .venv/.installed $(MINILM)/openvino_model.xml $(BENCH_MODEL_TOOLS) ## Measure embeddings beside a bare loop and sentence-transformers, in ten minutes.
+	$(BIN)/python -m benchmarks.embeddings --sentence-transformers .cache/benchmarks/.venv/bin/python $(BENCH_ARGS)
 
 bench-providers: .venv/.installed ## Measure a router beside its provider, in two minutes: [BENCH_ARGS='--rounds 1'].
 	$(BIN)/python -m benchmarks.providers $(BENCH_ARGS)

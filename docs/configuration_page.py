@@ -34,6 +34,7 @@ EXAMPLES = {
     "max_request_bytes": 33554432,
     "allowed_media_domains": ["images.example.com"],
     "allowed_local_media_path": "images",
+    "max_model_len": 512,
     "weights": "auto",
     "task": "rerank",
     "pooling": "mean",

@@ -77,7 +77,7 @@ class ServingParts:
         tokenizers = WorkerPool("tokenize", TOKENIZE_THREADS)
         tokenization = Tokenization(models, self.images, tokenizers, timeout)
         completions = Completions(models, timeout)
-        pooler = Pooler(tokenizers, timeout)
+        pooler = Pooler(WorkerPool("pooling", TOKENIZE_THREADS), timeout)
         return Services(
             completions,
             Responses(

@@ -55,6 +55,8 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
         normalize: Whether embeddings have length 1. By default those files say; without them, yes.
         matryoshka: Whether requests may ask for fewer `dimensions`. By default `config.json` says
             (`is_matryoshka`, `matryoshka_dimensions`); without it, no.
+        max_model_len: Longest text, or pair of texts, in tokens, of a model that makes embeddings
+            or ranks. By default what it was made for.
         max_batch_tokens: Most tokens, padding counted, that a model which makes embeddings or
             ranks reads in one step, of all requests together.
     """
@@ -65,6 +67,7 @@ class ModelSettings(GenerationOptions, frozen=True, forbid_unknown_fields=True, 
     pooling: Pooling | None = None
     normalize: bool | None = None
     matryoshka: bool | None = None
+    max_model_len: Count | None = None
     max_batch_tokens: Count = DEFAULT_BATCH_TOKENS
     weights: WeightForm | None = None
     tool_parser: str = "auto"

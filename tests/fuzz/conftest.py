@@ -16,6 +16,7 @@ from ovchat.v1 import (
 )
 from tests.grpc.requests import successor as ask_successor
 from tests.grpc.requests import text_of
+from tests.parameters import pooling
 from tests.rest.conftest import Stack, running_stack
 from tests.successor import successor_text
 
@@ -65,6 +66,7 @@ def shared_target(
     tmp_path_factory: pytest.TempPathFactory, demo: ModelSettings, successor: ModelSettings
 ) -> Iterator[Target]:
     models = [msgspec.structs.replace(model, kv_blocks=KV_BLOCKS) for model in (demo, successor)]
+    models += pooling.MODELS
     with (
         running_stack(tmp_path_factory.mktemp("fuzz"), *models) as stack,
         httpx.Client(base_url=stack.url, timeout=TIMEOUT) as http,

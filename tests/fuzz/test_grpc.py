@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from ovchat.v1 import (
     chat_service_pb2,
     completion_service_pb2,
+    embedding_service_pb2,
     model_service_pb2,
     provider_service_pb2,
+    rerank_service_pb2,
     rest_service_pb2,
     server_service_pb2,
     tokenizer_service_pb2,
@@ -39,8 +41,10 @@ SERVICES = [
     for module in (
         chat_service_pb2,
         completion_service_pb2,
+        embedding_service_pb2,
         model_service_pb2,
         provider_service_pb2,
+        rerank_service_pb2,
         rest_service_pb2,
         server_service_pb2,
         tokenizer_service_pb2,
@@ -65,6 +69,9 @@ ENDPOINTS = {
     "CountResponseInputTokens": "responses",
     "Tokenize": "tokenize",
     "Detokenize": "detokenize",
+    "CreateEmbeddings": "embeddings",
+    "Rerank": "rerank",
+    "Score": "score",
 }
 FAULTS = {
     grpc.StatusCode.INTERNAL,

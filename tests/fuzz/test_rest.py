@@ -26,6 +26,9 @@ PATHS = {
     "messages": ("/v3/messages", "/v1/messages", "/v1/messages/count_tokens"),
     "tokenize": ("/v3/tokenize", "/tokenize"),
     "detokenize": ("/v3/detokenize", "/detokenize"),
+    "embeddings": ("/v3/embeddings", "/v1/embeddings"),
+    "rerank": ("/v3/rerank", "/rerank"),
+    "score": ("/v3/score", "/score"),
 }
 # The same objects as proto-JSON.
 TYPED_PATHS = {
@@ -33,6 +36,9 @@ TYPED_PATHS = {
     "text": ("/ovchat/v1/completion:create", "/ovchat/v1/completion:stream"),
     "tokenize": ("/ovchat/v1/tokenizer:tokenize",),
     "detokenize": ("/ovchat/v1/tokenizer:detokenize",),
+    "embeddings": ("/ovchat/v1/embeddings",),
+    "rerank": ("/ovchat/v1/rerank",),
+    "score": ("/ovchat/v1/score",),
 }
 JSON = {"content-type": "application/json"}
 

@@ -9,7 +9,7 @@ from google.protobuf import json_format
 
 from ovchat_server.app import Server
 from tests.grpc.conftest import Client, running
-from tests.parameters import checks, values
+from tests.parameters import checks, pooling, values
 from tests.parameters.doors import GrpcDoor
 from tests.parameters.library import make_library
 from tests.parameters.message import contract_names, message
@@ -30,6 +30,8 @@ SERVED, ACCEPTED, REFUSED = (
 SAYABLE = (
     "chat_template_kwargs",
     "documents",
+    "input",
+    "input_type",
     "padding_side",
     "prompt",
     "response_format",
@@ -62,7 +64,8 @@ async def door(
     make_settings: Callable[..., Settings],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[GrpcDoor]:
-    server = Server(make_settings(make_library(tmp_path_factory.mktemp("library"))))
+    library_model = make_library(tmp_path_factory.mktemp("library"))
+    server = Server(make_settings(library_model, *pooling.MODELS))
     async with running(server) as library:
         yield GrpcDoor(client, library)
 

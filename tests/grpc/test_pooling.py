@@ -17,7 +17,7 @@ from ovchat.v1.embedding_service_pb2_grpc import EmbeddingServiceStub
 from ovchat.v1.rerank_service_pb2_grpc import RerankServiceStub
 from ovchat_server.app import Server
 from tests.grpc.conftest import Client, running
-from tests.grpc.engines import held, until_idle, until_under_way
+from tests.grpc.engines import engine_of, held, until, until_idle, until_under_way
 from tests.pooling_folders import FOLDER, TOLERANCE, expected, folder_settings, furthest
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ async def test_every_vector_is_its_own_texts_though_engines_die_and_callers_leav
 ) -> None:
     rng = random.Random(requests)
     stub = EmbeddingServiceStub(client.channel)
+    in_flight = engine_of(client, "bert").supervisor.in_flight
     left: dict[str, int] = {"whole": 0, "left": 0, "again": 0}
 
     async def one() -> None:
@@ -163,7 +164,8 @@ async def test_every_vector_is_its_own_texts_though_engines_die_and_callers_leav
 
     # Of 16 callers, after each tenth of the requests one kills the engine.
     for _ in range(10):
-        group = asyncio.gather(*(callers(max(requests // 160, 1)) for _ in range(16)))
+        group = asyncio.gather(*(callers(-(-requests // 160)) for _ in range(16)))
+        await until(lambda group=group: bool(in_flight._in_flight) or group.done())
         kill(client)
         await group
 

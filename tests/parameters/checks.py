@@ -10,6 +10,7 @@ from google.protobuf import json_format
 from ovchat_server.domain import parameters
 from ovchat_server.domain.anthropic.parameters import MESSAGES
 from ovchat_server.domain.parameters import PROMPT_PARAMETERS
+from ovchat_server.domain.pooling_parameters import EMBEDDINGS, RERANK, SCORE
 from ovchat_server.domain.responses.parameters import RESPONSES
 from ovchat_server.domain.tokenization_request import INPUTS
 from tests.parameters import (
@@ -19,6 +20,7 @@ from tests.parameters import (
     generation,
     length,
     logits,
+    pooling,
     prompts,
     responses,
     values,
@@ -50,6 +52,7 @@ EFFECTS = [
     ),
     *responses.EFFECTS,
     *anthropic_messages.EFFECTS,
+    *pooling.EFFECTS,
 ]
 KNOWN = {
     "chat": parameters.CHAT,
@@ -58,6 +61,9 @@ KNOWN = {
     "messages": MESSAGES,
     "tokenize": parameters.TOKENIZE,
     "detokenize": parameters.DETOKENIZE,
+    "embeddings": EMBEDDINGS,
+    "rerank": RERANK,
+    "score": SCORE,
 }
 STREAMED = ("chat", "text", *APIS)
 
@@ -79,7 +85,7 @@ REFUSED: list[Named] = [
     (door, name) for door, known in KNOWN.items() for name in sorted(known.refused)
 ]
 
-# What only another knows of chats, text completions, responses and messages.
+# What only another knows of endpoints that are alike.
 UNKNOWN: list[Named] = sorted(
     {
         (door, name)
@@ -90,6 +96,10 @@ UNKNOWN: list[Named] = sorted(
             ("responses", "chat"),
             ("chat", "messages"),
             ("messages", "chat"),
+            ("embeddings", "rerank"),
+            ("rerank", "embeddings"),
+            ("rerank", "score"),
+            ("score", "rerank"),
         )
         for name in _names(other) - _names(door)
     }
@@ -101,6 +111,7 @@ BOUNDS = [
     *(bound for api in APIS.values() for bound in api.bounds(_OF_OTHERS)),
     *responses.BOUNDS,
     *anthropic_messages.BOUNDS,
+    *pooling.BOUNDS,
 ]
 
 # Where an endpoint needs other parameters than all, or takes other types.
@@ -113,6 +124,8 @@ WRONG_TYPES = {
     "text": values.WRONG_TYPES_OF_TEXT,
     "responses": responses.WRONG_TYPES,
     "messages": anthropic_messages.WRONG_TYPES,
+    "rerank": values.WRONG_TYPES_OF_RERANK,
+    "score": values.WRONG_TYPES_OF_SCORE,
 }
 
 
@@ -132,8 +145,8 @@ def shown(item: Any) -> str:
 def request_with(endpoint: str, name: str, value: Any) -> Fields:
     """A request with no other fault than the parameter may have."""
     base = values.SHORT[endpoint]
-    if endpoint == "tokenize":
-        base = _tokenize_base(name, value)
+    if endpoint in BASES:
+        base = BASES[endpoint](name, value)
     beside = {**values.BESIDE, **BESIDE.get(endpoint, {})}
     return {**base, **beside.get(name, {}), name: value}
 
@@ -145,6 +158,10 @@ def _tokenize_base(name: str, value: Any) -> Fields:
     if name in INPUTS and value is not None:
         return {"model": endpoints.TEXT["model"]}
     return endpoints.TEXT
+
+
+# Where it depends on the parameter what it can be beside.
+BASES = {"tokenize": _tokenize_base, "score": pooling.score_base}
 
 
 def wrong_types(endpoint: str, name: str) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 from ovchat.v1 import completion_service_pb2_grpc
-from tests.parameters import answers, anthropic_answers, response_answers
+from tests.parameters import answers, anthropic_answers, pooling_answers, response_answers
 from tests.parameters.message import message
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ PATHS = {
     "messages": "/v3/messages",
     "tokenize": "/v3/tokenize",
     "detokenize": "/v3/detokenize",
+    "embeddings": "/v3/embeddings",
+    "rerank": "/v3/rerank",
+    "score": "/v3/score",
 }
 # Where an answer is not one of OpenAI's older two.
 WHOLE: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -34,6 +37,7 @@ WHOLE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "messages": anthropic_answers.of_message,
     "tokenize": answers.tokens_of_json,
     "detokenize": answers.tokens_of_json,
+    **dict.fromkeys(pooling_answers.RPCS, pooling_answers.of_json),
 }
 
 
@@ -59,14 +63,17 @@ class Door(Protocol):
 
 @dataclass
 class RestDoor:
-    """Through Envoy. `library` is a server of its own, with the model of that name."""
+    """Through Envoy. `library` is a server of its own, with other models."""
 
     http: httpx.AsyncClient
     library: httpx.AsyncClient
 
+    async def post(self, endpoint: str, fields: dict[str, Any]) -> httpx.Response:
+        client = self.library if _of_library(endpoint, fields) else self.http
+        return await client.post(PATHS[endpoint], json=fields)
+
     async def ask(self, endpoint: str, fields: dict[str, Any]) -> Any:
-        client = self.library if fields.get("model") == "library" else self.http
-        response = await client.post(PATHS[endpoint], json=fields)
+        response = await self.post(endpoint, fields)
         if response.status_code != 200:
             raise _refused_by_rest(endpoint, response)
         if response.headers["content-type"].startswith("text/event-stream"):
@@ -87,9 +94,11 @@ class GrpcDoor:
     library: Client
 
     async def ask(self, endpoint: str, fields: dict[str, Any]) -> Any:
-        client = self.library if fields.get("model") == "library" else self.client
+        client = self.library if _of_library(endpoint, fields) else self.client
         request: Any = message(endpoint, fields)
         try:
+            if endpoint in pooling_answers.RPCS:
+                return await pooling_answers.of_call(client.channel, endpoint, request)
             return await self._answer(client, endpoint, request, stream=fields.get("stream"))
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
@@ -117,6 +126,10 @@ class GrpcDoor:
                 return answers.tokens_of_message(await client.tokenizer.Tokenize(request))
         detokenized = await client.tokenizer.Detokenize(request)
         return answers.Tokens(text=detokenized.prompt)
+
+
+def _of_library(endpoint: str, fields: dict[str, Any]) -> bool:
+    return fields.get("model") == "library" or endpoint in pooling_answers.RPCS
 
 
 def _refused_by_rest(endpoint: str, response: httpx.Response) -> RefusedError:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf import json_format
 
-from ovchat.v1 import chat_pb2, completion_pb2, tokenizer_service_pb2
+from ovchat.v1 import (
+    chat_pb2,
+    completion_pb2,
+    embedding_service_pb2,
+    rerank_service_pb2,
+    tokenizer_service_pb2,
+)
 from ovchat_server.domain.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
@@ -21,6 +27,9 @@ KINDS: dict[str, type[Message]] = {
     "text": completion_pb2.CreateCompletionRequest,
     "tokenize": tokenizer_service_pb2.TokenizeRequest,
     "detokenize": tokenizer_service_pb2.DetokenizeRequest,
+    "embeddings": embedding_service_pb2.CreateEmbeddingsRequest,
+    "rerank": rerank_service_pb2.RerankRequest,
+    "score": rerank_service_pb2.ScoreRequest,
 }
 
 
@@ -34,13 +43,12 @@ def message(endpoint: str, fields: dict[str, Any]) -> Message:
 
     A value of a wrong type stays as it is, for ParseDict to refuse.
     """
+    converters = {**CONVERTERS, **OF_ENDPOINTS.get(endpoint, {})}
     values = {
-        name: CONVERTERS[name](value) if name in CONVERTERS and value is not None else value
+        name: converters[name](value) if name in converters and value is not None else value
         for name, value in fields.items()
         if name != "stream"
     }
-    if endpoint == "text" and values.get("prompt") is not None:
-        values["prompt"] = _prompts(values["prompt"])
     return json_format.ParseDict(values, KINDS[endpoint]())
 
 
@@ -135,6 +143,17 @@ def _prediction(value: Any) -> Any:
     return value
 
 
+def _input_type(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    word = value.removeprefix("search_").replace("passage", "document")
+    return f"INPUT_TYPE_{word.upper()}"
+
+
+def _document(value: Any) -> Any:
+    return value.get("text", value) if isinstance(value, dict) else value
+
+
 def _padding_side(value: Any) -> Any:
     return f"PADDING_SIDE_{value.upper()}" if isinstance(value, str) else value
 
@@ -151,4 +170,11 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "structured_outputs": _structured_outputs,
     "prediction": _prediction,
     "padding_side": _padding_side,
+}
+# Where the same name is another type, or is no parameter of the others.
+OF_ENDPOINTS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "text": {"prompt": _prompts},
+    "embeddings": {"input": _prompts, "input_type": _input_type},
+    "rerank": {"documents": _each(_document)},
+    "score": {"queries": _listed, "documents": _listed},
 }

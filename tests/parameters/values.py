@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tests.parameters import form
+from ovchat_server.domain.rerank_request import TEXT_NAMES
+from tests.parameters import form, pooling
 from tests.parameters.case import Bound, Fields, said, written
 from tests.parameters.endpoints import MESSAGES, PAIR, TEXT, USER, WEATHER
 from tests.parameters.messages_from_chats import MESSAGES_API
@@ -19,6 +20,7 @@ SHORT: dict[str, Fields] = {
     "messages": MESSAGES_API.of_chat(said("abc", "successor", max_tokens=2)),
     "tokenize": TEXT,
     "detokenize": {"model": "successor", "tokens": [97]},
+    **pooling.SHORT,
 }
 # What must be there for a parameter to mean something.
 BESIDE: dict[str, Fields] = {
@@ -372,10 +374,18 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("add_generation_prompt", "continue_final_message"), BOOLEAN),
     **dict.fromkeys(("add_special_tokens", "return_token_ids", "return_token_strs"), BOOLEAN),
     "pad_to_max_length": BOOLEAN,
+    "input": (1, True, {}, [True], [1.5], [{}], [["x"]], [[1.5]]),
+    **dict.fromkeys(("encoding_format", "prompt_name", "query"), STRING),
+    # Over gRPC an enum, which has numbers.
+    "input_type": (99, [], {}),
+    **dict.fromkeys(("dimensions", "top_n", "max_tokens_per_doc"), INTEGER),
+    **dict.fromkeys(("normalize", "use_activation", "return_documents"), BOOLEAN),
     **form.WRONG_TYPES,
 }
 # Where the same name is another type.
 WRONG_TYPES_OF_TEXT: dict[str, tuple[Any, ...]] = {"logprobs": INTEGER}
+WRONG_TYPES_OF_RERANK: dict[str, tuple[Any, ...]] = {"documents": (1, True, "x", [1], {}, [[]])}
+WRONG_TYPES_OF_SCORE: dict[str, tuple[Any, ...]] = dict.fromkeys(TEXT_NAMES, STRINGS)
 
 # Served without them the request makes no sense.
 REQUIRED: dict[str, tuple[str, ...]] = {
@@ -385,6 +395,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "messages": ("model", "messages", "max_tokens"),
     "tokenize": ("model", "text"),
     "detokenize": ("model", "tokens"),
+    **pooling.REQUIRED,
 }
 
 # Parameters without effect: a value as documented, and one that nobody looks at.
@@ -424,6 +435,7 @@ ACCEPTED: dict[str, tuple[Any, Any]] = {
     "anthropic_beta": (["x"], 5),
     "anthropic_version": ("bedrock-2023-05-31", 5),
     "length_penalty": (2, "x"),
+    "cache_salt": ("a", 5),
 }
 
 # Parameters that are refused: values that are, of a wrong type too, and what is neutral.
@@ -468,4 +480,16 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "previous_input_messages": (([{}], 5), ([],)),
     "enable_response_messages": ((True, 0), (False,)),
     "include_reasoning": ((False, 1), (True,)),
+    "padding": ((True, "longest", 5), ("do_not_pad",)),
+    "embed_dtype": (("float16", 5), ("float32",)),
+    "endianness": (("big", 5), ("little", "native")),
+    "messages": (([USER], "x"), ()),
+    "add_generation_prompt": ((True, 0), (False,)),
+    "continue_final_message": ((True, 0), (False,)),
+    "chat_template_kwargs": (({"x": 1}, 5), ({},)),
+    "truncate": (("END", True, 0), ("NONE", False)),
+    "truncation_side": (("left", 5), ("right",)),
+    **dict.fromkeys(("use_activation", "activation", "softmax"), ((False, 1), (True,))),
+    "rank_fields": ((["title"], "text"), (["text"],)),
+    "max_chunks_per_doc": ((2, True), (1,)),
 }

@@ -169,7 +169,8 @@ async def test_fewer_dimensions_are_the_first_ones_made_long_again(
         ({"model": "bert", "prompt_name": "query"}, "prompt_name", "it has none"),
         ({"model": "qwen3-embedding", "prompt_name": "no"}, "prompt_name", "'query', 'document'"),
         ({"model": "bert", "input": ["a", "cat " * 60]}, "input[1]", "62 tokens > 48 maximum"),
-        ({"model": "bert", "input": "a" * 10_000}, "input", "at least"),
+        ({"model": "bert", "truncate_prompt_tokens": 2}, "truncate_prompt_tokens", "no room"),
+        ({"model": "bert", "input": [[5, 6]], "input_type": "query"}, "input_type", "token ids"),
         ({"model": "bert", "input": [[1, 1 << 20]]}, "input[0][1]", "must be a token of the model"),
         ({"model": "bert", "input": " ", "add_special_tokens": False}, "input", "has no tokens"),
         ({"model": "successor"}, "model", "for text-generation, not for text-embedding"),
@@ -193,6 +194,8 @@ async def test_longer_texts_are_cut_if_they_are_to_be(sdk: openai.AsyncOpenAI, s
     body = {"truncate_prompt_tokens": 12, "truncation_side": side}
     kept = words[-10:] if side == "left" else words[:10]
 
+    # A long white space and a long word are few tokens.
+    assert await embedded(sdk, "bert", " " * 10_000 + "cat") == await embedded(sdk, "bert", "cat")
     cut = await embedded(sdk, "bert", " ".join(words), extra_body=body)
 
     # Their special tokens are not cut.

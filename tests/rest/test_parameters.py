@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from tests.parameters import checks, values
-from tests.parameters.doors import PATHS, RestDoor
+from tests.parameters import checks, pooling, values
+from tests.parameters.doors import RestDoor
 from tests.parameters.library import make_library
 from tests.rest.conftest import running_stack
 
@@ -23,7 +23,7 @@ async def door(
     http: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[RestDoor]:
     directory = tmp_path_factory.mktemp("library")
-    with running_stack(directory, make_library(directory)) as stack:
+    with running_stack(directory, make_library(directory), *pooling.MODELS) as stack:
         async with httpx.AsyncClient(base_url=stack.url, timeout=None) as library:
             yield RestDoor(http, library)
 
@@ -94,7 +94,7 @@ async def test_what_another_endpoint_knows_is_ignored_and_named(
 ) -> None:
     request = {**values.SHORT[endpoint], name: 1}
 
-    response = await door.http.post(PATHS[endpoint], json=request)
+    response = await door.post(endpoint, request)
 
     await checks.check_same_without(door, endpoint, name, request)
     assert response.headers["x-ignored-parameters"] == name

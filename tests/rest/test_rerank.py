@@ -178,6 +178,10 @@ async def test_coheres_clients_rank(ranking: Stack) -> None:
         ("/v1/embeddings", {"input": "a"}, "model", "'bert-rerank', a model for rerank"),
         ("/v1/rerank", {"documents": ["a", "cat " * 200]}, "documents[1]", "tokens > 128 maximum"),
         ("/v1/score", {"text_1": "a", "text_2": ["a", "cat " * 200]}, "text_2[1]", "> 128 maximum"),
+        ("/v1/rerank", {"query": "cat " * 200}, "query", "tokens > 128 maximum"),
+        ("/v1/rerank", {"query": "cat " * 60, "model": "bert"}, "query", "tokens > 48 maximum"),
+        ("/v1/score", {"text_1": ["cat " * 200], "text_2": ["a"]}, "text_1[0]", "> 128 maximum"),
+        ("/v1/rerank", {"truncate_prompt_tokens": 4}, "truncate_prompt_tokens", "has 4 tokens"),
         ("/v1/rerank", {"model": None}, "model", "is required"),
         (
             "/v1/chat/completions",

@@ -15,15 +15,13 @@ from openai.types import completion_create_params, embedding_create_params
 from openai.types.chat import completion_create_params as chat_create_params
 from openai.types.responses import response_create_params
 
-from ovchat.v1 import embedding_service_pb2, rerank_service_pb2
 from ovchat_server.domain.anthropic.reading import read_messages_request
 from ovchat_server.domain.anthropic.spelling import spelled
 from ovchat_server.domain.chat_request import read_chat_request
 from ovchat_server.domain.embedding_request import read_embedding_request
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import SamplingParams, SpeculationParams
-from ovchat_server.domain.pooling_parameters import EMBEDDINGS, RERANK, SCORE
-from ovchat_server.domain.rerank_request import PAIRS, read_rerank_request, read_score_request
+from ovchat_server.domain.rerank_request import read_rerank_request, read_score_request
 from ovchat_server.domain.responses.body import LOGPROBS
 from ovchat_server.domain.responses.reading import read_responses_request
 from ovchat_server.domain.text_request import read_text_request
@@ -71,13 +69,6 @@ READ: dict[str, Callable[[dict[str, Any]], Any]] = {
     "rerank": read_rerank_request,
     "score": read_score_request,
 }
-KNOWN = {**checks.KNOWN, "embeddings": EMBEDDINGS, "rerank": RERANK, "score": SCORE}
-CONTRACT = {
-    **KINDS,
-    "embeddings": embedding_service_pb2.CreateEmbeddingsRequest,
-    "rerank": rerank_service_pb2.RerankRequest,
-    "score": rerank_service_pb2.ScoreRequest,
-}
 SDK = {
     "chat": {*chat_create_params.CompletionCreateParamsBase.__annotations__, "stream"},
     "text": {*completion_create_params.CompletionCreateParamsBase.__annotations__, "stream"},
@@ -103,12 +94,11 @@ BESIDE: dict[str, dict[str, Any]] = {
     "min_tokens": {"max_tokens": 2**32 - 1},
     "prompt": {"text": None},
     "messages": {"text": None},
-}
-# Requests without any other parameter, of what makes vectors and scores.
-POOLED: dict[str, dict[str, Any]] = {
-    "embeddings": {"input": "x"},
-    "rerank": {"query": "x", "documents": ["x"]},
-    "score": {},
+    "items": {"documents": None},
+    **{
+        name: {"queries": None, "documents": None}
+        for name in ("text_1", "text_2", "data_1", "data_2")
+    },
 }
 
 
@@ -159,17 +149,7 @@ SERVED = [row for row in ROWS if row.status == "served"]
 REFUSED = [row for row in ROWS if row.status == "refused"]
 
 
-def paired(name: str, value: Any) -> dict[str, Any]:
-    """The texts to score beside a parameter: as many as it has, if it holds such itself."""
-    first, second = next((pair for pair in PAIRS if name in pair), PAIRS[0])
-    texts = value if isinstance(value, list) else "x"
-    return {first: texts, second: texts}
-
-
 def request(row: Row, value: Any) -> dict[str, Any]:
-    if row.endpoint in POOLED:
-        texts = paired(row.name, value) if row.endpoint == "score" else {}
-        return {**POOLED[row.endpoint], **texts, row.name: value}
     base = checks.request_with(row.endpoint, row.name, value)
     beside = BESIDE.get(row.name, {})
     if row.endpoint in checks.APIS:
@@ -285,7 +265,7 @@ def test_a_parameter_has_one_row() -> None:
 
 @pytest.mark.parametrize("endpoint", READ)
 def test_every_known_parameter_has_its_row_and_no_other_is_known(endpoint: str) -> None:
-    known = KNOWN[endpoint]
+    known = checks.KNOWN[endpoint]
     for status in ("served", "accepted", "refused"):
         rows = {row.name for row in ROWS if (row.endpoint, row.status) == (endpoint, status)}
         assert rows == set(getattr(known, status)), status
@@ -313,11 +293,11 @@ def test_anthropics_column_is_what_its_sdk_takes() -> None:
     assert {name for name, column in said.items() if column == "beta"} == tries - takes
 
 
-@pytest.mark.parametrize("endpoint", CONTRACT)
+@pytest.mark.parametrize("endpoint", KINDS)
 def test_every_field_of_the_contract_has_a_row(endpoint: str) -> None:
     rows = {row.name for row in ROWS if row.endpoint == endpoint and row.status != "—"}
 
-    assert set(CONTRACT[endpoint].DESCRIPTOR.fields_by_name) <= rows
+    assert set(KINDS[endpoint].DESCRIPTOR.fields_by_name) <= rows
 
 
 @pytest.mark.parametrize("row", SERVED, ids=str)
@@ -386,7 +366,7 @@ def test_the_documented_neutral_values_are_the_codes(row: Row) -> None:
     said = row.range
     neutral = [] if said == "none" else said.removeprefix("only ").split(" or ")
 
-    code = KNOWN[row.endpoint].refused[row.name]
+    code = checks.KNOWN[row.endpoint].refused[row.name]
 
     assert [json.loads(value) for value in neutral] == list(code)
 
@@ -396,7 +376,7 @@ def test_an_accepted_parameter_may_have_any_value(row: Row) -> None:
     assert row.range == "any value"
 
 
-@pytest.mark.parametrize("row", [row for row in SERVED if row.endpoint not in POOLED], ids=str)
+@pytest.mark.parametrize("row", SERVED, ids=str)
 def test_every_served_parameter_has_its_cases(row: Row) -> None:
     effects = {(effect.endpoint, effect.name) for effect in checks.EFFECTS}
     bounds = {(bound.endpoint, bound.name) for bound in checks.BOUNDS}

@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import tokenizers
 
 from ovchat_server.app import Server, StartError
 from ovchat_server.domain.generation import Truncation, TruncationSide
@@ -16,13 +17,14 @@ from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_task import model_task
 from ovchat_server.serving.pair_scorers import CrossEncoder
+from ovchat_server.serving.pairs import CrossEncoderPairs
 from ovchat_server.serving.pooling import kept_tokens
 from ovchat_server.serving.pooling_files import read_pooling_files, read_sentence_transformers
 from ovchat_server.serving.pooling_models import EmbeddingModel, RerankModel
 from ovchat_server.serving.scores import identity, probability_of_yes, sigmoid
 from ovchat_server.settings import ModelSettings
 from tests.conftest import ROOT, settings_of
-from tests.pooling_folders import EMBEDDING, FOLDER, folder_settings
+from tests.pooling_folders import EMBEDDING, FOLDER, RERANK, folder_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,12 +176,12 @@ def test_the_config_says_which_dimensions_may_be_asked_for(
 
 
 def test_a_text_may_have_as_many_tokens_as_the_model_was_trained_with(folder: Path) -> None:
-    assert read_pooling_files(folder).max_length == 48
+    assert read_pooling_files(folder).context_length == 48
     (folder / "sentence_bert_config.json").unlink()
     change(folder, "tokenizer_config.json", model_max_length=10**30)
-    assert read_pooling_files(folder).max_length == 64
+    assert read_pooling_files(folder).context_length == 64
     # The first positions are those of padding.
-    assert read_pooling_files(FOLDER / "xlm-r").max_length == 64
+    assert read_pooling_files(FOLDER / "xlm-r").context_length == 64
 
 
 def test_a_folder_may_be_as_sentence_transformers_saves_it(folder: Path) -> None:
@@ -253,6 +255,62 @@ def test_tokens_are_kept_up_to_the_models_length() -> None:
     assert kept_tokens(Truncation(None, TruncationSide.RIGHT), 48) == 48
     assert kept_tokens(Truncation(99), 48) == 48
     assert kept_tokens(Truncation(9), 48) == 9
+
+
+def test_a_limit_that_stands_for_none_is_none(folder: Path) -> None:
+    (folder / "sentence_bert_config.json").unlink()
+    change(folder, "config.json", max_position_embeddings=None)
+    change(folder, "tokenizer_config.json", model_max_length=10**30)
+    with pytest.raises(ModelFilesError, match=r"config.json does not say the context length"):
+        read_pooling_files(folder)
+
+
+def test_texts_may_be_as_long_as_the_options_say(folder: Path) -> None:
+    assert embedding(folder, max_model_len=9).files.context_length == 9
+    with pytest.raises(ModelSettingsError, match="max_model_len must be at most 48"):
+        embedding(folder, max_model_len=49)
+
+
+@pytest.mark.parametrize(
+    ("file", "fields", "complaint"),
+    [
+        ("config_sentence_transformers.json", {"default_prompt_name": "no"}, "the prompt 'no'"),
+        ("1_Pooling/config.json", {"include_prompt": False}, "leaves prompts out of the pooling"),
+    ],
+)
+def test_prompts_that_cannot_be_put_as_the_files_say_are_refused(
+    folder: Path, file: str, fields: dict[str, Any], complaint: str
+) -> None:
+    change(folder, "config_sentence_transformers.json", prompts={"query": "Query: "})
+    assert embedding(folder).prompts == {"query": "Query: "}
+    change(folder, file, **fields)
+    with pytest.raises(ModelFilesError, match=complaint):
+        embedding(folder)
+
+
+@pytest.mark.parametrize("name", [*EMBEDDING, *RERANK])
+def test_special_tokens_are_put_around_texts_as_the_tokenizer_puts_them(name: str) -> None:
+    ours = read_pooling_files(FOLDER / name).tokenizer
+    theirs = tokenizers.Tokenizer.from_file(str(FOLDER / name / "tokenizer.json"))
+    theirs.no_truncation()
+    theirs.no_padding()
+    texts = ["The cat sits on the mat.", "cat", "", "7 * 6 = 42", "<s> [SEP] <|endoftext|>"]
+
+    whole = ours.encode_batch(texts, special_tokens=True)
+    assert whole == [theirs.encode(text).ids for text in texts]
+    for first in texts:
+        for second in texts:
+            pair, frame = theirs.encode(first, second), CrossEncoderPairs().frame(ours, first)
+            [tokens] = ours.encode_batch([second])
+            assert [*frame.before, *tokens, *frame.behind] == pair.ids
+            types = [0] * len(pair.ids)
+            if frame.typed:
+                types[len(frame.before) :] = [1] * (len(tokens) + len(frame.behind))
+            assert types == pair.type_ids
+    [left] = ours.encode_batch(texts[:1], special_tokens=True, most_tokens=6, cut_left=True)
+    kept = 6 - ours.frame.count
+    [all_of_it] = ours.encode_batch(texts[:1])
+    assert left == [*ours.frame.before, *all_of_it[-kept:], *ours.frame.behind]
 
 
 def test_prompts_are_those_of_the_file() -> None:

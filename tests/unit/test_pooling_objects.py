@@ -8,6 +8,7 @@ import struct
 import threading
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 from google.api import httpbody_pb2
 
@@ -76,7 +77,8 @@ class Answering:
 
 
 def test_embeddings_are_openais_list_with_vllms_id() -> None:
-    assert embeddings.embeddings(result(VECTOR, VECTOR[:8])) == {
+    written = msgspec.json.encode(embeddings.embeddings(result(VECTOR, VECTOR[:8])))
+    assert msgspec.json.decode(written) == {
         "id": "embd-1",
         "object": "list",
         "created": 7,

@@ -35,6 +35,7 @@ SCORED_REQUEST = ScoreRequest(
     "",
     (("q", "a"), ("q", "b")),
     (FieldPath.of("documents", 0), FieldPath.of("documents", 1)),
+    (FieldPath.of("queries", 0), FieldPath.of("queries", 0)),
 )
 
 
@@ -211,6 +212,7 @@ def test_texts_are_paired_whatever_they_are_called(
 
     assert list(request.pairs) == pairs
     assert [str(path) for path in request.pair_fields] == [names[1] + step for step in inner]
+    assert {str(path).partition("[")[0] for path in request.first_fields} == {names[0]}
 
 
 @pytest.mark.parametrize(

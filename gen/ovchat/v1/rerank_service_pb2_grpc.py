@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class RerankServiceStub:
-    """Says how well texts go together, with a model that reads both at once (cross-encoder).
+    """Says how well texts go together, with a model that reads both at once (cross-encoder), or by the
+    likeness of their embeddings.
 
     Cancellation and errors are as in ChatService.
     """
@@ -50,7 +51,8 @@ class RerankServiceStub:
 
 
 class RerankServiceServicer:
-    """Says how well texts go together, with a model that reads both at once (cross-encoder).
+    """Says how well texts go together, with a model that reads both at once (cross-encoder), or by the
+    likeness of their embeddings.
 
     Cancellation and errors are as in ChatService.
     """
@@ -91,7 +93,8 @@ def add_RerankServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RerankService:
-    """Says how well texts go together, with a model that reads both at once (cross-encoder).
+    """Says how well texts go together, with a model that reads both at once (cross-encoder), or by the
+    likeness of their embeddings.
 
     Cancellation and errors are as in ChatService.
     """

@@ -27,7 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RerankServiceStub:
-    """Says how well texts go together, with a model that reads both at once (cross-encoder).
+    """Says how well texts go together, with a model that reads both at once (cross-encoder), or by the
+    likeness of their embeddings.
 
     Cancellation and errors are as in ChatService.
     """
@@ -43,7 +44,8 @@ class RerankServiceStub:
 
 @_typing.type_check_only
 class RerankServiceAsyncStub(RerankServiceStub):
-    """Says how well texts go together, with a model that reads both at once (cross-encoder).
+    """Says how well texts go together, with a model that reads both at once (cross-encoder), or by the
+    likeness of their embeddings.
 
     Cancellation and errors are as in ChatService.
     """
@@ -55,7 +57,8 @@ class RerankServiceAsyncStub(RerankServiceStub):
     """Scores pairs of texts."""
 
 class RerankServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Says how well texts go together, with a model that reads both at once (cross-encoder).
+    """Says how well texts go together, with a model that reads both at once (cross-encoder), or by the
+    likeness of their embeddings.
 
     Cancellation and errors are as in ChatService.
     """

@@ -77,7 +77,8 @@ class ScoreRequest:
     Attributes:
         model: The id of the model; "" for the only one that ranks.
         pairs: At least one.
-        pair_fields: For each pair the path of what makes it one of its own, for errors.
+        pair_fields: The path of each pair's second text, which no other pair has.
+        first_fields: The path of each pair's first text.
         truncation: How many tokens of a pair are kept, by cutting its second text; None: pairs that
             are too long are refused.
         priority: Lower goes first (vLLM).
@@ -87,6 +88,7 @@ class ScoreRequest:
     model: str
     pairs: tuple[tuple[str, str], ...]
     pair_fields: tuple[FieldPath, ...]
+    first_fields: tuple[FieldPath, ...]
     truncation: Truncation | None = None
     priority: int = 0
     ignored: tuple[str, ...] = ()

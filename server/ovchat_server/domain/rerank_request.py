@@ -89,8 +89,9 @@ def read_score_request(
     pairs = _read_pairs(reader)
     request = ScoreRequest(
         model=reader.string("model") or "",
-        pairs=tuple(pairs.values()),
-        pair_fields=tuple(pairs),
+        pairs=tuple((first, second) for (_, first), (_, second) in pairs),
+        pair_fields=tuple(field for _, (field, _) in pairs),
+        first_fields=tuple(field for (field, _), _ in pairs),
         truncation=read_truncation_at(reader, TruncationSide.RIGHT),
         priority=reader.integer("priority", MIN_INT32, MAX_INT32) or 0,
         ignored=SCORE.check(reader, strict=strict),
@@ -135,24 +136,21 @@ def _read_object(reader: Reader, field: FieldPath, value: JsonObject) -> str:
     return ""
 
 
-def _read_pairs(reader: Reader) -> dict[FieldPath, tuple[str, str]]:
-    """Read the pairs of texts, each by the path of its second one, which no other pair has."""
+def _read_pairs(reader: Reader) -> list[tuple[tuple[FieldPath, str], tuple[FieldPath, str]]]:
+    """Read the pairs of texts, each text with its path."""
     names = _pair_names(reader)
     if names is None:
-        return {}
+        return []
     firsts, seconds = (_read_texts(reader, name) for name in names)
     if not firsts or not seconds:
-        return {}
+        return []
     if len(firsts) not in (1, len(seconds)):
         rule = f" must hold texts 1:1, 1:N or N:N, got {len(firsts)}:{len(seconds)}"
         reader.refuse(names[0], ErrorText.of("and ", FieldPath.of(names[1]), rule))
-        return {}
+        return []
     # One is paired with each.
-    texts = list(firsts.values()) * (len(seconds) // len(firsts))
-    return {
-        field: (first, second)
-        for first, (field, second) in zip(texts, seconds.items(), strict=True)
-    }
+    texts = list(firsts.items()) * (len(seconds) // len(firsts))
+    return list(zip(texts, seconds.items(), strict=True))
 
 
 def _pair_names(reader: Reader) -> tuple[str, str] | None:

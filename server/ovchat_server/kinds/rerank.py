@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from ovchat_server.domain.models import RERANK_TYPE
 from ovchat_server.engine.client.pooling_engine import SupervisedPoolingEngine
 from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
-from ovchat_server.kinds.pooling_spec import pooling_spec
+from ovchat_server.kinds.pooling_spec import pooling_files, pooling_spec
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_task import CLASSIFIER, model_task
 from ovchat_server.serving.pair_scorers import CrossEncoder
 from ovchat_server.serving.pairs import CrossEncoderPairs, Qwen3Pairs
-from ovchat_server.serving.pooling_files import read_pooling_files, read_sentence_transformers
+from ovchat_server.serving.pooling_files import read_sentence_transformers
 from ovchat_server.serving.pooling_models import RerankModel
 from ovchat_server.serving.scores import identity, probability_of_yes, sigmoid
 
@@ -31,7 +31,7 @@ class Rerank:
     """See kinds.base.ModelKind."""
 
     type: ClassVar[str] = RERANK_TYPE
-    options: ClassVar[frozenset[str]] = frozenset({"max_batch_tokens"})
+    options: ClassVar[frozenset[str]] = frozenset({"max_model_len", "max_batch_tokens"})
 
     def recognises(self, folder: Path) -> bool:
         """Return whether a folder holds a classifier of texts."""
@@ -39,7 +39,7 @@ class Rerank:
 
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""
-        files = read_pooling_files(settings.path)
+        files = pooling_files(settings)
         architecture = files.architecture
         if architecture.endswith(CLASSIFIER):
             _check_labels(files)

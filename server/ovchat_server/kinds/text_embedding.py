@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ovchat_server.domain.models import EMBEDDING_TYPE
 from ovchat_server.engine.client.pooling_engine import SupervisedPoolingEngine
 from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
-from ovchat_server.kinds.pooling_spec import pooling_spec
+from ovchat_server.kinds.pooling_spec import pooling_files, pooling_spec
 from ovchat_server.serving.model_task import model_task
-from ovchat_server.serving.pooling_files import (
-    POOLINGS,
-    read_pooling_files,
-    read_sentence_transformers,
-)
+from ovchat_server.serving.pooling_files import POOLINGS, read_sentence_transformers
 from ovchat_server.serving.pooling_models import EmbeddingModel
 
 if TYPE_CHECKING:
@@ -35,7 +31,7 @@ class TextEmbedding:
 
     type: ClassVar[str] = EMBEDDING_TYPE
     options: ClassVar[frozenset[str]] = frozenset(
-        {"pooling", "normalize", "matryoshka", "max_batch_tokens"}
+        {"pooling", "normalize", "matryoshka", "max_model_len", "max_batch_tokens"}
     )
 
     def recognises(self, folder: Path) -> bool:
@@ -44,7 +40,7 @@ class TextEmbedding:
 
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""
-        files = read_pooling_files(settings.path)
+        files = pooling_files(settings)
         said = read_sentence_transformers(settings.path)
         spec = pooling_spec(settings, files, host, _pooling(settings, files, said))
         engine = SupervisedPoolingEngine(spec, host.on_change)

@@ -83,7 +83,7 @@ class ServerInfo:
         """
         # mypy takes abstract classes for what cannot be asked for: its issue 4717.
         model = self.registry.get_as(LocalModel, request.model)  # type: ignore[type-abstract]
-        return model.tokenizer_info
+        return model.files.tokenizer_info
 
     def liveness(self, _: rest_service_pb2.RestServiceGetLivenessRequest) -> JsonObject:
         """Say that the server is up, or this would not run."""

@@ -14,8 +14,9 @@ from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import TruncationSide
 from ovchat_server.domain.reader import MAX_VIOLATIONS
 from ovchat_server.engine.contract.pooling_engine import TokenizedText
-from ovchat_server.serving.pooling import check_lengths, check_texts, kept_tokens
+from ovchat_server.serving.pooling import PoolingParams, check_lengths, kept_tokens
 from ovchat_server.serving.pooling_models import EmbeddingModel
+from ovchat_server.tokenizer.huggingface import NO_FRAME, kept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,19 +43,23 @@ class TextEmbeddings:
             InvalidRequestError: It makes no embeddings, or an input is too long or no input of it.
             ApiError: Its engine cannot answer; see PoolingEngine.pool.
         """
+        created = int(time.time())
         model = self._models.get_as(EmbeddingModel, request.model)
         prompt = _prompt(model, request)
         dimensions = _dimensions(model, request)
         pooled = await self._pooler.pool(
             model,
             partial(_tokenize, model, request, prompt),
-            priority=request.priority,
-            normalize=model.normalize if request.normalize is None else request.normalize,
-            dimensions=dimensions,
+            PoolingParams(
+                request.priority,
+                model.normalize if request.normalize is None else request.normalize,
+                dimensions,
+            ),
+            request.inputs,
         )
         return Embeddings(
             id=f"embd-{uuid.uuid4().hex}",
-            created=int(time.time()),
+            created=created,
             model=request.model or model.id,
             vectors=pooled.vectors,
             prompt_tokens=pooled.prompt_tokens,
@@ -68,6 +73,11 @@ def _prompt(model: EmbeddingModel, request: EmbeddingRequest) -> str:
     Raises:
         InvalidRequestError: The model has no prompt of the name that is asked for.
     """
+    named = "input_type" if request.prompt_name is None else "prompt_name"
+    asked = request.input_type or request.prompt_name
+    if asked is not None and not all(isinstance(item, str) for item in request.inputs):
+        complaint = "names a text to put before others, and the input is token ids."
+        raise InvalidRequestError.about(named, complaint)
     if request.input_type is not None:
         # As sentence-transformers: a model without such a prompt takes texts as they are.
         return model.prompt_for(request.input_type)
@@ -106,33 +116,46 @@ def _dimensions(model: EmbeddingModel, request: EmbeddingRequest) -> int:
 
 def _tokenize(model: EmbeddingModel, request: EmbeddingRequest, prompt: str) -> list[TokenizedText]:
     files, fields = model.files, request.input_fields
-    texts = {
-        field: prompt + item
-        for field, item in zip(fields, request.inputs, strict=True)
-        if isinstance(item, str)
-    }
-    keep = kept_tokens(request.truncation, files.max_length)
-    if keep is None:
-        check_texts(files, [*texts], texts.values())
-    left = request.truncation is not None and request.truncation.side is TruncationSide.LEFT
-    encoded = files.tokenizer.encode_batch(
-        [*texts.values()],
-        special_tokens=request.special_tokens,
-        most_tokens=keep,
-        cut_left=left,
+    named = [*zip(fields, request.inputs, strict=True)]
+    texts = {field: item for field, item in named if isinstance(item, str)}
+    tokens: dict[FieldPath, Sequence[int]] = dict(
+        zip(texts, _tokenize_texts(files, request, prompt, [*texts.values()]), strict=True)
     )
-    tokens: dict[FieldPath, Sequence[int]] = dict(zip(texts, encoded, strict=True))
-    for field, item in zip(fields, request.inputs, strict=True):
+    keep, left = kept_tokens(request.truncation, files.context_length), _cuts_left(request)
+    for field, item in named:
         if not isinstance(item, str):
             _check_vocabulary(files, field, item)
-            cut = slice(-keep, None) if left and keep else slice(keep)
-            tokens[field] = item[cut]
-    if empty := [field for field, item in tokens.items() if not item]:
-        complaint = "has no tokens: nothing is left of it without special tokens."
-        raise InvalidRequestError.of([Violation.of(field, complaint) for field in empty])
+            tokens[field] = kept(item, keep, cut_left=left)
     found = [TokenizedText.of(tokens[field]) for field in fields]
     check_lengths(files, fields, found)
     return found
+
+
+def _tokenize_texts(
+    files: PoolingFiles, request: EmbeddingRequest, prompt: str, texts: Sequence[str]
+) -> list[list[int]]:
+    tokenizer = files.tokenizer
+    frame = tokenizer.frame if request.special_tokens else NO_FRAME
+    keep = kept_tokens(request.truncation, files.context_length)
+    asked = len(tokenizer.encode(prompt)) if prompt and keep is not None else 0
+    if keep is not None and texts and keep <= frame.count + asked:
+        complaint = (
+            f"leaves no room for a text: the model's prompt and special tokens are "
+            f"{frame.count + asked} tokens."
+        )
+        raise InvalidRequestError.about("truncate_prompt_tokens", complaint)
+    whole = tokenizer.encode_batch([prompt + text for text in texts])
+    if keep is not None:
+        left, room = _cuts_left(request), keep - frame.count
+        # The prompt stays, whichever end is cut.
+        whole = [
+            [*item[:asked], *kept(item[asked:], room - asked, cut_left=left)] for item in whole
+        ]
+    return [[*frame.before, *item, *frame.behind] for item in whole]
+
+
+def _cuts_left(request: EmbeddingRequest) -> bool:
+    return request.truncation is not None and request.truncation.side is TruncationSide.LEFT
 
 
 def _check_vocabulary(files: PoolingFiles, field: FieldPath, tokens: Sequence[int]) -> None:

@@ -192,7 +192,9 @@ class ModelRegistry:
         raise InvalidRequestError.about("model", complaint)
 
     def _only(self, kind: type[ModelT]) -> ModelT:
-        models = [model for model in self._models.values() if isinstance(model, kind)]
+        able = [model for model in self._models.values() if isinstance(model, kind)]
+        # Beside those that are made for it nobody means others, which can do it, too.
+        models = [model for model in able if model.type == kind.type] or able
         if len(models) == 1:
             return models[0]
         served = ", ".join(model.id for model in models) or "none"

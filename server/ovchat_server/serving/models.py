@@ -49,11 +49,8 @@ class Model(Protocol):
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-@runtime_checkable
-class LocalModel(Model, Protocol):
-    """A model whose tokenizer is here, whatever it is for."""
-
-    type: ClassVar[str] = MODEL_TYPE
+class TokenizerFiles(Protocol):
+    """What a model's folder says of its tokenizer, and of how many tokens the model takes."""
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -67,7 +64,19 @@ class LocalModel(Model, Protocol):
 
     @property
     def context_length(self) -> int:
-        """Return how many tokens it takes at most."""
+        """Return how many tokens the model was made for."""
+        ...
+
+
+@runtime_checkable
+class LocalModel(Model, Protocol):
+    """A model whose files are here, whatever it is for."""
+
+    type: ClassVar[str] = MODEL_TYPE
+
+    @property
+    def files(self) -> TokenizerFiles:
+        """Return what its folder says."""
         ...
 
 
@@ -140,21 +149,6 @@ class TextModel(GenerativeModel):
             type=self.type,
             sampling_control=engine.capabilities.sees_logits,
         )
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """See LocalModel."""
-        return self.files.tokenizer
-
-    @property
-    def tokenizer_info(self) -> JsonObject:
-        """See LocalModel."""
-        return self.files.tokenizer_info
-
-    @property
-    def context_length(self) -> int:
-        """See LocalModel."""
-        return self.engine.status.context_length or self.files.context_length
 
     async def answer(self, request: ChatRequest | TextRequest, deadline: Deadline) -> ChunkedAnswer:
         """See GenerativeModel."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+import numpy as np
+
+from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.engine.contract.pooling_engine import TokenizedText
-from ovchat_server.serving.pairs import PairBounds
-from ovchat_server.serving.pooling import check_lengths, check_texts
+from ovchat_server.serving.pooling import check_length, check_lengths
+from ovchat_server.tokenizer.huggingface import kept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +38,36 @@ class Pairs:
     first_field: FieldPath
 
 
+@dataclass(frozen=True, slots=True)
+class PairBounds:
+    """How many tokens of pairs are kept. The second text is cut at its end; None: it is not.
+
+    Attributes:
+        tokens: Of a pair, with all that stands around the texts.
+        second_tokens: Of the second text.
+    """
+
+    tokens: int | None = None
+    second_tokens: int | None = None
+
+    def room(self, around: int) -> int | None:
+        """Return how many tokens of a second text are kept, with so many around it; None: all.
+
+        Raises:
+            InvalidRequestError: None would be.
+        """
+        if self.tokens is None:
+            return self.second_tokens
+        left = self.tokens - around
+        if left < 1:
+            complaint = (
+                "leaves no room for a text: what stands around it, such as the query, has "
+                f"{around} tokens."
+            )
+            raise InvalidRequestError.about("truncate_prompt_tokens", complaint)
+        return left if self.second_tokens is None else min(left, self.second_tokens)
+
+
 class PairScorer(Protocol):
     """Scores pairs with the vectors that a model makes.
 
@@ -51,7 +83,7 @@ class PairScorer(Protocol):
         """Return what the model has to read.
 
         Raises:
-            ContextLengthExceededError: Something is too long.
+            InvalidRequestError: Something is too long, or nothing.
         """
         ...
 
@@ -65,7 +97,7 @@ class CrossEncoder:
     """Reads both texts of a pair together.
 
     Attributes:
-        template: Makes the tokens of a pair.
+        template: What stands around the texts of a pair.
         activation: Makes a score of what the model returns for a pair.
     """
 
@@ -78,15 +110,22 @@ class CrossEncoder:
         self, files: PoolingFiles, pairs: Pairs, bounds: PairBounds
     ) -> list[TokenizedText]:
         """See PairScorer."""
-        if bounds == PairBounds():
-            check_texts(files, pairs.fields, pairs.seconds)
-        texts = self.template.encode(files.tokenizer, pairs.first, pairs.seconds, bounds)
-        check_lengths(files, pairs.fields, texts)
-        return texts
+        frame = self.template.frame(files.tokenizer, pairs.first)
+        # Before it is copied for each pair.
+        check_length(files, pairs.first_field, frame.count)
+        most = bounds.room(frame.count)
+        second = len(frame.before) if frame.typed else 0
+        texts = [self.template.lead + text for text in pairs.seconds]
+        found = [
+            TokenizedText.of([*frame.before, *kept(tokens, most), *frame.behind], second)
+            for tokens in files.tokenizer.encode_batch(texts)
+        ]
+        check_lengths(files, pairs.fields, found)
+        return found
 
     def scores(self, vectors: Sequence[bytes]) -> list[float]:
         """See PairScorer."""
-        return [self.activation(array("f", vector)) for vector in vectors]
+        return [self.activation(np.frombuffer(vector, "<f4").tolist()) for vector in vectors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +146,21 @@ class BiEncoder:
         self, files: PoolingFiles, pairs: Pairs, bounds: PairBounds
     ) -> list[TokenizedText]:
         """See PairScorer. The first text comes before the second ones."""
-        texts = [self.before_first + pairs.first]
-        texts += [self.before_second + second for second in pairs.seconds]
-        fields = [pairs.first_field, *pairs.fields]
-        if bounds == PairBounds():
-            check_texts(files, fields, texts)
-        most = min(filter(None, (bounds.tokens, bounds.second_tokens)), default=None)
-        [first] = files.tokenizer.encode_batch(texts[:1], special_tokens=True)
-        seconds = files.tokenizer.encode_batch(texts[1:], special_tokens=True, most_tokens=most)
+        tokenizer = files.tokenizer
+        first = tokenizer.encode(self.before_first + pairs.first, special_tokens=True)
+        around = tokenizer.frame.count + len(tokenizer.encode(self.before_second))
+        room = bounds.room(around)
+        seconds = tokenizer.encode_batch(
+            [self.before_second + second for second in pairs.seconds],
+            special_tokens=True,
+            most_tokens=None if room is None else around + room,
+        )
         found = [TokenizedText.of(first), *map(TokenizedText.of, seconds)]
-        check_lengths(files, fields, found)
+        check_lengths(files, [pairs.first_field, *pairs.fields], found)
         return found
 
     def scores(self, vectors: Sequence[bytes]) -> list[float]:
         """See PairScorer."""
-        first, *seconds = (array("f", vector) for vector in vectors)
-        return [sum(map(float.__mul__, first, second)) for second in seconds]
+        first, *seconds = (np.frombuffer(vector, "<f4") for vector in vectors)
+        found: list[float] = (np.stack(seconds) @ first).tolist()
+        return found

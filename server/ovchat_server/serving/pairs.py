@@ -1,11 +1,9 @@
-"""Pairs of texts as rerankers read them."""
+"""Pairs of texts as rerankers read them: what stands around the second text of each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
-
-from ovchat_server.engine.contract.pooling_engine import TokenizedText
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,61 +24,55 @@ _QWEN3_BEHIND = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class PairBounds:
-    """How many tokens of pairs are kept. The second text is cut at its end; None: it is not.
+class PairFrame:
+    """The tokens around the second text of a pair, those of the first one among them.
 
     Attributes:
-        tokens: Of a pair, with all that stands around the texts.
-        second_tokens: Of the second text.
+        typed: Whether the second text has a token type of its own, up to the end.
     """
 
-    tokens: int | None = None
-    second_tokens: int | None = None
+    before: Sequence[int]
+    behind: Sequence[int]
+    typed: bool = False
+
+    @property
+    def count(self) -> int:
+        """The number of these tokens."""
+        return len(self.before) + len(self.behind)
 
 
 class PairTemplate(Protocol):
-    """Makes the tokens of pairs."""
+    """How a model reads pairs.
 
-    def encode(
-        self, tokenizer: Tokenizer, first: str, seconds: Sequence[str], bounds: PairBounds
-    ) -> list[TokenizedText]:
-        """Return the tokens of a text with each of some others, in their order.
+    Attributes:
+        lead: What stands before second texts, as a part of their first token.
+    """
 
-        Args:
-            tokenizer: The model's.
-            first: The first text of all pairs, such as a query.
-            seconds: The second texts, such as documents.
-            bounds: What is kept. Nothing but second texts is cut: a pair may still be longer.
-        """
+    lead: ClassVar[str]
+
+    def frame(self, tokenizer: Tokenizer, first: str) -> PairFrame:
+        """Return what stands around the second text of each pair with a first text."""
         ...
 
 
 class CrossEncoderPairs:
-    """Pairs as the tokenizer joins them, with its special tokens."""
+    """Pairs as the tokenizer joins them, with its special tokens; see PairTemplate."""
 
-    def encode(
-        self, tokenizer: Tokenizer, first: str, seconds: Sequence[str], bounds: PairBounds
-    ) -> list[TokenizedText]:
+    lead: ClassVar[str] = ""
+
+    def frame(self, tokenizer: Tokenizer, first: str) -> PairFrame:
         """See PairTemplate."""
-        pairs = tokenizer.encode_pairs(
-            first, seconds, most_tokens=bounds.tokens, most_second=bounds.second_tokens
-        )
-        return [TokenizedText.of(tokens, second) for tokens, second in pairs]
+        around = tokenizer.pair_frame
+        before = [*around.before, *tokenizer.encode(first), *around.between]
+        return PairFrame(before, around.behind, around.typed)
 
 
 class Qwen3Pairs:
-    """Pairs in the prompt of Qwen3's rerankers."""
+    """Pairs in the prompt of Qwen3's rerankers; see PairTemplate."""
 
-    def encode(
-        self, tokenizer: Tokenizer, first: str, seconds: Sequence[str], bounds: PairBounds
-    ) -> list[TokenizedText]:
+    lead: ClassVar[str] = " "
+
+    def frame(self, tokenizer: Tokenizer, first: str) -> PairFrame:
         """See PairTemplate."""
         before = tokenizer.encode(_QWEN3_BEFORE + _QWEN3_PAIR.format(query=first))
-        behind = tokenizer.encode(_QWEN3_BEHIND)
-        most = bounds.second_tokens
-        if bounds.tokens is not None:
-            room = max(bounds.tokens - len(before) - len(behind), 0)
-            most = room if most is None else min(room, most)
-        # The space in front of a document is a part of its first token.
-        documents = tokenizer.encode_batch([f" {document}" for document in seconds])
-        return [TokenizedText.of([*before, *tokens[:most], *behind]) for tokens in documents]
+        return PairFrame(before, tokenizer.encode(_QWEN3_BEHIND))

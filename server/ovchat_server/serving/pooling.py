@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.errors import ContextLengthExceededError, Violation
+from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError, Violation
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 
     from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.domain.generation import Truncation
@@ -19,6 +19,24 @@ if TYPE_CHECKING:
     from ovchat_server.serving.pooling_files import PoolingFiles
     from ovchat_server.serving.pooling_models import PoolingModel
     from ovchat_server.serving.worker_pool import WorkerPool
+
+# Tokenizing so many characters takes a millisecond, to which each text adds what some take.
+MAX_CHARACTERS_IN_PLACE = 1 << 11
+CHARACTERS_PER_TEXT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class PoolingParams:
+    """How texts are pooled.
+
+    Attributes:
+        priority: Lower goes first (vLLM).
+        normalize: See PoolingEngine.pool; dimensions, too.
+    """
+
+    priority: int = 0
+    normalize: bool = False
+    dimensions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +68,33 @@ class Pooler:
         self,
         model: PoolingModel,
         tokenize: Callable[[], Sequence[TokenizedText]],
-        *,
-        priority: int = 0,
-        normalize: bool = False,
-        dimensions: int = 0,
+        params: PoolingParams,
+        read: Iterable[Sized],
     ) -> Pooled:
-        """Return the vectors of the texts that `tokenize` returns, which runs in a thread.
+        """Return the vectors of texts.
+
+        Args:
+            model: What makes them.
+            tokenize: Returns the texts; runs in a thread if that takes long.
+            params: How.
+            read: What it tokenizes.
 
         Raises:
             ApiError: They cannot be had; see PoolingEngine.pool.
         """
         current_record().model = model.id
-        caller = current_caller(priority)
+        caller = current_caller(params.priority)
         async with Deadline(self.timeout).limit():
             # Before anything expensive: a request that will be refused is not tokenized.
             model.engine.check_queue(caller)
-            texts = await self.workers.run(tokenize)
+            # Short ones do not wait for the long ones of others.
+            characters = sum(CHARACTERS_PER_TEXT + len(text) for text in read)
+            in_place = characters <= MAX_CHARACTERS_IN_PLACE
+            texts = await self.workers.run(tokenize, in_place=in_place)
             prompt_tokens = sum(text.count for text in texts)
             current_record().prompt_tokens = prompt_tokens
             vectors = await model.engine.pool(
-                texts, caller, normalize=normalize, dimensions=dimensions
+                texts, caller, normalize=params.normalize, dimensions=params.dimensions
             )
         return Pooled(vectors, prompt_tokens)
 
@@ -81,40 +106,46 @@ def kept_tokens(truncation: Truncation | None, max_length: int) -> int | None:
     return max_length if truncation.tokens is None else min(truncation.tokens, max_length)
 
 
-def check_texts(files: PoolingFiles, fields: Sequence[FieldPath], texts: Iterable[str]) -> None:
-    """Refuse texts that surely are too long, without tokenizing them.
+def check_length(files: PoolingFiles, field: FieldPath, tokens: int) -> None:
+    """Refuse what is read with each text and is too long, or has no tokens.
 
     Raises:
-        ContextLengthExceededError: Some are.
+        InvalidRequestError: It is.
     """
-    fewest = files.tokenizer.fewest_tokens
-    _check(files, zip(fields, map(fewest, texts), strict=True), "at least ")
+    if wrong := _wrong(files, field, tokens, ""):
+        raise _ERRORS[wrong.code].of([wrong])
 
 
 def check_lengths(
-    files: PoolingFiles, fields: Sequence[FieldPath], texts: Iterable[TokenizedText]
+    files: PoolingFiles, fields: Sequence[FieldPath], texts: Sequence[TokenizedText]
 ) -> None:
-    """Refuse texts that are too long.
+    """Refuse texts that are too long, or have no tokens.
 
     Raises:
-        ContextLengthExceededError: Some are.
+        InvalidRequestError: Some are.
     """
-    _check(files, zip(fields, (text.count for text in texts), strict=True))
+    lengths = zip(fields, (text.count for text in texts), strict=True)
+    advice = " truncate_prompt_tokens cuts longer texts."
+    wrong = [found for field, count in lengths if (found := _wrong(files, field, count, advice))]
+    if wrong:
+        raise _ERRORS[wrong[0].code].of(wrong)
 
 
-def _check(
-    files: PoolingFiles, lengths: Iterable[tuple[FieldPath, int]], how_exact: str = ""
-) -> None:
-    longest, code = files.max_length, ContextLengthExceededError.code
-    too_long = [
-        Violation.of(
-            field,
-            f"is too long: {how_exact}{length} tokens > {longest} maximum. This model's maximum "
-            f"context length is {longest} tokens; truncate_prompt_tokens cuts longer texts.",
-            code,
+def _wrong(files: PoolingFiles, field: FieldPath, tokens: int, advice: str) -> Violation | None:
+    longest = files.context_length
+    if tokens > longest:
+        complaint = (
+            f"is too long: {tokens} tokens > {longest} maximum. This model's maximum context "
+            f"length is {longest} tokens.{advice}"
         )
-        for field, length in lengths
-        if length > longest
-    ]
-    if too_long:
-        raise ContextLengthExceededError.of(too_long)
+        return Violation.of(field, complaint, ContextLengthExceededError.code)
+    if not tokens:
+        complaint = "has no tokens: nothing is left of it without special tokens."
+        return Violation.of(field, complaint)
+    return None
+
+
+# By the code of the first of what is wrong.
+_ERRORS: Mapping[str, type[InvalidRequestError]] = {
+    error.code: error for error in (InvalidRequestError, ContextLengthExceededError)
+}

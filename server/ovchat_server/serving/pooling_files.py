@@ -26,6 +26,7 @@ _POOLING_NAMES: Mapping[str, Pooling] = {
 }
 # Their positions are counted from behind the number of the padding token.
 _PADDED_POSITIONS = ("Roberta", "XLMRoberta", "Camembert", "MPNet")
+NO_LENGTH = 1 << 31
 # Modules of sentence-transformers that act on vectors, by the end of their type.
 _ACTING = ("Dense", "LayerNorm", "CNN", "LSTM", "WeightedLayerPooling")
 
@@ -40,7 +41,7 @@ class PoolingFiles:
         config: What `config.json` holds.
         graph: Where the graph is.
         names: The names of the graph's tensors.
-        max_length: Most tokens of a text, as the model was made or trained for.
+        context_length: Most tokens of a text, as the model was made or trained for.
         tokenizer_info: What the tokenizer is configured with.
     """
 
@@ -49,7 +50,7 @@ class PoolingFiles:
     config: Mapping[str, Any]
     graph: Path
     names: frozenset[str]
-    max_length: int
+    context_length: int
     tokenizer: Tokenizer
     tokenizer_info: JsonObject
 
@@ -104,7 +105,7 @@ def read_pooling_files(path: Path) -> PoolingFiles:
         config=folder.read_json("config.json"),
         graph=graph,
         names=graph_names(graph),
-        max_length=_max_length(folder),
+        context_length=_context_length(folder),
         tokenizer=tokenizer,
         tokenizer_info=describe_tokenizer(folder.read_json("tokenizer_config.json"), {}, ""),
     )
@@ -121,11 +122,24 @@ def read_sentence_transformers(path: Path) -> SentenceTransformersFiles:
     said = folder.read_json("config_sentence_transformers.json")
     prompts, default = said.get("prompts"), said.get("default_prompt_name")
     texts = prompts.items() if isinstance(prompts, dict) else ()
+    named = {name: text for name, text in texts if isinstance(text, str)}
+    if default is not None and default not in named:
+        raise ModelFilesError(
+            f"config_sentence_transformers.json names the prompt {default!r}, and has none of that "
+            f"name, in {path}"
+        )
+    module = modules.get("Pooling", "1_Pooling")
+    pooling = folder.read_json(f"{module}/config.json")
+    if any(named.values()) and pooling.get("include_prompt") is False:
+        raise ModelFilesError(
+            f"{module}/config.json leaves prompts out of the pooling (include_prompt), which is "
+            f"not supported, in {path}"
+        )
     return SentenceTransformersFiles(
-        pooling=_pooling(folder, modules.get("Pooling", "1_Pooling")),
+        pooling=_pooling(folder, module),
         normalize="Normalize" in modules if modules else None,
-        prompts={name: text for name, text in texts if isinstance(text, str)},
-        default_prompt=default if isinstance(default, str) else None,
+        prompts=named,
+        default_prompt=default,
         activation=_activation(folder.read_json("config.json"), said),
         unsupported=tuple(name for name in modules if name in _ACTING),
     )
@@ -142,7 +156,7 @@ def _activation(config: Mapping[str, Any], said: Mapping[str, Any]) -> str:
     return next((path.rpartition(".")[2] for path in places if isinstance(path, str)), "")
 
 
-def _max_length(folder: ModelFolder) -> int:
+def _context_length(folder: ModelFolder) -> int:
     config = folder.read_json("config.json")
     positions = integer(config, "max_position_embeddings")
     if positions and architecture_of(folder).startswith(_PADDED_POSITIONS):
@@ -153,7 +167,8 @@ def _max_length(folder: ModelFolder) -> int:
         integer(folder.read_json("sentence_bert_config.json"), "max_seq_length"),
         integer(folder.read_json("tokenizer_config.json"), "model_max_length"),
     )
-    known = [length for length in lengths if length]
+    # Some tokenizers have a number beyond all models for none.
+    known = [length for length in lengths if length and length < NO_LENGTH]
     if not known:
         raise ModelFilesError(f"config.json does not say the context length, in {folder.path}")
     return min(known)

@@ -13,11 +13,9 @@ from ovchat_server.serving.pair_scorers import BiEncoder
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ovchat_server.domain.json_value import JsonObject
     from ovchat_server.engine.contract.pooling_engine import PoolingEngine
     from ovchat_server.serving.pair_scorers import PairScorer
     from ovchat_server.serving.pooling_files import PoolingFiles
-    from ovchat_server.tokenizer.huggingface import Tokenizer
 
 # The names that models have for the prompts of each, of which the first one found counts
 # (sentence-transformers' encode_query and encode_document).
@@ -31,7 +29,7 @@ PROMPT_NAMES: Mapping[InputType, Sequence[str]] = {
 class PoolingModel(ABC):
     """A model that makes a vector of each text; see Model."""
 
-    # What all of them can do.
+    # All of them can rank; see ModelRegistry.get_as.
     type: ClassVar[str] = RERANK_TYPE
 
     id: str
@@ -44,28 +42,13 @@ class PoolingModel(ABC):
         """Return how it scores pairs of texts."""
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """See LocalModel."""
-        return self.files.tokenizer
-
-    @property
-    def tokenizer_info(self) -> JsonObject:
-        """See LocalModel."""
-        return self.files.tokenizer_info
-
-    @property
-    def context_length(self) -> int:
-        """See LocalModel."""
-        return self.files.max_length
-
-    @property
     def status(self) -> ModelStatus:
         """See Model."""
         engine = self.engine.status
         return ModelStatus(
             id=self.id,
             created=self.files.created,
-            context_length=self.context_length,
+            context_length=self.files.context_length,
             capabilities=(),
             state=engine.state,
             state_reason=engine.reason,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.rerank import RankedDocument, Ranking, Scores
-from ovchat_server.serving.pair_scorers import Pairs
-from ovchat_server.serving.pairs import PairBounds
-from ovchat_server.serving.pooling import kept_tokens
-from ovchat_server.serving.pooling_models import PoolingModel, RerankModel
+from ovchat_server.serving.pair_scorers import PairBounds, Pairs
+from ovchat_server.serving.pooling import PoolingParams, kept_tokens
+from ovchat_server.serving.pooling_models import PoolingModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,7 @@ class Reranking:
             ApiError: Its engine cannot answer; see PoolingEngine.pool.
         """
         model = self._model(request.model)
-        kept = kept_tokens(request.truncation, model.files.max_length)
+        kept = kept_tokens(request.truncation, model.files.context_length)
         pairs = Pairs(request.query, request.documents, request.document_fields, QUERY)
         bounds = PairBounds(kept, request.max_tokens_per_doc)
         scores, tokens = await self._scores(model, [pairs], bounds, request.priority)
@@ -67,26 +66,24 @@ class Reranking:
             InvalidRequestError: It does not rank, or a pair is too long.
             ApiError: Its engine cannot answer; see PoolingEngine.pool.
         """
+        created = int(time.time())
         model = self._model(request.model)
-        bounds = PairBounds(kept_tokens(request.truncation, model.files.max_length))
-        named = zip(request.pairs, request.pair_fields, strict=True)
+        bounds = PairBounds(kept_tokens(request.truncation, model.files.context_length))
+        named = zip(request.pairs, request.pair_fields, request.first_fields, strict=True)
         groups = [
-            _pairs(first, [*together])
-            for first, together in itertools.groupby(named, key=lambda item: item[0][0])
+            _pairs([*together])
+            for _, together in itertools.groupby(named, key=lambda item: item[2])
         ]
         scores, tokens = await self._scores(model, groups, bounds, request.priority)
         return Scores(
             id=f"score-{uuid.uuid4().hex}",
-            created=int(time.time()),
+            created=created,
             model=request.model or model.id,
             scores=tuple(scores),
             prompt_tokens=tokens,
         )
 
     def _model(self, identifier: str) -> PoolingModel:
-        if not identifier:
-            # Beside a reranker, nobody means the embeddings.
-            return self._models.get_as(RerankModel, identifier)
         # mypy takes abstract classes for what cannot be asked for: its issue 4717.
         return self._models.get_as(PoolingModel, identifier)  # type: ignore[type-abstract]
 
@@ -102,7 +99,10 @@ class Reranking:
             return [*itertools.chain.from_iterable(texts)]
 
         pooled = await self._pooler.pool(
-            model, tokenize, priority=priority, normalize=model.scorer.normalize
+            model,
+            tokenize,
+            PoolingParams(priority, model.scorer.normalize),
+            (text for pairs in groups for text in (pairs.first, *pairs.seconds)),
         )
         vectors = iter(pooled.vectors)
         scores = [
@@ -113,8 +113,8 @@ class Reranking:
         return scores, pooled.prompt_tokens
 
 
-def _pairs(first: str, named: Sequence[tuple[tuple[str, str], FieldPath]]) -> Pairs:
-    """Return pairs of one first text, each given with its path."""
-    seconds = [second for (_, second), _ in named]
-    fields = [field for _, field in named]
-    return Pairs(first, seconds, fields, fields[0])
+def _pairs(named: Sequence[tuple[tuple[str, str], FieldPath, FieldPath]]) -> Pairs:
+    """Return pairs of one first text, each given with the paths of its second and its first."""
+    [((first, _), _, first_field), *_] = named
+    seconds = [second for (_, second), _, _ in named]
+    return Pairs(first, seconds, [field for _, field, _ in named], first_field)

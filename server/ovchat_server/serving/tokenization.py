@@ -80,7 +80,7 @@ class Tokenization:
             ModelNotFoundError: There is no such model.
             InvalidRequestError: Some ids are not of the model's vocabulary.
         """
-        tokenizer = self._tokenizing(request.model).tokenizer
+        tokenizer = self._tokenizing(request.model).files.tokenizer
         async with Deadline(self._request_timeout).limit():
             return await self._workers.run(partial(_detokenize, tokenizer, request.tokens))
 
@@ -94,11 +94,16 @@ def _tokenized(
     request: TokenizeRequest,
     tokenize: Callable[[], Sequence[Sequence[int]]],
 ) -> Tokenized:
-    shown = partial(_strings, model.tokenizer) if request.token_strings else lambda _: None
+    shown = partial(_strings, model.files.tokenizer) if request.token_strings else lambda _: None
     return Tokenized(
         sequences=tuple(TokenSequence(tokens, shown(tokens)) for tokens in tokenize()),
-        context_length=model.context_length,
+        context_length=_context_length(model),
     )
+
+
+def _context_length(model: LocalModel) -> int:
+    # Where an engine has less room for tokens than the model was made for, it says so.
+    return model.status.context_length or model.files.context_length
 
 
 def _tokenize_chat(
@@ -109,10 +114,10 @@ def _tokenize_chat(
 
 
 def _tokenize_texts(model: LocalModel, asked: TextsInput) -> list[list[int]]:
-    tokenizer = model.tokenizer
+    tokenizer = model.files.tokenizer
     # Before the work: padding may be refused.
     padding = (
-        _padding(tokenizer, asked, asked.max_length or model.context_length) if asked.pad else []
+        _padding(tokenizer, asked, asked.max_length or _context_length(model)) if asked.pad else []
     )
     sequences = []
     for text in asked.texts:

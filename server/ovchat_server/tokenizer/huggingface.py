@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,37 @@ REMEMBERED_BYTES = 1 << 15
 
 class TokenizerError(Exception):
     """A model's folder has no usable tokenizer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Special tokens around a text, or a pair.
+
+    Attributes:
+        between: Those of a pair between its texts.
+        typed: Whether the texts of a pair have types of their own, the second one from its first
+            token on.
+    """
+
+    before: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()
+    typed: bool = False
+
+    @property
+    def count(self) -> int:
+        """The number of these tokens."""
+        return len(self.before) + len(self.between) + len(self.behind)
+
+
+NO_FRAME = Frame()
+
+
+def kept(tokens: Sequence[int], most: int | None, *, cut_left: bool = False) -> Sequence[int]:
+    """Return at most so many of some tokens, the first ones or the last ones; None: all."""
+    if most is None or len(tokens) <= most:
+        return tokens
+    return tokens[len(tokens) - most :] if cut_left else tokens[:most]
 
 
 class _Description(msgspec.Struct):
@@ -139,52 +171,37 @@ class Tokenizer:
             most_tokens: As of `encode`.
             cut_left: Whether a longer text loses its beginning instead of its end.
         """
-        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        side = "left" if cut_left else "right"
-        added = self._tokenizer.num_special_tokens_to_add(False) if special_tokens else 0  # noqa: FBT003
-        if most_tokens is not None:
-            for encoding in encodings:
-                encoding.truncate(max(most_tokens - added, 0), direction=side)
-        if special_tokens:
-            encodings = [self._tokenizer.post_process(encoding) for encoding in encodings]
-        return [encoding.ids[:most_tokens] for encoding in encodings]
+        frame = self.frame if special_tokens else NO_FRAME
+        room = None if most_tokens is None else max(most_tokens - frame.count, 0)
+        return [
+            [*frame.before, *kept(encoding.ids, room, cut_left=cut_left), *frame.behind][
+                :most_tokens
+            ]
+            for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ]
 
-    def encode_pairs(
-        self,
-        first: str,
-        seconds: Sequence[str],
-        *,
-        most_tokens: int | None = None,
-        most_second: int | None = None,
-    ) -> list[tuple[list[int], int]]:
-        """Tokenize pairs of texts, with the special tokens that the tokenizer puts around them.
+    @cached_property
+    def frame(self) -> Frame:
+        """The special tokens that the tokenizer puts around a text."""
+        # Cutting an Encoding and joining it with special tokens takes time for each piece that was
+        # cut off, so tokens are cut and joined here.
+        whole = self._tokenizer.encode("a")
+        places = whole.sequence_ids
+        first, last = places.index(0), len(places) - places[::-1].index(0)
+        return Frame(tuple(whole.ids[:first]), behind=tuple(whole.ids[last:]))
 
-        Args:
-            first: The first text of all pairs.
-            seconds: The second texts.
-            most_tokens: The maximum number of tokens of a pair, where cutting the end of its second
-                text can do it.
-            most_second: The maximum number of tokens of a second text; its end is cut off.
-
-        Returns:
-            For each pair its tokens, and where the first one of the second text is; 0 if the
-            tokenizer does not tell the two apart.
-        """
-        [one, *others] = self._tokenizer.encode_batch_fast(
-            [first, *seconds], add_special_tokens=False
+    @cached_property
+    def pair_frame(self) -> Frame:
+        """The special tokens that the tokenizer puts around the texts of a pair."""
+        whole = self._tokenizer.encode("a", "a")
+        places, types = whole.sequence_ids, whole.type_ids
+        first, second = places.index(0), places.index(1)
+        between = len(places[:second]) - places[:second][::-1].index(0)
+        last = len(places) - places[::-1].index(1)
+        ids = tuple(whole.ids)
+        return Frame(
+            ids[:first], ids[between:second], ids[last:], typed=types[first] != types[second]
         )
-        most = most_second
-        if most_tokens is not None:
-            added = self._tokenizer.num_special_tokens_to_add(True)  # noqa: FBT003
-            room = max(most_tokens - added - len(one), 0)
-            most = room if most is None else min(room, most)
-        pairs = []
-        for other in others:
-            if most is not None:
-                other.truncate(most)
-            pair = self._tokenizer.post_process(one, other)
-            pairs.append((pair.ids, pair.type_ids.index(1) if 1 in pair.type_ids else 0))
-        return pairs
 
     def fewest_tokens(self, text: str) -> int:
         """Return a lower bound of the number of tokens of `text`, without tokenizing it."""

@@ -12,12 +12,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ovchat_server.engine.contract.pooling_engine import TOKEN_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ovchat_server.engine.contract.pooling_messages import PoolingInput, PoolingRequest
 
-TOKEN_BYTES = 4
 # In tokens, as measured on models of 6 layers (384 features) and of 12 (768).
 BATCH_COST = 16
 # Texts are found by the class of their lengths, which differ by less than so many tokens.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import openvino as ov
 
+from ovchat_server.engine.contract.pooling_engine import TOKEN_BYTES
 from ovchat_server.engine.contract.pooling_messages import PoolingInput
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.device_errors import device_advice, may_pass
@@ -96,7 +97,7 @@ class PoolingModel:
         Raises:
             RuntimeError: OpenVINO cannot compute them.
         """
-        lengths = [len(text.tokens) // 4 for text in batch]
+        lengths = [len(text.tokens) // TOKEN_BYTES for text in batch]
         if self._stateful:
             # Or each text would continue one of the last batch.
             self._request.reset_state()

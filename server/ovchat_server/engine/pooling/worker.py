@@ -16,6 +16,7 @@ from ovchat_server.engine.contract.messages import (
     Ready,
     Report,
 )
+from ovchat_server.engine.contract.pooling_engine import TOKEN_BYTES
 from ovchat_server.engine.contract.pooling_messages import (
     POOLED,
     PoolingLimits,
@@ -24,7 +25,7 @@ from ovchat_server.engine.contract.pooling_messages import (
     PoolingSpec,
     pooling_decoder,
 )
-from ovchat_server.engine.pooling.batches import TOKEN_BYTES, Batches
+from ovchat_server.engine.pooling.batches import Batches
 from ovchat_server.engine.pooling.model import PoolingModel
 from ovchat_server.engine.pooling.poolings import finished
 from ovchat_server.engine.process.error_text import error_text
