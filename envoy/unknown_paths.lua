@@ -21,6 +21,7 @@ local TGI = "is text-generation-inference's, whose own API is not served here"
 local ELSEWHERE = {
   -- The base URL of a client.
   { "^/v[13]/(.+)$", "names the version twice", "It is %1: the client adds the path to its base URL." },
+  { "^/v2/rerank$", "names the version twice", "It is %1: Cohere's client adds the path to its base URL." },
   { "^/chat/completions/.", "has a path after that of chat completions", "The client's base URL has to end with $v." },
   -- OpenAI.
   { "^/responses/.+/cancel$", "ends a response in the background, which is not served here", RESPONSES },

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from urllib.parse import urlsplit
 
 import cohere
 import faiss
@@ -49,7 +50,8 @@ def embedded(client: OpenAI, texts: list[str], input_type: str) -> np.ndarray:
 def ranked(question: str, passages: list[str]) -> list[tuple[float, str]]:
     """Return the best passages with their scores, the best first."""
     # The client adds /v2/rerank by itself.
-    client = cohere.ClientV2(API_KEY, base_url=BASE_URL.removesuffix("/v1"))
+    url = urlsplit(BASE_URL)
+    client = cohere.ClientV2(API_KEY, base_url=f"{url.scheme}://{url.netloc}")
     answer = client.rerank(model=RERANK_MODEL, query=question, documents=passages, top_n=SHOWN)
     return [(result.relevance_score, passages[result.index]) for result in answer.results]
 

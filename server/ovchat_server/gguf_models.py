@@ -11,6 +11,7 @@ from ovchat_server.conversion.cache import ConvertedModels
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.magic import check_magic
 from ovchat_server.conversion.weight_form import WeightForm
+from ovchat_server.domain.models import MODEL_TYPE
 from ovchat_server.near_names import did_you_mean_path
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_path import folder_fault, instead_of_file
@@ -56,16 +57,29 @@ def _fault(model: ModelSettings) -> str | None:
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
     if is_file:
-        try:
-            check_magic(path)
-        except ConversionError as error:
-            return f"{error}{instead_of_file(path)}"
-        return None
+        return _for_others(model) or _file_fault(path)
     if path.suffix.lower() == SUFFIX:
         return f"there is no file {path}{did_you_mean_path(path)}"
     if model.weights is not None and path.is_dir():
         return f"weights is for GGUF files, and {path} is a folder"
     return folder_fault(path)
+
+
+def _file_fault(path: Path) -> str | None:
+    try:
+        check_magic(path)
+    except ConversionError as error:
+        return f"{error}{instead_of_file(path)}"
+    return None
+
+
+def _for_others(model: ModelSettings) -> str | None:
+    """Return what is wrong if options say that a model does not generate."""
+    others = ("pooling", "normalize", "matryoshka", "max_model_len")
+    given = [f"{name} is set" for name in others if getattr(model, name) is not None]
+    if model.task not in (None, MODEL_TYPE):
+        given.insert(0, f"its task is {model.task}")
+    return f"{given[0]}, and GGUF files are for models that generate text" if given else None
 
 
 def _draft_fault(path: Path | None) -> str | None:

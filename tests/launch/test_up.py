@@ -105,10 +105,11 @@ import asyncio, json, logging, sys
 from pathlib import Path
 from types import SimpleNamespace
 from ovchat_server.launch import up
+from ovchat_server.settings import ModelSettings
 
 logging.basicConfig(format="%(message)s", level="INFO")
 values = json.loads(sys.argv[1])
-values["models"] = [SimpleNamespace(name=name, path=Path(name)) for name in values["models"]]
+values["models"] = [ModelSettings(name=name, path=Path(name)) for name in values["models"]]
 up._SERVER_TIMEOUT = values.pop("server_timeout", up._SERVER_TIMEOUT)
 values["envoy_path"] = Path(values["envoy_path"]) if values["envoy_path"] else None
 sys.exit(asyncio.run(up.run_up(SimpleNamespace(**values), sys.argv[2:])))

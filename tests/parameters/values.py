@@ -492,4 +492,13 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     **dict.fromkeys(("use_activation", "activation", "softmax"), ((False, 1), (True,))),
     "rank_fields": ((["title"], "text"), (["text"],)),
     "max_chunks_per_doc": ((2, True), (1,)),
+    "raw_scores": ((True,), (False,)),
+    "normalized": ((False,), (True,)),
+    "embedding_type": (("binary",), ("float",)),
+    "embedding_types": ((["int8"],), (["float"],)),
+    "output_dimension": ((8,), ()),
+    "output_dtype": (("int8",), ("float",)),
+    "task": (("retrieval.query",), ()),
+    "instruction": (("Find duplicates.",), ()),
+    "late_chunking": ((True,), (False,)),
 }

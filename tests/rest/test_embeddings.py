@@ -164,7 +164,7 @@ async def test_fewer_dimensions_are_the_first_ones_made_long_again(
 @pytest.mark.parametrize(
     ("fields", "param", "message"),
     [
-        ({"model": "bert", "dimensions": 8}, "dimensions", "must be 32"),
+        ({"model": "bert", "dimensions": 8}, "dimensions", "must be 32, the size"),
         ({"model": "cut", "dimensions": 33}, "dimensions", "at most 32"),
         ({"model": "bert", "prompt_name": "query"}, "prompt_name", "it has none"),
         ({"model": "qwen3-embedding", "prompt_name": "no"}, "prompt_name", "'query', 'document'"),

@@ -46,6 +46,8 @@ EXPECTED = {
         "A feline rests on a rug.",
         '"object":"embedding"',
         '"promptTokens": 3',
+        # Two vectors, of as many numbers as the model has that is asked here.
+        "[32, 32] 18",
         "2 vectors as long as the query's: True",
         "Paris is the capital of France.",
         '"score":',

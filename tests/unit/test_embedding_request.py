@@ -116,9 +116,9 @@ def test_the_tables_have_every_parameter() -> None:
 
 
 def test_unknown_keys_are_named() -> None:
-    assert read(task="x", late="y").ignored == ("task", "late")
-    with pytest.raises(InvalidRequestError, match="task is not a known parameter"):
-        read_embedding_request({"input": "a", "task": "x"}, strict=True)
+    assert read(tasks="x", late="y").ignored == ("tasks", "late")
+    with pytest.raises(InvalidRequestError, match="tasks is not a known parameter"):
+        read_embedding_request({"input": "a", "tasks": "x"}, strict=True)
 
 
 @pytest.mark.parametrize(

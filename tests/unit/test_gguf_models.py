@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -60,3 +60,19 @@ def test_a_draft_model_is_a_folder(tmp_path: Path) -> None:
         with pytest.raises(ModelFilesError, match=f"the model 'm': draft_model.*{fault}"):
             check_paths([msgspec.structs.replace(model, draft_model=file)])
         file.touch()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"task": "rerank"}, "its task is rerank, and GGUF files are for models that generate"),
+        ({"pooling": "cls"}, "pooling is set, and GGUF files are for models that generate"),
+    ],
+)
+def test_options_of_embeddings_are_refused_before_a_file_is_converted(
+    tmp_path: Path, options: dict[str, Any], complaint: str
+) -> None:
+    file = tmp_path / "m.gguf"
+    file.write_bytes(b"GGUF")
+    with pytest.raises(ModelFilesError, match=complaint):
+        check_paths([ModelSettings(name="m", path=file, **options)])

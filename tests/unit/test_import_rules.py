@@ -52,6 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "providers": {"backoff", "domain", "provider_settings", "serving", "settings"},
     "launch": {
         "backoff",
+        "domain",
         "processors",
         "provider_settings",
         "resources",
@@ -68,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "settings": {"domain", "conversion", "provider_settings", "engine.contract"},
     "near_names": set(),
     "setting_values": {"near_names"},
-    "gguf_models": {"conversion", "near_names", "serving", "settings"},
+    "gguf_models": {"conversion", "domain", "near_names", "serving", "settings"},
     "config_tables": {
         "domain",
         "chat",

@@ -45,6 +45,15 @@ async def test_the_first_refusal_is_told_at_once_and_others_of_its_second_togeth
     assert caplog.messages == [first, others]
 
 
+async def test_nothing_is_said_of_a_cache_that_an_engine_does_not_have(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = OverloadLog("minilm", lambda: EngineLoad(running_requests=2))
+    log.refused("1 request is waiting")
+    log.close()
+    assert caplog.messages == ["minilm is overloaded: 1 request is waiting, 2 run; refused: 1"]
+
+
 async def test_a_second_later_what_came_meanwhile_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

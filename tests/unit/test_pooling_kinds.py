@@ -15,6 +15,7 @@ from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.serving.model_folder import ModelFilesError
+from ovchat_server.serving.model_path import folder_fault
 from ovchat_server.serving.model_task import model_task
 from ovchat_server.serving.pair_scorers import CrossEncoder
 from ovchat_server.serving.pairs import CrossEncoderPairs
@@ -80,7 +81,9 @@ def test_a_folders_architecture_and_graph_tell_what_it_is_for(path: Path, task: 
         ("bert-rerank", {"pooling": "cls"}, "pooling is an option of models for text-embedding"),
         ("demo", {"normalize": False}, "and this one is for text-generation: leave it out"),
         ("demo", {"max_batch_tokens": 9}, "of models for text-embedding or rerank, and this"),
-        ("demo", {"task": "rerank"}, "has no token 'yes'|cannot rank"),
+        ("demo", {"task": "rerank"}, "has no token 'yes'|is no reranker's"),
+        ("bert", {"task": "rerank"}, "BertModel is no reranker's: leave task"),
+        ("bert-rerank", {"task": "text-embedding"}, "its graph returns no vectors of texts"),
     ],
 )
 def test_options_of_other_tasks_are_refused_by_name(
@@ -145,7 +148,9 @@ def test_steps_behind_the_pooling_are_not_left_out_in_silence(folder: Path) -> N
     modules = json.loads((folder / "modules.json").read_text())
     dense = {"idx": 3, "name": "3", "path": "2_Dense", "type": "sentence_transformers.models.Dense"}
     (folder / "modules.json").write_text(json.dumps([*modules, dense]))
-    with pytest.raises(ModelSettingsError, match=r"modules.json has Dense behind the pooling"):
+    with pytest.raises(
+        ModelSettingsError, match=r"modules.json has Dense, which this export lacks"
+    ):
         pooling(folder)
 
 
@@ -191,6 +196,7 @@ def test_a_folder_may_be_as_sentence_transformers_saves_it(folder: Path) -> None
     assert model_task(folder) == "text-embedding"
     engine: Any = embedding(folder).engine
     assert engine.supervisor._spec.path == str(folder / "openvino")
+    assert "give the folder above" in (folder_fault(folder / "openvino") or "")
     (folder / "openvino/openvino_model.bin").unlink()
     with pytest.raises(ModelFilesError, match=r"there is no openvino_model.bin in .*/openvino"):
         embedding(folder)

@@ -54,6 +54,15 @@ EMBEDDINGS = Parameters(
         "chat_template": ("",),
         "chat_template_kwargs": ({},),
         "media_io_kwargs": ({},),
+        # What Jina, Voyage and Cohere call the form of vectors, and what texts are for
+        "normalized": (True,),
+        "embedding_type": ("float",),
+        "embedding_types": (["float"],),
+        "output_dimension": (),
+        "output_dtype": ("float",),
+        "task": (),
+        "instruction": (),
+        "late_chunking": (False,),
         # Where inputs that are too long are cut (NVIDIA); `truncate_prompt_tokens` does that.
         "truncate": ("NONE", False),
     },
@@ -82,7 +91,14 @@ RERANK = Parameters(
         }
     ),
     accepted=_ACCEPTED,
-    refused={**_PAIRS_REFUSED, "rank_fields": (["text"],), "max_chunks_per_doc": (1,)},
+    refused={
+        **_PAIRS_REFUSED,
+        "rank_fields": (["text"],),
+        "max_chunks_per_doc": (1,),
+        # The prompt of a reranker is its own; logits instead of scores (text-embeddings-inference).
+        "instruction": (),
+        "raw_scores": (False,),
+    },
 )
 
 SCORE = Parameters(

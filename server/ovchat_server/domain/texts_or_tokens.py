@@ -26,7 +26,7 @@ def read_texts_or_tokens(
         unit: What they are called in the plural.
     """
     value = reader.fields[name]
-    if isinstance(value, list) and value and all(_is_integer(item) for item in value):
+    if isinstance(value, list) and value and _is_integer(value[0]):
         return {FieldPath.of(name): reader.integers(name, 0, MAX_TOKEN_ID)}
     if isinstance(value, list):
         if not value:
@@ -36,6 +36,9 @@ def read_texts_or_tokens(
         named = {FieldPath.of(name, index): item for index, item in enumerate(value)}
         return {field: _read_item(reader, field, item) for field, item in named.items()}
     field = FieldPath.of(name)
+    if not isinstance(value, str):
+        reader.refuse(field, "must be a string, token ids, or an array of either", "invalid_type")
+        return {}
     return {field: _read_item(reader, field, value)}
 
 

@@ -50,8 +50,8 @@ class Rerank:
             activation = probability_of_yes
         else:
             raise ModelSettingsError(
-                f"the model {settings.name!r}: models of the architecture {architecture or '?'} "
-                'cannot rank: leave task = "rerank" out'
+                f"the model {settings.name!r}: the architecture {architecture or '?'} is no "
+                'reranker\'s: leave task = "rerank" out. Models of embeddings rank as they are'
             )
         template = Qwen3Pairs() if architecture.startswith(QWEN3) else CrossEncoderPairs()
         spec = pooling_spec(settings, files, host, "graph", answers)

@@ -8,7 +8,7 @@ from ovchat_server.domain.models import EMBEDDING_TYPE
 from ovchat_server.engine.client.pooling_engine import SupervisedPoolingEngine
 from ovchat_server.kinds.base import BuiltModel, ModelSettingsError
 from ovchat_server.kinds.pooling_spec import pooling_files, pooling_spec
-from ovchat_server.serving.model_task import model_task
+from ovchat_server.serving.model_task import VECTORS, model_task
 from ovchat_server.serving.pooling_files import POOLINGS, read_sentence_transformers
 from ovchat_server.serving.pooling_models import EmbeddingModel
 
@@ -41,6 +41,11 @@ class TextEmbedding:
     def build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
         """Read a model's folder and build what serves it."""
         files = pooling_files(settings)
+        if not files.names & VECTORS:
+            raise ModelSettingsError(
+                f"the model {settings.name!r}: its graph returns no vectors of texts: leave task "
+                "out, or export it for feature-extraction"
+            )
         said = read_sentence_transformers(settings.path)
         spec = pooling_spec(settings, files, host, _pooling(settings, files, said))
         engine = SupervisedPoolingEngine(spec, host.on_change)
@@ -72,8 +77,9 @@ def _pooling(
         return "graph"
     if said.unsupported:
         raise ModelSettingsError(
-            f"the model {settings.name!r}: its modules.json has {' and '.join(said.unsupported)} "
-            f"behind the pooling, which this export lacks: {_EXPORT} keeps it"
+            f"the model {settings.name!r}: its modules.json has {' and '.join(said.unsupported)}, "
+            f"which this export lacks; {_EXPORT} has all steps of a model in the graph. Sparse and "
+            "multi-vector embeddings are not served"
         )
     if said.pooling is not None:
         return said.pooling

@@ -43,8 +43,7 @@ def banner(
         host: The address.
         rest_port: Of REST.
         grpc_port: Of gRPC.
-        models: Who may be asked, the first one first, and whether they take images; none if all
-            run elsewhere.
+        models: Who may be asked to chat, the first one first, and whether they take images.
         key_file: Has the keys that callers need, if they need one.
     """
     rest = f"http://{authority(host, rest_port)}"

@@ -9,6 +9,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
+from ovchat_server.domain.models import MODEL_TYPE
 from ovchat_server.launch.banner import banner
 from ovchat_server.launch.child import Program
 from ovchat_server.launch.egress import add_egress
@@ -27,11 +28,12 @@ from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
 from ovchat_server.processors import available, serving
 from ovchat_server.serving.model_path import is_vision_model
+from ovchat_server.serving.model_task import model_task
 from ovchat_server.settings import socket_target
 from ovchat_server.telemetry.logs import has_colours
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from ovchat_server.launch.envoy_config import Config, Upstream
@@ -72,6 +74,8 @@ class LaunchPlan:
     admin_port: int
     models: Mapping[str, bool]
     """By name, whether it takes images."""
+    chats: Collection[str]
+    """The names of those that chat."""
     key_file: Path | None
     drain_timeout: float
     replicas: Sequence[Replica]
@@ -126,6 +130,11 @@ class LaunchPlan:
             grpc_port=settings.grpc_port,
             admin_port=admin_port,
             models={model.name: is_vision_model(model.path) for model in settings.models},
+            chats={
+                model.name
+                for model in settings.models
+                if (model.task or model_task(model.path)) == MODEL_TYPE
+            },
             key_file=settings.api_key_file,
             drain_timeout=settings.drain_timeout,
             replicas=replicas,
@@ -138,7 +147,7 @@ class LaunchPlan:
             self.host,
             rest_port=self.rest_port,
             grpc_port=self.grpc_port,
-            models={model: self.models[model] for model in served},
+            models={model: self.models[model] for model in served if model in self.chats},
             key_file=self.key_file,
         )
 

@@ -109,6 +109,8 @@ def line(
         words.append(record.model)
         if record.completion_tokens:
             words.append(f"{record.prompt_tokens}+{record.completion_tokens} tokens")
+        elif record.prompt_tokens:
+            words.append(f"{record.prompt_tokens} tokens")
     fields |= {
         "duration_ms": round(seconds * 1000, 1),
         "client": call.client,

@@ -104,7 +104,10 @@ def _dimensions(model: EmbeddingModel, request: EmbeddingRequest) -> int:
         return 0
     allowed = model.matryoshka
     if allowed == ():
-        complaint = f"must be {size}: this model's embeddings are not made to be cut."
+        complaint = (
+            f"must be {size}, the size of this model's embeddings: its files do not say that they "
+            "may be cut. If its card does, its operator sets matryoshka = true."
+        )
     elif allowed is not None and asked not in allowed:
         complaint = f"must be one of {', '.join(map(str, sorted(allowed)))}."
     elif asked > size:

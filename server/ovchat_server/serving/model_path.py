@@ -89,6 +89,9 @@ def _fault_inside(path: Path, graph: Path) -> str | None:
     embeddings = (_TEXT_EMBEDDINGS,) if graph.name == LANGUAGE_MODEL else ()
     for file in (weights, *(path / name for name in (*embeddings, *_FILES))):
         if not file.is_file():
+            above = path.parent
+            if path.name == "openvino" and (above / file.name).is_file():
+                return f"there is no {file.name} in {path}; give the folder above: {above}"
             return f"there is no {file.name} in {file.parent}"
     with weights.open("rb") as opened:
         if opened.read(len(_LFS_POINTER)) == _LFS_POINTER:

@@ -197,8 +197,12 @@ class ModelRegistry:
         models = [model for model in able if model.type == kind.type] or able
         if len(models) == 1:
             return models[0]
-        served = ", ".join(model.id for model in models) or "none"
-        complaint = f"is required unless a single model is served. Available models: {served}."
+        served = ", ".join(model.id for model in models)
+        complaint = (
+            f"is required unless a single model is served. Available models: {served}."
+            if served
+            else f"cannot be left out: no model for {kind.type} is served."
+        )
         raise InvalidRequestError.about("model", complaint, "missing_required_parameter")
 
     def statuses(self) -> tuple[ModelStatus, ...]:

@@ -120,7 +120,7 @@ class CrossEncoder:
             TokenizedText.of([*frame.before, *kept(tokens, most), *frame.behind], second)
             for tokens in files.tokenizer.encode_batch(texts)
         ]
-        check_lengths(files, pairs.fields, found)
+        check_lengths(files, pairs.fields, found, frame.count)
         return found
 
     def scores(self, vectors: Sequence[bytes]) -> list[float]:

@@ -112,31 +112,43 @@ def check_length(files: PoolingFiles, field: FieldPath, tokens: int) -> None:
     Raises:
         InvalidRequestError: It is.
     """
-    if wrong := _wrong(files, field, tokens, ""):
+    if wrong := _wrong(files.context_length, field, tokens):
         raise _ERRORS[wrong.code].of([wrong])
 
 
 def check_lengths(
-    files: PoolingFiles, fields: Sequence[FieldPath], texts: Sequence[TokenizedText]
+    files: PoolingFiles,
+    fields: Sequence[FieldPath],
+    texts: Sequence[TokenizedText],
+    around: int = 0,
 ) -> None:
     """Refuse texts that are too long, or have no tokens.
+
+    Args:
+        files: The model's.
+        fields: The paths of the texts.
+        texts: The texts, with what is read together with them.
+        around: How many tokens of each text are another's, such as a query's.
 
     Raises:
         InvalidRequestError: Some are.
     """
-    lengths = zip(fields, (text.count for text in texts), strict=True)
-    advice = " truncate_prompt_tokens cuts longer texts."
-    wrong = [found for field, count in lengths if (found := _wrong(files, field, count, advice))]
+    wrong = []
+    for field, text in zip(fields, texts, strict=True):
+        count = text.count
+        beside = f" (with {around} of what it is read with)" if around else ""
+        advice = f"{beside}; truncate_prompt_tokens cuts longer texts"
+        if found := _wrong(files.context_length, field, count, advice):
+            wrong.append(found)
     if wrong:
         raise _ERRORS[wrong[0].code].of(wrong)
 
 
-def _wrong(files: PoolingFiles, field: FieldPath, tokens: int, advice: str) -> Violation | None:
-    longest = files.context_length
+def _wrong(longest: int, field: FieldPath, tokens: int, more: str = "") -> Violation | None:
     if tokens > longest:
         complaint = (
-            f"is too long: {tokens} tokens > {longest} maximum. This model's maximum context "
-            f"length is {longest} tokens.{advice}"
+            f"is too long: {tokens} tokens > {longest} maximum{more}. This model's maximum context "
+            f"length is {longest} tokens."
         )
         return Violation.of(field, complaint, ContextLengthExceededError.code)
     if not tokens:

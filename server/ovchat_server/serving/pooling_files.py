@@ -27,8 +27,8 @@ _POOLING_NAMES: Mapping[str, Pooling] = {
 # Their positions are counted from behind the number of the padding token.
 _PADDED_POSITIONS = ("Roberta", "XLMRoberta", "Camembert", "MPNet")
 NO_LENGTH = 1 << 31
-# Modules of sentence-transformers that act on vectors, by the end of their type.
-_ACTING = ("Dense", "LayerNorm", "CNN", "LSTM", "WeightedLayerPooling")
+# Modules of sentence-transformers that are done here, by the end of their type; or do nothing.
+_DONE = ("Transformer", "Pooling", "Normalize", "Dropout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class SentenceTransformersFiles:
         prompts: Texts to put before others, by name.
         default_prompt: The name of the one that is put before texts of requests that name none.
         activation: The name of what makes scores of numbers; "": they do not say.
-        unsupported: Steps behind the pooling that need weights of their own.
+        unsupported: Steps that only the model's graph can have done.
     """
 
     pooling: Pooling | None = None
@@ -141,7 +141,7 @@ def read_sentence_transformers(path: Path) -> SentenceTransformersFiles:
         prompts=named,
         default_prompt=default,
         activation=_activation(folder.read_json("config.json"), said),
-        unsupported=tuple(name for name in modules if name in _ACTING),
+        unsupported=tuple(name for name in modules if name not in _DONE),
     )
 
 
@@ -198,4 +198,7 @@ def _pooling(folder: ModelFolder, module: str) -> Pooling | None:
         case [str(one)]:
             return one
     said = " and ".join(map(str, names))
-    raise ModelFilesError(f"{module}/config.json asks for the pooling {said}, in {folder.path}")
+    raise ModelFilesError(
+        f"{module}/config.json asks for the pooling {said}, which is not supported, in "
+        f"{folder.path}"
+    )

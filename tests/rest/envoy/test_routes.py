@@ -121,6 +121,7 @@ def test_a_provider_that_can_be_configured_has_a_path(name: str) -> None:
         ("/models/", "is served as /v3/models and /v1/models."),
         ("/v2/chat/completions", "is served as /v3/chat/completions and /v1/chat/completions."),
         ("/v1/v1/chat/completions", "the version twice. It is /v1/chat/completions:"),
+        ("/v1/v2/rerank", "the version twice. It is /v2/rerank: Cohere's client"),
         ("/v1/chat/completions/models", "The client's base URL has to end with /v1."),
         ("/v2/models/demo/load", "Models are named when the server is started."),
         ("/metrics", "metrics, which are not served here. How busy a model is says GET /ovchat"),

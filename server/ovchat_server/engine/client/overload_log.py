@@ -42,8 +42,8 @@ class OverloadLog:
     def _text(self, refused: int) -> str:
         text = f"{self._model} is overloaded: {self._full}"
         if load := self._load():
-            text += (
-                f", {load.running_requests} run, "
-                f"{load.used_kv_blocks} of {load.total_kv_blocks} KV blocks are taken (kv_blocks)"
-            )
+            text += f", {load.running_requests} run"
+            # Not every engine has a KV cache.
+            if total := load.total_kv_blocks:
+                text += f", {load.used_kv_blocks} of {total} KV blocks are taken (kv_blocks)"
         return f"{text}; refused: {refused}"
