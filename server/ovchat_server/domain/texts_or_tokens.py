@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.logits_request import MAX_TOKEN_ID
 
 if TYPE_CHECKING:
     from ovchat_server.domain.json_value import JsonValue
     from ovchat_server.domain.reader import Reader
 
 TextOrTokens: TypeAlias = "str | tuple[int, ...]"
-MAX_TOKEN_ID = 2**32 - 1
 
 
 def read_texts_or_tokens(

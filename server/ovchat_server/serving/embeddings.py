@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.embeddings import Embeddings
-from ovchat_server.domain.errors import InvalidRequestError, Violation
-from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import TruncationSide
-from ovchat_server.domain.reader import MAX_VIOLATIONS
 from ovchat_server.engine.contract.pooling_engine import TokenizedText
 from ovchat_server.serving.pooling import PoolingParams, check_lengths, kept_tokens
 from ovchat_server.serving.pooling_models import EmbeddingModel
+from ovchat_server.serving.vocabulary import check_tokens
 from ovchat_server.tokenizer.huggingface import NO_FRAME, kept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.domain.embeddings import EmbeddingRequest
+    from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.serving.pooling import Pooler
     from ovchat_server.serving.pooling_files import PoolingFiles
@@ -121,13 +120,13 @@ def _tokenize(model: EmbeddingModel, request: EmbeddingRequest, prompt: str) -> 
     files, fields = model.files, request.input_fields
     named = [*zip(fields, request.inputs, strict=True)]
     texts = {field: item for field, item in named if isinstance(item, str)}
-    tokens: dict[FieldPath, Sequence[int]] = dict(
-        zip(texts, _tokenize_texts(files, request, prompt, [*texts.values()]), strict=True)
-    )
     keep, left = kept_tokens(request.truncation, files.context_length), _cuts_left(request)
+    tokens: dict[FieldPath, Sequence[int]] = dict(
+        zip(texts, _tokenize_texts(files, request, prompt, [*texts.values()], keep), strict=True)
+    )
     for field, item in named:
         if not isinstance(item, str):
-            _check_vocabulary(files, field, item)
+            check_tokens(files.tokenizer, field, item)
             tokens[field] = kept(item, keep, cut_left=left)
     found = [TokenizedText.of(tokens[field]) for field in fields]
     check_lengths(files, fields, found)
@@ -135,11 +134,14 @@ def _tokenize(model: EmbeddingModel, request: EmbeddingRequest, prompt: str) -> 
 
 
 def _tokenize_texts(
-    files: PoolingFiles, request: EmbeddingRequest, prompt: str, texts: Sequence[str]
+    files: PoolingFiles,
+    request: EmbeddingRequest,
+    prompt: str,
+    texts: Sequence[str],
+    keep: int | None,
 ) -> list[list[int]]:
     tokenizer = files.tokenizer
     frame = tokenizer.frame if request.special_tokens else NO_FRAME
-    keep = kept_tokens(request.truncation, files.context_length)
     asked = len(tokenizer.encode(prompt)) if prompt and keep is not None else 0
     if keep is not None and texts and keep <= frame.count + asked:
         complaint = (
@@ -159,13 +161,3 @@ def _tokenize_texts(
 
 def _cuts_left(request: EmbeddingRequest) -> bool:
     return request.truncation is not None and request.truncation.side is TruncationSide.LEFT
-
-
-def _check_vocabulary(files: PoolingFiles, field: FieldPath, tokens: Sequence[int]) -> None:
-    size = files.tokenizer.vocabulary_size
-    wrong = (index for index, token in enumerate(tokens) if not 0 <= token < size)
-    if reported := [*itertools.islice(wrong, MAX_VIOLATIONS)]:
-        complaint = f"must be a token of the model, between 0 and {size - 1}."
-        raise InvalidRequestError.of(
-            [Violation.of(field / FieldPath.of(index), complaint) for index in reported]
-        )

@@ -11,7 +11,7 @@ from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+    from collections.abc import Callable, Iterable, Sequence, Sized
 
     from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.domain.generation import Truncation
@@ -113,7 +113,7 @@ def check_length(files: PoolingFiles, field: FieldPath, tokens: int) -> None:
         InvalidRequestError: It is.
     """
     if wrong := _wrong(files.context_length, field, tokens):
-        raise _ERRORS[wrong.code].of([wrong])
+        raise InvalidRequestError.of([wrong])
 
 
 def check_lengths(
@@ -141,7 +141,7 @@ def check_lengths(
         if found := _wrong(files.context_length, field, count, advice):
             wrong.append(found)
     if wrong:
-        raise _ERRORS[wrong[0].code].of(wrong)
+        raise InvalidRequestError.of(wrong)
 
 
 def _wrong(longest: int, field: FieldPath, tokens: int, more: str = "") -> Violation | None:
@@ -155,9 +155,3 @@ def _wrong(longest: int, field: FieldPath, tokens: int, more: str = "") -> Viola
         complaint = "has no tokens: nothing is left of it without special tokens."
         return Violation.of(field, complaint)
     return None
-
-
-# By the code of the first of what is wrong.
-_ERRORS: Mapping[str, type[InvalidRequestError]] = {
-    error.code: error for error in (InvalidRequestError, ContextLengthExceededError)
-}

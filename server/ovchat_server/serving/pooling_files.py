@@ -136,7 +136,7 @@ def read_sentence_transformers(path: Path) -> SentenceTransformersFiles:
             f"not supported, in {path}"
         )
     return SentenceTransformersFiles(
-        pooling=_pooling(folder, module),
+        pooling=_pooling(pooling, module, path),
         normalize="Normalize" in modules if modules else None,
         prompts=named,
         default_prompt=default,
@@ -184,8 +184,8 @@ def _modules(folder: ModelFolder) -> Mapping[str, str]:
     }
 
 
-def _pooling(folder: ModelFolder, module: str) -> Pooling | None:
-    config = folder.read_json(f"{module}/config.json")
+def _pooling(config: Mapping[str, Any], module: str, path: Path) -> Pooling | None:
+    """Return the pooling that the configuration of a module of a model's folder names."""
     modes = config.get("pooling_mode")
     names = [modes] if isinstance(modes, str) else modes
     if not isinstance(names, list):
@@ -199,6 +199,5 @@ def _pooling(folder: ModelFolder, module: str) -> Pooling | None:
             return one
     said = " and ".join(map(str, names))
     raise ModelFilesError(
-        f"{module}/config.json asks for the pooling {said}, which is not supported, in "
-        f"{folder.path}"
+        f"{module}/config.json asks for the pooling {said}, which is not supported, in {path}"
     )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.errors import InvalidRequestError, Violation
+from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.field_path import FieldPath
-from ovchat_server.domain.reader import MAX_VIOLATIONS
 from ovchat_server.domain.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.models import LocalModel, TextModel
 from ovchat_server.serving.render import render_conversation
+from ovchat_server.serving.vocabulary import check_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -155,12 +154,6 @@ def _padding(tokenizer: Tokenizer, asked: TextsInput, length: int) -> list[int]:
 
 
 def _detokenize(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
-    size = tokenizer.vocabulary_size
-    unknown = (index for index, token in enumerate(tokens) if not 0 <= token < size)
-    if reported := list(islice(unknown, MAX_VIOLATIONS)):
-        complaint = f"must be a token of the model, between 0 and {size - 1}."
-        raise InvalidRequestError.of(
-            [Violation.of(FieldPath.of("tokens", index), complaint) for index in reported]
-        )
+    check_tokens(tokenizer, FieldPath.of("tokens"), tokens)
     # As vLLM, whose answer keeps control tokens.
     return tokenizer.decode(tokens, special_tokens=True)
