@@ -25,11 +25,13 @@ from ovchat_server.launch.stop_messages import (
     log_draining,
     log_timed_out,
 )
+from ovchat_server.metrics.server_metrics import ServerMetrics
 from ovchat_server.processors import available, serving
 from ovchat_server.providers.providers import Providers
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.request_body import BodyReader
+from ovchat_server.rpc.caller import shown_keys
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
@@ -91,7 +93,14 @@ class Server:
             Rerank(),
             *kinds,
         )
-        host = EngineHost(tuple(processors), self._changed.set, settings.replicas)
+        self._metrics = ServerMetrics(settings.server_number, shown_keys(settings.api_keys))
+        host = EngineHost(
+            tuple(processors),
+            self._changed.set,
+            settings.replicas,
+            self._metrics.generation,
+            self._metrics.pooling,
+        )
         built = [self._build(model, host) for model in settings.models]
         self._engines = {item.model.id: item.engine for item in built}
         self._providers = Providers.of(settings.providers, settings.egress, parts.workers)
@@ -130,6 +139,7 @@ class Server:
                 idle_timeout=settings.idle_timeout or None,
                 limits=settings.limits,
                 api_keys=settings.api_keys,
+                observers=[self._metrics],
             ),
         )
         self.port = 0

@@ -152,7 +152,7 @@ async def started(
             *(sys.executable, "-m", "ovchat_server", "up"),
             *("--config", str(config)),
             *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
-            *("--admin-port", str(admin_port), *options),
+            *("--admin-port", str(admin_port), "--metrics-port", "0", *options),
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
             cwd=directory,

@@ -56,7 +56,7 @@ async def test_a_terminal_shows_sentences_and_no_json(tmp_path: Path) -> None:
     screen = Screen()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "ovchat_server", "up", "--config", str(config)),
-        *(f"--rest-port={ports[0]}", f"--grpc-port={ports[1]}"),
+        *(f"--rest-port={ports[0]}", f"--grpc-port={ports[1]}", "--metrics-port=0"),
         stdout=screen.slave,
         stderr=screen.slave,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"},

@@ -31,8 +31,10 @@ def test_a_rest_request_is_logged_as_its_client_sent_it() -> None:
         prompt_tokens=36,
         completion_tokens=20,
         finish_reasons=[FinishReason.STOP, FinishReason.LENGTH],
+        began=1000.0,
+        ended=1000.1234,
     )
-    level, message, fields = line(call, record, grpc.StatusCode.OK, 0.1234)
+    level, message, fields = line(call, record, grpc.StatusCode.OK)
     assert level == logging.INFO
     assert message == "POST /v3/chat/completions 200 demo 36+20 tokens 0.12 s"
     assert fields == {
@@ -53,8 +55,8 @@ def test_a_rest_request_is_logged_as_its_client_sent_it() -> None:
 
 
 def test_a_typed_call_is_logged_with_its_rpc() -> None:
-    record = RequestRecord(error=ModelNotFoundError("no"))
-    _, message, fields = line(Call.of(CHAT, {}, PEER), record, grpc.StatusCode.NOT_FOUND, 0.001)
+    record = RequestRecord(error=ModelNotFoundError("no"), began=1.0, ended=1.0)
+    _, message, fields = line(Call.of(CHAT, {}, PEER), record, grpc.StatusCode.NOT_FOUND)
     assert message == "ChatService/CreateChatCompletion NOT_FOUND model_not_found 0.00 s"
     assert fields["grpc_status"] == "NOT_FOUND"
     assert fields["error"] == "model_not_found"
@@ -82,7 +84,7 @@ def test_a_typed_call_is_logged_with_its_rpc() -> None:
 def test_the_http_status_is_the_clients(
     status: grpc.StatusCode, record: RequestRecord, said: str, level: int
 ) -> None:
-    logged, message, fields = line(Call.of(REST, HEADERS, PEER), record, status, 0)
+    logged, message, fields = line(Call.of(REST, HEADERS, PEER), record, status)
     assert (logged, fields["status"]) == (level, int(said[:3]))
     assert f" {said} " in message
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ovchat_server.launch.envoy_config import EnvoyFiles
-from ovchat_server.rpc.access import log_access
+from ovchat_server.rpc.access import access
 from ovchat_server.rpc.probes import Exempt, exempt
 
 HEALTH = "/grpc.health.v1.Health/Watch"
@@ -71,6 +71,6 @@ async def test_a_probe_is_logged_where_it_fails_for_another_reason_than_not_read
         invocation_metadata=lambda: (), peer=lambda: "unix:", code=lambda: code
     )
     with pytest.raises(grpc.aio.AbortError):
-        async with log_access(context, method):
+        async with access(())(context, method):
             raise grpc.aio.AbortError
     assert [record.levelno for record in caplog.records] == [level]

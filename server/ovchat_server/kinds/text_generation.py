@@ -67,7 +67,9 @@ class TextGeneration:
         if draft := settings.draft_model:
             length = draft_context_length(settings.name, draft, files)
             spec = msgspec.structs.replace(spec, draft_context_length=length)
-        engine = SupervisedGenerationEngine(spec, host.on_change)
+        engine = SupervisedGenerationEngine(
+            spec, host.on_change, observer=host.generation(settings.name)
+        )
         images = None
         if sees:
             images = SupervisedImageEncoder(image_spec(spec), host.on_change)

@@ -75,7 +75,7 @@ class Call:
 
 
 def line(
-    call: Call, record: RequestRecord, status: grpc.StatusCode, seconds: float
+    call: Call, record: RequestRecord, status: grpc.StatusCode
 ) -> tuple[int, str, dict[str, Any]]:
     """Return the level of a call's line, its message and its fields.
 
@@ -83,7 +83,6 @@ def line(
         call: The call.
         record: Its state at the end.
         status: How it ended.
-        seconds: How long it took.
     """
     fields: dict[str, Any] = {"rpc": call.rpc}
     if call.path:
@@ -112,12 +111,12 @@ def line(
         elif record.prompt_tokens:
             words.append(f"{record.prompt_tokens} tokens")
     fields |= {
-        "duration_ms": round(seconds * 1000, 1),
+        "duration_ms": round(record.seconds * 1000, 1),
         "client": call.client,
         "user_agent": call.user_agent,
         "peer": call.peer,
     }
-    words.append(f"{seconds:.2f} s")
+    words.append(f"{record.seconds:.2f} s")
     # A broken stream is OK for gRPC: the error is in its last event.
     end = record.error.status if record.error else status.name
     level = logging.WARNING if _http_status(end) >= _FAULT else logging.INFO

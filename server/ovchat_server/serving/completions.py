@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.models import GenerativeModel
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer import ChunkedAnswer
     from ovchat_server.serving.model_registry import ModelRegistry
@@ -33,5 +33,8 @@ class Completions:
         async with deadline.limit():
             # mypy takes abstract classes for what cannot be asked for: its issue 4717.
             model = self._models.get_as(GenerativeModel, request.model)  # type: ignore[type-abstract]
-            current_record().model = model.id
+            record = current_record()
+            record.model = model.id
+            record.operation = "chat" if isinstance(request, ChatRequest) else "text_completion"
+            record.params = request.generation
             return await model.answer(request, deadline)

@@ -28,6 +28,7 @@ from ovchat_server.engine.contract.image_messages import (
     ImageRequest,
     image_decoder,
 )
+from ovchat_server.engine.contract.times import RequestTimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,6 +132,7 @@ class _Encoding:
         keep: Callable[[ImageOutput], EncodedImage],
     ) -> None:
         self.request = request
+        self.times = RequestTimes()
         self.waiters = 0
         self._in_flight = in_flight
         self._keep = keep
