@@ -97,7 +97,7 @@ ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
 }
-SEE_ALL = {"app", "cli", "endpoints", "pooling_endpoints", "serving_parts"}
+SEE_ALL = {"app", "cli", "endpoints", "pooling_endpoints", "served_models", "serving_parts"}
 MAX_LINES = 300
 # No wire, no library that holds a model.
 DOMAIN_KNOWS_NOT = ("grpc", "google", "ovchat", "json", "msgspec", "openvino", "openvino_genai")
