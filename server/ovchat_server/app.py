@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
@@ -16,6 +17,7 @@ from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.metrics_port import announced, listen_for_metrics
 from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
 from ovchat_server.launch.stop_messages import (
     QUIET_STOP,
@@ -23,6 +25,7 @@ from ovchat_server.launch.stop_messages import (
     log_draining,
     log_timed_out,
 )
+from ovchat_server.metrics.http import serving as serving_metrics
 from ovchat_server.metrics.loop_lag import measure_lag
 from ovchat_server.metrics.server_metrics import ServerMetrics
 from ovchat_server.processors import available, serving
@@ -39,6 +42,7 @@ from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Collection, Sequence
 
     from ovchat_server.kinds.base import ModelKind
@@ -121,32 +125,38 @@ class Server:
             ),
         )
         self.port = 0
+        self.metrics_url: str | None = None
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen and load the models; on exit, drain calls and then end the engines.
 
         Raises:
-            StartError: The port is taken.
+            StartError: A port is taken.
         """
-        self.port = self._listen()
-        # Listen before the models are loaded: callers see "loading" instead of a closed port.
-        await publish_health(self._health, self._models, self._served)
-        background = (
-            asyncio.create_task(self._publish_changes()),
-            asyncio.create_task(measure_lag(self._metrics.lag)),
-        )
-        try:
-            await self._server.start()
-            for engine in self._engines.values():
-                engine.start()
-            self._providers.start()
-            self._log_listening()
-            yield
-        finally:
-            for task in background:
-                task.cancel()
-            await self._drain()
+        metrics = self._listen()
+        # Not in the event loop, whose streams would wait for the text.
+        exposition = partial(asyncio.to_thread, self._metrics.exposition)
+        # To the end: what draining does can be seen, too.
+        async with serving_metrics(exposition, metrics):
+            # Listen before the models are loaded: callers see "loading" instead of a closed port.
+            await publish_health(self._health, self._models, self._served)
+            background = (
+                asyncio.create_task(self._publish_changes()),
+                asyncio.create_task(measure_lag(self._metrics.lag)),
+            )
+            try:
+                await self._server.start()
+                for engine in self._engines.values():
+                    engine.start()
+                self._providers.start()
+                self._log_listening()
+                self.metrics_url = announced(metrics)
+                yield
+            finally:
+                for task in background:
+                    task.cancel()
+                await self._drain()
 
     def speak(self) -> None:
         """Log what stopping waits for, although this is one of several servers."""
@@ -192,18 +202,23 @@ class Server:
         engines = (*self._engines.values(), self._providers)
         await asyncio.gather(*(engine.close() for engine in engines))
 
-    def _listen(self) -> int:
-        port, socket = self._settings.grpc_port, self._settings.grpc_socket
+    def _listen(self) -> socket.socket:
+        """Listen for calls, and for scrapes on the socket that is returned."""
         try:
-            if socket is not None:
-                check_socket(socket)
-                return self._server.add_insecure_port(socket_target(socket))
-            host = numeric_host(self._settings.host)
-            # Checked first, because gRPC's own error does not say that the port is in use.
-            check_free(host, port, "--grpc-port")
-            return self._server.add_insecure_port(authority(host, port))
+            self.port = self._listen_for_calls()
+            return listen_for_metrics(self._settings)
         except (LaunchError, RuntimeError) as error:
             raise StartError(str(error)) from error
+
+    def _listen_for_calls(self) -> int:
+        port, socket = self._settings.grpc_port, self._settings.grpc_socket
+        if socket is not None:
+            check_socket(socket)
+            return self._server.add_insecure_port(socket_target(socket))
+        host = numeric_host(self._settings.host)
+        # Checked first, because gRPC's own error does not say that the port is in use.
+        check_free(host, port, "--grpc-port")
+        return self._server.add_insecure_port(authority(host, port))
 
     def _log_listening(self) -> None:
         if (socket := self._settings.grpc_socket) is not None:

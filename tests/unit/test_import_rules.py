@@ -62,6 +62,7 @@ ALLOWED: dict[str, set[str]] = {
     "launch": {
         "backoff",
         "domain",
+        "metrics",
         "processors",
         "provider_settings",
         "resources",
