@@ -18,7 +18,13 @@ from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
-from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
+from ovchat_server.launch.ports import (
+    authority,
+    check_free,
+    check_socket,
+    log_listening,
+    numeric_host,
+)
 from ovchat_server.launch.stop_messages import (
     QUIET_STOP,
     log_at_once,
@@ -41,6 +47,7 @@ from ovchat_server.serving.models import GenerativeModel
 from ovchat_server.serving.routed_model import RoutedModel
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
+from ovchat_server.tracing.setup import tracing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
@@ -93,6 +100,7 @@ class Server:
             Rerank(),
             *kinds,
         )
+        self._tracing = tracing(settings)
         self._metrics = ServerMetrics(settings.server_number, shown_keys(settings.api_keys))
         host = EngineHost(
             tuple(processors),
@@ -139,7 +147,7 @@ class Server:
                 idle_timeout=settings.idle_timeout or None,
                 limits=settings.limits,
                 api_keys=settings.api_keys,
-                observers=[self._metrics],
+                observers=[self._metrics, *self._tracing],
             ),
         )
         self.port = 0
@@ -160,7 +168,7 @@ class Server:
             for engine in self._engines.values():
                 engine.start()
             self._providers.start()
-            self._log_listening()
+            log_listening(self._settings, self.port, self._level)
             yield
         finally:
             publisher.cancel()
@@ -201,6 +209,7 @@ class Server:
         await asyncio.wait([closing, at_once], return_when=first)
         for task in (finished, at_once, closing):
             task.cancel()
+        await asyncio.gather(*(traces.close() for traces in self._tracing))
 
     async def _finish(self) -> None:
         await asyncio.sleep(NOTICE)
@@ -222,15 +231,6 @@ class Server:
             return self._server.add_insecure_port(authority(host, port))
         except (LaunchError, RuntimeError) as error:
             raise StartError(str(error)) from error
-
-    def _log_listening(self) -> None:
-        if (socket := self._settings.grpc_socket) is not None:
-            extra = {"socket": socket}
-            logger.log(self._level, "The server listens on socket %s", socket, extra=extra)
-            return
-        address = authority(self._settings.host, self.port)
-        extra = {"address": address}
-        logger.log(self._level, "The server listens on %s", address, extra=extra)
 
     async def _publish_changes(self) -> None:
         while True:
