@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.serving.record import RequestRecord
 
-# Seconds that the last spans of a server which stops get to reach the collector.
-END_SECONDS: Final = 3.0
+# Seconds that the last spans of a server which stops get to reach the collector; `ovchat up` kills
+# a server that takes too long to stop.
+END_SECONDS: Final = 2.0
 # W3C's traceparent and tracestate. Its baggage is for nobody here.
 PROPAGATOR: Final = TraceContextTextMapPropagator()
 
