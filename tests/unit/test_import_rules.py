@@ -44,7 +44,15 @@ ALLOWED: dict[str, set[str]] = {
         "tokenizer",
     },
     "responses": {"domain"},
-    "rpc": {"domain", "header_text", "resources", "responses", "serving", "telemetry"},
+    "rpc": {
+        "domain",
+        "engine.contract",
+        "header_text",
+        "resources",
+        "responses",
+        "serving",
+        "telemetry",
+    },
     "rest": {"domain", "header_text", "responses", "serving", "telemetry"},
     "telemetry": {"domain"},
     "metrics": {"domain", "engine.contract", "serving"},
@@ -98,7 +106,7 @@ ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
 }
-SEE_ALL = {"app", "cli", "endpoints", "pooling_endpoints", "serving_parts"}
+SEE_ALL = {"app", "cli", "endpoints", "pooling_endpoints", "served_models", "serving_parts"}
 MAX_LINES = 300
 # No wire, no library that holds a model.
 DOMAIN_KNOWS_NOT = ("grpc", "google", "ovchat", "json", "msgspec", "openvino", "openvino_genai")

@@ -68,11 +68,13 @@ class TextGeneration:
             length = draft_context_length(settings.name, draft, files)
             spec = msgspec.structs.replace(spec, draft_context_length=length)
         engine = SupervisedGenerationEngine(
-            spec, host.on_change, observer=host.generation(settings.name)
+            spec, host.on_change, observer=host.observers.generation(settings.name)
         )
         images = None
         if sees:
-            images = SupervisedImageEncoder(image_spec(spec), host.on_change)
+            images = SupervisedImageEncoder(
+                image_spec(spec), host.on_change, observer=host.observers.images(settings.name)
+            )
         dialects = _dialects(settings, files)
         rewrite = tool_description(files.template, dialects)
         model = TextModel(

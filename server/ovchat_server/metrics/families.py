@@ -79,7 +79,7 @@ _COUNTERS: Final[Sequence[_Counter]] = (
     ),
     _Counter(
         "ovchat_engine_restarts",
-        "How often the engine's process was started again.",
+        "How often a process of the model was started again: its engine, or its image encoder.",
         lambda of: of.restarts,
     ),
     _Counter(

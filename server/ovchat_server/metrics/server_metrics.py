@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, generate_latest
 
 from ovchat_server.domain.errors import ApiError
+from ovchat_server.engine.contract.observer import Unobserved
 from ovchat_server.metrics import buckets
 from ovchat_server.metrics.families import families
 from ovchat_server.metrics.histogram import Histogram
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
+    from ovchat_server.engine.contract.image_messages import ImageOutput
+    from ovchat_server.engine.contract.observer import EngineObserver
     from ovchat_server.metrics.model_metrics import ModelMetrics
     from ovchat_server.serving.record import RequestRecord
 
 
 class ServerMetrics:
-    """Counts what a server does; a RequestObserver, and the collector of prometheus-client.
+    """Counts what a server does.
+
+    It is a RequestObserver, makes the EngineObservers, and is a collector of prometheus-client.
 
     Attributes:
         server: The number of the server, of several.
@@ -55,6 +60,10 @@ class ServerMetrics:
         self.models[model] = metrics
         return metrics
 
+    def images(self, model: str) -> EngineObserver[ImageOutput]:
+        """Return what counts for the process that encodes images for such a model."""
+        return _Restarts(self.models[model])
+
     def pooling(self, model: str) -> PoolingMetrics:
         """Return what counts for a model that makes vectors."""
         metrics = PoolingMetrics()
@@ -79,6 +88,16 @@ class ServerMetrics:
     def exposition(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
         return generate_latest(self._registry)
+
+
+class _Restarts(Unobserved["ImageOutput"]):
+    """Counts the restarts of a process that belongs to a model beside its engine."""
+
+    def __init__(self, model: ModelMetrics[Any]) -> None:
+        self._model = model
+
+    def restarted(self) -> None:
+        self._model.restarted()
 
 
 def _kinds(kind: type[ApiError]) -> Iterator[type[ApiError]]:

@@ -73,7 +73,7 @@ class RemoteAnswer(ChunkedAnswer):
         """See ChunkedAnswer."""
         exchange, provider = self._exchange, self._provider.name
         times = self._record.times
-        times.queued = time.monotonic()
+        times.queue(time.monotonic())
         async with contextlib.AsyncExitStack() as stack:
             async with self._deadline.limit():
                 try:

@@ -19,6 +19,7 @@ from ovchat_server.engine.contract.generation_messages import (
     SequenceRequest,
     generation_decoder,
 )
+from ovchat_server.engine.contract.messages import FAILURES
 from ovchat_server.engine.contract.observer import Unobserved
 from ovchat_server.engine.contract.times import RequestTimes
 
@@ -150,7 +151,7 @@ class _ResumableSequences:
 
     def note(self, output: SequenceOutput) -> None:
         """Remember the tokens of a sequence."""
-        if not self.was_read:
+        if not self.was_read and output.finish not in FAILURES:
             self.was_read = True
             self.prompt_read(len(self.request.generation.prompt), output.cached)
         if self.request.generation.beams == 1:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ovchat_server.domain.errors import InternalError
 from ovchat_server.engine.client.admission_queue import AdmissionQueue
-from ovchat_server.engine.contract.messages import Cancel, Output, OutputT, Request, RequestT, Start
+from ovchat_server.engine.contract.messages import (
+    FAILURES,
+    Cancel,
+    Output,
+    OutputT,
+    Request,
+    RequestT,
+    Start,
+)
 from ovchat_server.engine.contract.observer import Unobserved
 from ovchat_server.engine.contract.times import Interruption
 
@@ -159,7 +167,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         """
         started = {item.request.id: item for item in requests}
         self._queue.enter(stream, caller, started)
-        stream.times.queued = time.monotonic()
+        stream.times.queue(time.monotonic())
         self._in_flight |= {
             key: _Entry(item, stream, self._reports) for key, item in started.items()
         }
@@ -197,12 +205,13 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         for output in report.outputs:
             # An output of a cancelled request may still have been in the socket.
             if (entry := self._in_flight.get(output.id)) and not entry.cancelled:
-                # Most have the same gap: that between this step and the one before.
-                if entry.last_output:
-                    gap = report.ended - entry.last_output
-                    gaps[gap] = gaps.get(gap, 0) + 1
-                entry.last_output = report.ended
-                entry.stream.times.output(report.ended)
+                if output.finish not in FAILURES:
+                    # Most have the same gap: that between this step and the one before.
+                    if 0 < entry.last_output < report.ended:
+                        gap = report.ended - entry.last_output
+                        gaps[gap] = gaps.get(gap, 0) + 1
+                    entry.last_output = report.ended
+                    entry.stream.times.output(report.ended)
                 entry.resumable.note(output)
                 entry.ended = entry.ended or output.finish is not None
                 entry.stream.put(output)

@@ -7,7 +7,7 @@ requests, outputs and limits (`MessageDecoder`): see engine.contract.generation_
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ REFUSED = "refused"
 BROKEN = "broken"
 # The output cannot be told from another request's.
 MISATTRIBUTED = "misattributed"
+FAILURES: Final = frozenset((REFUSED, BROKEN, MISATTRIBUTED))
 
 
 class Request(Protocol):
