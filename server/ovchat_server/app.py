@@ -102,7 +102,7 @@ class Server:
         self._at_once = asyncio.Event()
         # With several servers `ovchat up` logs for all of them, unless one alone is stopped.
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
-        services = parts.services(self._models)
+        services = parts.services(self._models, self._metrics.collect)
         served = endpoints(
             services, settings.limits, keep_billing_header=settings.keep_billing_header
         )

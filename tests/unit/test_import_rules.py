@@ -71,6 +71,8 @@ ALLOWED: dict[str, set[str]] = {
         "settings",
         "telemetry",
     },
+    # A client: of the server it knows the contract alone.
+    "top": set(),
     "endpoint": {"rest", "rpc"},
     "header_text": {"domain"},
     "backoff": set(),
