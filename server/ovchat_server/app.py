@@ -40,6 +40,7 @@ from ovchat_server.rpc.server import Served, ServerOptions, create_server, publi
 from ovchat_server.served_models import StartError, built_models, registered_models
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
+from ovchat_server.tracing.setup import tracing
 
 if TYPE_CHECKING:
     import socket
@@ -83,6 +84,7 @@ class Server:
         self._settings = settings
         self._changed = asyncio.Event()
         parts = ServingParts.of(settings)
+        self._tracing = tracing(settings)
         self._metrics = ServerMetrics(settings.server_number, shown_keys(settings.api_keys))
         host = EngineHost(tuple(processors), self._changed.set, self._metrics, settings.replicas)
         all_kinds: Sequence[ModelKind] = (
@@ -100,7 +102,7 @@ class Server:
         self._at_once = asyncio.Event()
         # With several servers `ovchat up` logs for all of them, unless one alone is stopped.
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
-        services = parts.services(self._models)
+        services = parts.services(self._models, self._metrics.collect)
         served = endpoints(
             services, settings.limits, keep_billing_header=settings.keep_billing_header
         )
@@ -121,7 +123,7 @@ class Server:
                 idle_timeout=settings.idle_timeout or None,
                 limits=settings.limits,
                 api_keys=settings.api_keys,
-                observers=[self._metrics],
+                observers=[self._metrics, *self._tracing],
             ),
         )
         self.port = 0
@@ -189,10 +191,13 @@ class Server:
         await asyncio.wait([finished], timeout=END_TIMEOUT)
         self._calls.end()
         await self._server.stop(FLUSH_TIMEOUT)
+        # All calls are over, and with them their spans.
+        sent = asyncio.gather(*(traces.close() for traces in self._tracing))
         # An engine may hang, but it ends with this process at the latest.
         await asyncio.wait([closing, at_once], return_when=first)
         for task in (finished, at_once, closing):
             task.cancel()
+        await sent
 
     async def _finish(self) -> None:
         await asyncio.sleep(NOTICE)

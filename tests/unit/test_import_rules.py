@@ -56,6 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "rest": {"domain", "header_text", "responses", "serving", "telemetry"},
     "telemetry": {"domain"},
     "metrics": {"domain", "engine.contract", "serving"},
+    "tracing": {"domain", "serving", "settings", "telemetry"},
     "conversion": {"engine.genai"},
     "kinds": {"domain", "chat", "engine.client", "engine.contract", "serving", "settings"},
     "providers": {"backoff", "domain", "provider_settings", "serving", "settings"},
@@ -70,6 +71,8 @@ ALLOWED: dict[str, set[str]] = {
         "settings",
         "telemetry",
     },
+    # A client: of the server it knows the contract alone.
+    "top": set(),
     "endpoint": {"rest", "rpc"},
     "header_text": {"domain"},
     "backoff": set(),

@@ -22,16 +22,17 @@ LIVENESS = "/ovchat.v1.RestService/GetLiveness"
 READINESS = "/ovchat.v1.RestService/GetReadiness"
 MODEL_READINESS = "/ovchat.v1.RestService/GetModelReadiness"
 METADATA = "/ovchat.v1.RestService/GetServerMetadata"
+METRICS = "/ovchat.v1.ServerService/GetMetrics"
 NO_PROBES = ["/ovchat.v1.RestService/GetVersion", "/ovchat.v1.ChatService/CreateChatCompletion"]
-ALL = [HEALTH, REFLECTION, LIVENESS, READINESS, MODEL_READINESS, METADATA, *NO_PROBES]
+ALL = [HEALTH, REFLECTION, LIVENESS, READINESS, MODEL_READINESS, METADATA, METRICS, *NO_PROBES]
 
 
 @pytest.mark.parametrize(
     ("rule", "probes"),
     [
         (Exempt.KEY, [HEALTH, REFLECTION, LIVENESS, READINESS, MODEL_READINESS, METADATA]),
-        (Exempt.LOG, [HEALTH, LIVENESS, READINESS, MODEL_READINESS, METADATA]),
-        (Exempt.DRAIN, [HEALTH, REFLECTION, LIVENESS]),
+        (Exempt.LOG, [HEALTH, LIVENESS, READINESS, MODEL_READINESS, METADATA, METRICS]),
+        (Exempt.DRAIN, [HEALTH, REFLECTION, LIVENESS, METRICS]),
     ],
 )
 def test_each_probe_is_exempt_from_what_the_table_says(rule: Exempt, probes: list[str]) -> None:

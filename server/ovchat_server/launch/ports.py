@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ovchat_server.launch.errors import LaunchError
+
+if TYPE_CHECKING:
+    from ovchat_server.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 def numeric_host(host: str, option: str = "--host") -> str:
@@ -134,3 +141,12 @@ def _reason(error: OSError, host: str, port: int, option: str) -> str:
         flag = "--metrics-host" if option == "--metrics-port" else "--host"
         return f"{host} is not an address of this machine: choose another with {flag}"
     return f"cannot listen on {authority(host, port)}: {os.strerror(error.errno or 0)}"
+
+
+def log_listening(settings: Settings, port: int, level: int) -> None:
+    """Say where the server listens: on its Unix socket, or else on `port`."""
+    if (name := settings.grpc_socket) is not None:
+        logger.log(level, "The server listens on socket %s", name, extra={"socket": name})
+        return
+    address = authority(settings.host, port)
+    logger.log(level, "The server listens on %s", address, extra={"address": address})

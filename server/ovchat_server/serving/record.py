@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.completion import FinishReason, Usage
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.serving.recorded_content import RecordedContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +38,22 @@ class RequestRecord:
         status: The name of its gRPC status, such as "OK"; "" until it is over.
         rpc: The RPC's full name, such as "ovchat.v1.ChatService/CreateChatCompletion".
         trace_id: Its trace, in hexadecimal; "" if it is in none.
+        trace_headers: What other servers are told that are asked for it, so that they take part in
+            its trace.
+        content: What was asked and answered; None unless its trace has it.
         rest: Whether it came through the REST API.
         client_key: Tells API keys apart without showing them; "" where there are none.
         operation: What is asked of the model, in OpenTelemetry's words: "chat", "text_completion",
             "embeddings", ...; "" if nothing is.
+        requested_model: The id that was asked for, which need not exist; "" for the only model.
+        streams: Whether the answer is streamed.
         params: How the answer is generated; None if nothing is.
         response_id: The id of the answer; "" if it has none.
         begun: Whether any part of the answer was sent.
         error: The error that ended it, before or after the answer began; None if there is none.
         http_status: The HTTP status of that error; None for the one of its gRPC status.
         model: The id of the model; "" if there is none, or it is not served.
+        provider: The name of the provider whose model it is; "" for a model of our own.
         prompt_tokens: The number of tokens of all prompts.
         completion_tokens: The number of tokens of all choices.
         usage: All that was counted of a generated answer; None: nothing was.
@@ -61,15 +68,20 @@ class RequestRecord:
     status: str = ""
     rpc: str = ""
     trace_id: str = ""
+    trace_headers: dict[str, str] = field(default_factory=dict)
+    content: RecordedContent | None = None
     rest: bool = False
     client_key: str = ""
     operation: str = ""
+    requested_model: str = ""
+    streams: bool = False
     params: GenerationParams | None = None
     response_id: str = ""
     begun: bool = False
     error: ApiError | None = None
     http_status: int | None = None
     model: str = ""
+    provider: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     usage: Usage | None = None
