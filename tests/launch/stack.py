@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import socket
 import sys
 from dataclasses import dataclass, field
@@ -50,6 +51,13 @@ class Stack:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.rest_port}"
+
+    @property
+    def metrics_url(self) -> str:
+        """The URL that it says metrics are on, once it is ready."""
+        found = re.search(r"Metrics are on (http://[^\s\"]+)", self.log.read_text())
+        assert found
+        return found[1]
 
     def sdk(self) -> openai.AsyncOpenAI:
         """A client that tries nothing twice."""

@@ -297,6 +297,29 @@ async def test_an_answer_under_way_is_finished_and_no_new_one_begun(launch: Laun
     assert code == 0
 
 
+async def test_metrics_are_there_to_the_end(launch: Launcher) -> None:
+    port = unused_port()
+    url = f"http://127.0.0.1:{port}/metrics"
+    up = await launch(metrics_port=port)
+    await up.ready()
+    async with (
+        httpx.AsyncClient(timeout=None) as client,
+        client.stream("POST", f"{up.rest}/v3/chat/completions") as answer,
+    ):
+        parts = answer.aiter_text()
+        await anext(parts)
+        up.process.send_signal(signal.SIGTERM)
+        await up.says("asked to end", err=True)
+        text = (await client.get(url)).text
+        assert [part async for part in parts] == ["last"]
+    # The one that stands in for a server has none.
+    assert text.startswith("# HELP ovchat_up ")
+    assert '\novchat_up{server="1"} 0.0\n# TYPE envoy_' in text
+    assert (await up.ends())[0] == 0
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
 @pytest.mark.slow
 async def test_a_kept_connection_is_closed_after_its_next_answer(launch: Launcher) -> None:
     up = await launch("stubborn")
