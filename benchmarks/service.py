@@ -136,6 +136,7 @@ async def configured(
                 *(sys.executable, "-m", "ovchat_server", "up", "--log-level", "warning"),
                 *("--config", str(config)),
                 *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
+                *("--metrics-port", "0"),
                 stdout=output,
                 stderr=output,
                 cwd=directory,

@@ -29,6 +29,7 @@ EXAMPLES = {
     "grpc_socket": "@ovchat",
     "egress": "@egress",
     "api_key_file": "keys",
+    "otlp_traces_endpoint": "http://127.0.0.1:4317",
     "envoy_path": "envoy",
     "cache_dir": "cache",
     "max_request_bytes": 33554432,

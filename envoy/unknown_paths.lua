@@ -48,7 +48,7 @@ local ELSEWHERE = {
   { "^/pooling$", "is vLLM's, which is not served here", EMBEDDINGS },
   { "^/embed$", "makes embeddings in another form than OpenAI's, which is not served here", EMBEDDINGS },
   { "^/classify$", "classifies texts, which is not served here", CHATS },
-  { "^/metrics$", "is for metrics, which are not served here", "How busy a model is says GET /ovchat/v1/models/{id}." },
+  { "^/metrics$", "is for metrics, which have a port of their own", "--metrics-port sets it, and GET /ovchat/v1/models/{id} says how busy a model is." },
   { "^/ping$", "is a health probe elsewhere", "Here they are GET /health and GET /v2/health/live." },
   { "^/healthz$", "is a health probe elsewhere", "Here they are GET /health and GET /v2/health/live." },
   { "^/livez$", "is a health probe elsewhere", "Here it is GET /v2/health/live." },

@@ -139,6 +139,12 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         cache_dir=ROOT / ".cache/tests",
         log_level="info",
         log_format="json",
+        server_number=1,
+        metrics_host="127.0.0.1",
+        metrics_port=0,
+        metrics_socket=None,
+        otlp_traces_endpoint=None,
+        trace_content=False,
     )
     return dataclasses.replace(settings, **changes)
 

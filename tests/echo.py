@@ -20,6 +20,7 @@ from ovchat_server.engine.contract.messages import (
     Start,
 )
 from ovchat_server.engine.contract.spec import EngineOptions, EngineSpec
+from ovchat_server.engine.contract.times import RequestTimes
 from ovchat_server.kinds.base import BuiltModel
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class EchoStream:
     """The characters of one text, as they come."""
 
     def __init__(self) -> None:
+        self.times = RequestTimes()
         self._arrived: asyncio.Queue[EchoOutput | ApiError] = asyncio.Queue()
 
     def admit(self) -> None:

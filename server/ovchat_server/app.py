@@ -11,13 +11,13 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ovchat_server.domain.errors import ApiError
 from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
-from ovchat_server.kinds.base import EngineHost, ModelSettingsError, kind_of
+from ovchat_server.kinds.base import EngineHost
 from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.metrics_port import announced, listen_for_metrics
 from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
 from ovchat_server.launch.stop_messages import (
     QUIET_STOP,
@@ -25,26 +25,29 @@ from ovchat_server.launch.stop_messages import (
     log_draining,
     log_timed_out,
 )
+from ovchat_server.metrics.http import serving as serving_metrics
+from ovchat_server.metrics.loop_lag import measure_lag
+from ovchat_server.metrics.server_metrics import ServerMetrics
 from ovchat_server.processors import available, serving
 from ovchat_server.providers.providers import Providers
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.request_body import BodyReader
+from ovchat_server.rpc.caller import shown_keys
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
-from ovchat_server.serving.model_folder import ModelFilesError
-from ovchat_server.serving.model_registry import ModelRegistry
-from ovchat_server.serving.models import GenerativeModel
-from ovchat_server.serving.routed_model import RoutedModel
+from ovchat_server.served_models import StartError, built_models, registered_models
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
+from ovchat_server.tracing.setup import tracing
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Collection, Sequence
 
-    from ovchat_server.kinds.base import BuiltModel, ModelKind
-    from ovchat_server.settings import ModelSettings, RouteSettings, Settings
+    from ovchat_server.kinds.base import ModelKind
+    from ovchat_server.settings import Settings
 
 # Seconds for which a stopping server still answers new calls with UNAVAILABLE, until health checks
 # have routed callers elsewhere: once it stops listening, gRPC cancels calls that arrive.
@@ -56,10 +59,6 @@ END_TIMEOUT = 2.0
 FLUSH_TIMEOUT = 0.5
 
 logger = logging.getLogger(__name__)
-
-
-class StartError(Exception):
-    """The server cannot start; the message says why, for the person who started it."""
 
 
 class Server:
@@ -85,31 +84,25 @@ class Server:
         self._settings = settings
         self._changed = asyncio.Event()
         parts = ServingParts.of(settings)
-        self._kinds: tuple[ModelKind, ...] = (
+        self._tracing = tracing(settings)
+        self._metrics = ServerMetrics(settings.server_number, shown_keys(settings.api_keys))
+        host = EngineHost(tuple(processors), self._changed.set, self._metrics, settings.replicas)
+        all_kinds: Sequence[ModelKind] = (
             TextGeneration(parts.pipeline),
             TextEmbedding(),
             Rerank(),
             *kinds,
         )
-        host = EngineHost(tuple(processors), self._changed.set, settings.replicas)
-        built = [self._build(model, host) for model in settings.models]
+        built = built_models(settings.models, all_kinds, host)
         self._engines = {item.model.id: item.engine for item in built}
         self._providers = Providers.of(settings.providers, settings.egress, parts.workers)
-        self._models = ModelRegistry(
-            (item.model for item in built),
-            self._changed.set,
-            self._providers.each,
-            settings.aliases,
-        )
-        for route in settings.routes:
-            self._models.add_route(self._route(route))
-        self._check_aliases()
+        self._models = registered_models(settings, built, self._providers, self._changed.set)
         self._health = HealthServicer()
         self._calls = Calls()
         self._at_once = asyncio.Event()
         # With several servers `ovchat up` logs for all of them, unless one alone is stopped.
         self._level = logging.DEBUG if settings.replicas > 1 else logging.INFO
-        services = parts.services(self._models)
+        services = parts.services(self._models, self._metrics.collect)
         served = endpoints(
             services, settings.limits, keep_billing_header=settings.keep_billing_header
         )
@@ -130,31 +123,42 @@ class Server:
                 idle_timeout=settings.idle_timeout or None,
                 limits=settings.limits,
                 api_keys=settings.api_keys,
+                observers=[self._metrics, *self._tracing],
             ),
         )
         self.port = 0
+        self.metrics_url: str | None = None
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen and load the models; on exit, drain calls and then end the engines.
 
         Raises:
-            StartError: The port is taken.
+            StartError: A port is taken.
         """
-        self.port = self._listen()
-        # Listen before the models are loaded: callers see "loading" instead of a closed port.
-        await publish_health(self._health, self._models, self._served)
-        publisher = asyncio.create_task(self._publish_changes())
-        try:
-            await self._server.start()
-            for engine in self._engines.values():
-                engine.start()
-            self._providers.start()
-            self._log_listening()
-            yield
-        finally:
-            publisher.cancel()
-            await self._drain()
+        metrics = self._listen()
+        # Not in the event loop, whose streams would wait for the text.
+        exposition = partial(asyncio.to_thread, self._metrics.exposition)
+        # To the end: what draining does can be seen, too.
+        async with serving_metrics(exposition, metrics):
+            # Listen before the models are loaded: callers see "loading" instead of a closed port.
+            await publish_health(self._health, self._models, self._served)
+            background = (
+                asyncio.create_task(self._publish_changes()),
+                asyncio.create_task(measure_lag(self._metrics.lag)),
+            )
+            try:
+                await self._server.start()
+                for engine in self._engines.values():
+                    engine.start()
+                self._providers.start()
+                self._log_listening()
+                self.metrics_url = announced(metrics)
+                yield
+            finally:
+                for task in background:
+                    task.cancel()
+                await self._drain()
 
     def speak(self) -> None:
         """Log what stopping waits for, although this is one of several servers."""
@@ -187,10 +191,13 @@ class Server:
         await asyncio.wait([finished], timeout=END_TIMEOUT)
         self._calls.end()
         await self._server.stop(FLUSH_TIMEOUT)
+        # All calls are over, and with them their spans.
+        sent = asyncio.gather(*(traces.close() for traces in self._tracing))
         # An engine may hang, but it ends with this process at the latest.
         await asyncio.wait([closing, at_once], return_when=first)
         for task in (finished, at_once, closing):
             task.cancel()
+        await sent
 
     async def _finish(self) -> None:
         await asyncio.sleep(NOTICE)
@@ -200,18 +207,23 @@ class Server:
         engines = (*self._engines.values(), self._providers)
         await asyncio.gather(*(engine.close() for engine in engines))
 
-    def _listen(self) -> int:
-        port, socket = self._settings.grpc_port, self._settings.grpc_socket
+    def _listen(self) -> socket.socket:
+        """Listen for calls, and for scrapes on the socket that is returned."""
         try:
-            if socket is not None:
-                check_socket(socket)
-                return self._server.add_insecure_port(socket_target(socket))
-            host = numeric_host(self._settings.host)
-            # Checked first, because gRPC's own error does not say that the port is in use.
-            check_free(host, port, "--grpc-port")
-            return self._server.add_insecure_port(authority(host, port))
+            self.port = self._listen_for_calls()
+            return listen_for_metrics(self._settings)
         except (LaunchError, RuntimeError) as error:
             raise StartError(str(error)) from error
+
+    def _listen_for_calls(self) -> int:
+        port, socket = self._settings.grpc_port, self._settings.grpc_socket
+        if socket is not None:
+            check_socket(socket)
+            return self._server.add_insecure_port(socket_target(socket))
+        host = numeric_host(self._settings.host)
+        # Checked first, because gRPC's own error does not say that the port is in use.
+        check_free(host, port, "--grpc-port")
+        return self._server.add_insecure_port(authority(host, port))
 
     def _log_listening(self) -> None:
         if (socket := self._settings.grpc_socket) is not None:
@@ -227,33 +239,6 @@ class Server:
             await self._changed.wait()
             self._changed.clear()
             await publish_health(self._health, self._models, self._served)
-
-    def _build(self, settings: ModelSettings, host: EngineHost) -> BuiltModel:
-        try:
-            return kind_of(settings, self._kinds).build(settings, host)
-        except ModelSettingsError as error:
-            raise StartError(str(error)) from error
-        except ModelFilesError as error:
-            raise ModelFilesError(f"the model {settings.name!r}: {error}") from error
-
-    def _check_aliases(self) -> None:
-        # The config file knows the names of providers, but not what they serve.
-        for alias in self._settings.aliases:
-            try:
-                self._models.get(alias)
-            except ApiError as error:
-                raise StartError(f"the alias {alias!r}: {error}") from error
-
-    def _route(self, settings: RouteSettings) -> RoutedModel:
-        # mypy takes abstract classes for what cannot be asked for: its issue 4717.
-        find = partial(self._models.routed_as, GenerativeModel)  # type: ignore[type-abstract]
-        for model in settings.models:
-            # The config file knows their names, but not their kinds, nor what providers serve.
-            try:
-                find(model)
-            except ApiError as error:
-                raise StartError(f"the route {settings.name!r}: {error}") from error
-        return RoutedModel(settings.name, settings.models, find, settings.weights or ())
 
 
 async def serve(settings: Settings) -> None:

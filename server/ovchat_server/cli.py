@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DEMO = "models/demo"
+_ADDRESS = "127.0.0.1:9000"
 
 
 @click.group(
@@ -84,7 +86,8 @@ def serve(**options: Any) -> None:  # noqa: ANN401
         _warn_of_variables()
     setproctitle("ovchat server")
     settings = _with_folders(settings)
-    from ovchat_server.app import StartError, serve  # noqa: PLC0415
+    from ovchat_server.app import serve  # noqa: PLC0415
+    from ovchat_server.served_models import StartError  # noqa: PLC0415
 
     try:
         asyncio.run(serve(settings))
@@ -118,6 +121,46 @@ def convert(
         click.echo(convert_file(file, weights, cache_dir))
     except ConversionError as error:
         _end_with(error)
+
+
+def _checked_address(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^/:\s]+):[0-9]{1,5}", value):
+        raise click.UsageError(f"ADDRESS must be HOST:PORT, such as {_ADDRESS}, got {value!r}")
+    return value
+
+
+@main.command()
+@click.argument("address", default=_ADDRESS, callback=_checked_address)
+@click.option(
+    "--api-key",
+    metavar="KEY",
+    envvar="OVCHAT_API_KEY",
+    help="Key, where the server wants one; OVCHAT_API_KEY shows it to nobody who lists processes.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    default=2.0,
+    show_default=True,
+    help="Time between two questions, over which rates are taken.",
+)
+@click.option("--once", is_flag=True, help="Print the figures of one interval, and end.")
+def top(address: str, api_key: str | None, interval: float, *, once: bool) -> None:
+    """Show live what a server does; q ends it.
+
+    ADDRESS is HOST:PORT of its gRPC or of Envoy, by default 127.0.0.1:9000. Where the output is no
+    terminal, it is printed once.
+    """
+    _end_on_ctrl_c()
+    setproctitle("ovchat top")
+    from ovchat_server.top.client import TopError  # noqa: PLC0415
+    from ovchat_server.top.run import run  # noqa: PLC0415
+
+    try:
+        asyncio.run(run(address, api_key, interval, once=once))
+    except TopError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command()

@@ -23,6 +23,7 @@ _OTHERS = {
     "envoy_path": None,
     "grpc_socket": None,
     "egress": None,
+    "metrics_socket": None,
 }
 
 
@@ -56,7 +57,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
     # Images take more room than texts.
     images = providers or any(is_vision_model(model.path) for model in named.values())
     given["max_request_bytes"] = given["max_request_bytes"] or (32 if images else 8) * MIB
-    given.pop("server_number", None)
+    given["server_number"] = given.get("server_number") or 1
     # To one of several servers `ovchat up` tells how many there are.
     given.setdefault("replicas", given.pop("servers", None) or 1)
     routes = tuple(file.routes(named, [provider.name for provider in providers]))

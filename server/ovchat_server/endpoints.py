@@ -263,6 +263,9 @@ def _server(services: Services) -> Endpoint:
         },
         TypedService(
             server_service_pb2.DESCRIPTOR.services_by_name["ServerService"],
-            partial(add_ServerServiceServicer_to_server, ServerServicer(services.versions)),
+            partial(
+                add_ServerServiceServicer_to_server,
+                ServerServicer(services.versions, services.replica),
+            ),
         ),
     )

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from msgspec import Meta
 
 from ovchat_server.config_file import ConfigFile
+from ovchat_server.observability_options import OBSERVABILITY, PORT
 from ovchat_server.option_types import (
     Domains,
     ExistingFile,
@@ -24,7 +25,6 @@ from ovchat_server.option_types import (
     Setting,
     Switch,
     Value,
-    Word,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 MAX_REPLICAS = 32
 
-PORT = Value(Annotated[int, Meta(ge=0, le=65535)], "PORT")
 SOCKET = Value(Annotated[str, Meta(pattern="^(@.|[^@])", description="a path or @NAME")], "PATH")
 # A path is told by its beginning: "a:1" might be one.
 _EGRESS = r"^(@.|[./]|([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}\Z)"
@@ -41,8 +40,6 @@ EGRESS = Value(
     "ADDRESS",
 )
 SECONDS = Value(Annotated[float, Meta(ge=0)], "SECONDS")
-FORMAT = Word(Literal["auto", "text", "json"], "FORMAT")
-LEVEL = Word(Literal["debug", "info", "warning", "error"], "LEVEL")
 UP, SERVE = ("up",), ("serve",)
 
 
@@ -165,20 +162,6 @@ SETTINGS = (
         default=30,
     ),
     Setting(
-        "--log-level",
-        LEVEL,
-        "Lowest level to log: debug, info, warning or error.",
-        section="Running",
-        default="info",
-    ),
-    Setting(
-        "--log-format",
-        FORMAT,
-        "Log as text or json; auto: text on a terminal, else json.",
-        section="Running",
-        default="auto",
-    ),
-    Setting(
         "--request-timeout",
         SECONDS,
         "Give up on a request after this many seconds; 0: never.",
@@ -237,19 +220,22 @@ SETTINGS = (
         default=False,
         show_default=False,
     ),
+    *OBSERVABILITY,
 )
 # The keys of the config file's [server] table, for either command.
 SERVER = {item.name or "": item.kind.read for item in SETTINGS if item not in (CONFIG, MODEL)}
 # What `ovchat up` tells each server: on how many it shares the processors. A person gives none.
 SERVERS = click.Option(["--servers"], type=int, hidden=True)
-# And which of several it is: `cli` has it in the log.
+# And which of several it is, for its log and its metrics.
 SERVER_NUMBER = click.Option(["--server-number"], type=int, hidden=True)
+# And where it gives it its metrics: --metrics-port is its own.
+METRICS_SOCKET = click.Option(["--metrics-socket"], hidden=True)
 
 
 def options_of(command: str) -> list[click.Parameter]:
     """Return the options of a command, which gets them as keywords; see `configuration`."""
     own: list[click.Parameter] = [item for item in SETTINGS if command in item.commands]
-    return [*own, SERVERS, SERVER_NUMBER] if command in SERVE else own
+    return [*own, SERVERS, SERVER_NUMBER, METRICS_SOCKET] if command in SERVE else own
 
 
 def config_file(path: Path) -> ConfigFile:

@@ -16,6 +16,7 @@ from ovchat_server.serving.images import ImagePreparation
 from ovchat_server.serving.limits import RequestRules
 from ovchat_server.serving.pipeline import GenerationPipeline
 from ovchat_server.serving.pooling import Pooler
+from ovchat_server.serving.replica import Replica
 from ovchat_server.serving.reranking import Reranking
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
@@ -26,6 +27,10 @@ from ovchat_server.serving.versions import installed_versions
 from ovchat_server.serving.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from prometheus_client import Metric
+
     from ovchat_server.serving.model_registry import ModelRegistry
     from ovchat_server.settings import Settings
 
@@ -70,8 +75,13 @@ class ServingParts:
         )
         return cls(settings, workers, images, pipeline)
 
-    def services(self, models: ModelRegistry) -> Services:
-        """Return the services, which answer with `models`."""
+    def services(self, models: ModelRegistry, collect: Callable[[], Iterable[Metric]]) -> Services:
+        """Return the services, which answer with `models`.
+
+        Args:
+            models: Those that are served.
+            collect: Tells all metrics as they are now.
+        """
         settings, kept = self.settings, self.settings.stored_responses
         timeout = settings.request_timeout or None
         tokenizers = WorkerPool("tokenize", TOKENIZE_THREADS)
@@ -93,4 +103,5 @@ class ServingParts:
             models,
             installed_versions(),
             CodecThreads(WorkerPool("read", READ_THREADS), self.workers),
+            Replica(settings.server_number, settings.replicas, collect),
         )

@@ -168,6 +168,12 @@ class Settings:
         cache_dir: Where GGUF files are converted to.
         log_level: Python's name of the lowest level that is logged.
         log_format: "text", "json", or "auto": text on a terminal.
+        server_number: Which of several servers it is, from 1.
+        metrics_host: Address that the port of metrics is on.
+        metrics_port: Of metrics for Prometheus; 0 picks a free one.
+        metrics_socket: Unix socket on which one of several servers gives its metrics instead.
+        otlp_traces_endpoint: URL that traces are sent to; None: the environment may say.
+        trace_content: Have prompts and answers in traces.
     """
 
     models: tuple[ModelSettings, ...]
@@ -198,6 +204,12 @@ class Settings:
     cache_dir: Path
     log_level: str
     log_format: str
+    server_number: int
+    metrics_host: str
+    metrics_port: int
+    metrics_socket: str | None
+    otlp_traces_endpoint: str | None
+    trace_content: bool
 
 
 def socket_target(socket: str) -> str:

@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
+import httpx
 import pytest
 from google.api import httpbody_pb2
 from google.rpc import error_details_pb2
@@ -158,6 +159,22 @@ async def test_while_it_drains_new_calls_are_refused_and_running_ones_finish(
         assert joined(chunks) == successor_text("a", SHORT)
         await stopped
         assert len(told) == 1
+
+
+async def test_metrics_are_there_while_it_drains(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with ending(make_settings(successor)) as (client, end):
+        with held(client, "successor"):
+            running = client.chat.StreamChatCompletion(ask_successor("a", SHORT))
+            await until_under_way(client, "successor", 1)
+            stopped = end()
+            await until_health_is_gone(client)
+            async with httpx.AsyncClient(timeout=None) as http:
+                answer = await http.get(str(client.server.metrics_url))
+            assert 'vllm:num_preemptions_total{model_name="successor"' in answer.text
+        await to_the_end(running)
+        await stopped
 
 
 @pytest.mark.usefixtures("patient")

@@ -59,7 +59,7 @@ async def test_models_come_and_go_while_the_server_serves(
     make_settings: Callable[..., Settings], echo: ModelSettings, successor: ModelSettings
 ) -> None:
     server = Server(make_settings(successor))
-    built = EchoKind().build(echo, EngineHost((), server._changed.set))
+    built = EchoKind().build(echo, EngineHost((), server._changed.set, server._metrics))
     async with running(server) as client:
         server._models.add(built.model)
         await client.wait_for_health("NOT_SERVING")

@@ -16,7 +16,6 @@ from tests.tokenization import REFUSED, SERVED, typed, typed_field
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.contract.generation_engine import GenerationStream
     from tests.grpc.conftest import Client
@@ -81,9 +80,9 @@ async def test_a_conversation_becomes_the_tokens_that_a_chat_gives_the_model(
     generate = engine.generate
     prompts: list[tuple[int, ...]] = []
 
-    def spy(requests: Sequence[GenerationRequest], caller: Caller) -> GenerationStream:
+    def spy(requests: Sequence[GenerationRequest], *how: Any) -> GenerationStream:
         prompts.extend(request.prompt.tokens for request in requests)
-        return generate(requests, caller)
+        return generate(requests, *how)
 
     monkeypatch.setattr(engine, "generate", spy)
     asked = typed({key: value for key, value in SERVED[name].items() if key not in ONLY_HERE})

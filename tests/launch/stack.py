@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import socket
 import sys
 from dataclasses import dataclass, field
@@ -50,6 +51,13 @@ class Stack:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.rest_port}"
+
+    @property
+    def metrics_url(self) -> str:
+        """The URL that it says metrics are on, once it is ready."""
+        found = re.search(r"Metrics are on (http://[^\s\"]+)", self.log.read_text())
+        assert found
+        return found[1]
 
     def sdk(self) -> openai.AsyncOpenAI:
         """A client that tries nothing twice."""
@@ -152,7 +160,7 @@ async def started(
             *(sys.executable, "-m", "ovchat_server", "up"),
             *("--config", str(config)),
             *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
-            *("--admin-port", str(admin_port), *options),
+            *("--admin-port", str(admin_port), "--metrics-port", "0", *options),
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
             cwd=directory,

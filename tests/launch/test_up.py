@@ -35,7 +35,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from ovchat.v1 import rest_service_pb2_grpc
 
 target, mode, *socket = sys.argv[1:]
-if socket:
+if socket[0].startswith("--grpc-socket="):
     target = "unix-abstract:" + socket[0].removeprefix("--grpc-socket=@")
 asked = asyncio.Event()
 loaded = asyncio.Event()
@@ -196,6 +196,9 @@ class Launcher:
             "envoy_path": None,
             "log_level": "info",
             "log_format": "json",
+            "metrics_host": "127.0.0.1",
+            "metrics_port": 0,
+            "metrics_socket": None,
         } | settings
         bind = authority(host, values["grpc_port"])
         process = await asyncio.create_subprocess_exec(
@@ -292,6 +295,29 @@ async def test_an_answer_under_way_is_finished_and_no_new_one_begun(launch: Laun
         assert [part async for part in parts] == ["last"]
     code, _, _ = await up.ends()
     assert code == 0
+
+
+async def test_metrics_are_there_to_the_end(launch: Launcher) -> None:
+    port = unused_port()
+    url = f"http://127.0.0.1:{port}/metrics"
+    up = await launch(metrics_port=port)
+    await up.ready()
+    async with (
+        httpx.AsyncClient(timeout=None) as client,
+        client.stream("POST", f"{up.rest}/v3/chat/completions") as answer,
+    ):
+        parts = answer.aiter_text()
+        await anext(parts)
+        up.process.send_signal(signal.SIGTERM)
+        await up.says("asked to end", err=True)
+        text = (await client.get(url)).text
+        assert [part async for part in parts] == ["last"]
+    # The one that stands in for a server has none.
+    assert text.startswith("# HELP ovchat_up ")
+    assert '\novchat_up{server="1"} 0.0\n# TYPE envoy_' in text
+    assert (await up.ends())[0] == 0
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
 
 
 @pytest.mark.slow
@@ -410,7 +436,7 @@ async def test_a_server_that_cannot_start_ends_everything_without_a_banner(
     code, out, err = await up.ends()
     assert (code, printed(out)) == (1, "")
     # It has said why.
-    assert err == "the server's own words\n"
+    assert re.fullmatch(r"Metrics are on .*\nthe server's own words\n", err)
     for port in (up.rest_port, up.grpc_port):
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(up.host, port)
@@ -500,7 +526,7 @@ async def test_children_do_not_outlive_a_killed_parent(launch: Launcher) -> None
     await gone(*children.values())
 
 
-@pytest.mark.parametrize("option", ["rest_port", "grpc_port", "admin_port"])
+@pytest.mark.parametrize("option", ["rest_port", "grpc_port", "admin_port", "metrics_port"])
 async def test_a_port_in_use_is_named_before_anything_starts(launch: Launcher, option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -534,12 +560,14 @@ async def test_a_port_just_left_is_free(launch: Launcher) -> None:
     await second.ready()
 
 
-async def test_one_port_for_both_doors_is_refused(launch: Launcher) -> None:
+@pytest.mark.parametrize("other", ["grpc_port", "metrics_port"])
+async def test_one_port_for_both_is_refused(launch: Launcher, other: str) -> None:
     port = unused_port()
-    up = await launch(rest_port=port, grpc_port=port)
+    up = await launch(**{"rest_port": port, other: port})
     code, _, err = await up.ends()
     assert code == 1
-    assert err == f"--rest-port and --grpc-port are both {port}: choose another for one\n"
+    flag = "--" + other.replace("_", "-")
+    assert err == f"--rest-port and {flag} are both {port}: choose another for one\n"
 
 
 @pytest.mark.slow
@@ -558,6 +586,11 @@ async def test_a_rest_port_of_0_is_a_free_one(launch: Launcher) -> None:
         ({"grpc_port": 0}, "--grpc-port 0 is for `ovchat serve`"),
         ({"host": "no.such.host.invalid"}, "--host: cannot resolve host 'no.such.host.invalid'"),
         ({"host": "192.0.2.1"}, "192.0.2.1 is not an address of this machine"),
+        ({"metrics_host": "no.such.host.invalid"}, "--metrics-host: cannot resolve host"),
+        (
+            {"metrics_host": "192.0.2.1"},
+            "192.0.2.1 is not an address of this machine: choose another with --metrics-host",
+        ),
         ({"envoy_path": "/bin/echo"}, "/bin/echo is not Envoy: name Envoy's binary"),
     ],
 )

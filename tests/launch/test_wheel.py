@@ -83,7 +83,10 @@ def test_the_wheel_serves_the_demo_in_an_empty_folder(
 
     with log.open("w") as errors:
         process = subprocess.Popen(
-            [programs / "ovchat", "up", f"--rest-port={rest_port}", f"--grpc-port={grpc_port}"],
+            [
+                *(programs / "ovchat", "up", "--metrics-port=0"),
+                *(f"--rest-port={rest_port}", f"--grpc-port={grpc_port}"),
+            ],
             cwd=empty,
             env={**ENVIRONMENT, "XDG_CACHE_HOME": str(cache)},
             stdout=subprocess.PIPE,

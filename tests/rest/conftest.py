@@ -29,6 +29,7 @@ CONFIG = """
 rest_port = {rest_port}
 grpc_port = {grpc_port}
 admin_port = {admin_port}
+metrics_port = {metrics_port}
 """
 # Between two questions that only another process's work changes the answer to.
 POLL = 0.02
@@ -41,6 +42,7 @@ class Stack:
     process: subprocess.Popen[str]
     rest_port: int
     grpc_port: int
+    metrics_port: int
     log: Path
 
     @property
@@ -63,9 +65,14 @@ def running_stack(
 ) -> Iterator[Stack]:
     """`ovchat up` with some models, further `options` and tables; its files go to `directory`."""
     config = directory / "ovchat.toml"
-    rest_port, grpc_port, admin_port = unused_port(), unused_port(), unused_port()
+    rest_port, grpc_port, metrics_port = unused_port(), unused_port(), unused_port()
     config.write_text(
-        CONFIG.format(rest_port=rest_port, grpc_port=grpc_port, admin_port=admin_port)
+        CONFIG.format(
+            rest_port=rest_port,
+            grpc_port=grpc_port,
+            admin_port=unused_port(),
+            metrics_port=metrics_port,
+        )
         + "".join(map(model_table, models))
         + tables
     )
@@ -79,7 +86,7 @@ def running_stack(
         )
     try:
         wait_for_banner(process, log)
-        yield Stack(process, rest_port, grpc_port, log)
+        yield Stack(process, rest_port, grpc_port, metrics_port, log)
     finally:
         process.send_signal(signal.SIGINT)
         # Longer than it may take to end its calls and engines.

@@ -60,8 +60,10 @@ EXPECTED = {
         "A red square.\n65 tokens of the image",
         '"totalKvBlocks": ',
         "0 0 of ",
+        "tokens generated",
     ],
     "docs/messages.md": ["Paris", '"input_tokens":'],
+    "docs/metrics.md": ["vllm:num_requests_waiting{"],
     "docs/operations.md": ['"total_kv_blocks":'],
     "docs/responses.md": ["Paris", '"input_tokens":'],
     "docs/rest.md": [
@@ -109,6 +111,7 @@ def examples(*languages: str) -> list[Any]:
 
 def adapted(code: str, stack: Stack) -> str:
     code = code.replace(":8000", f":{stack.rest_port}").replace(":9000", f":{stack.grpc_port}")
+    code = code.replace(":9464", f":{stack.metrics_port}")
     code = code.replace(".venv/bin", str(SCRIPTS))
     # A model that takes longer to load; tests/launch/test_gguf.py asks it the same.
     return code.replace('"smollm2"', '"demo"')

@@ -55,6 +55,7 @@ def test_the_servers_command_is_one() -> None:
     settings = server_settings()
     # Where probes come from, and where Envoy and the image have it.
     assert (settings.host, settings.grpc_port) == ("0.0.0.0", 9000)
+    assert settings.metrics_host == "0.0.0.0"
     (mount,) = [item for item in CONTAINERS["server"]["volumeMounts"] if item["name"] == "models"]
     assert str(settings.models[0].path).startswith(mount["mountPath"])
     (name,) = POD["initContainers"][0]["env"]
@@ -114,6 +115,8 @@ def test_the_service_leads_to_ports_of_the_pod() -> None:
     ports = {
         port["name"]: port["containerPort"] for c in CONTAINERS.values() for port in c["ports"]
     }
+    # No key is asked for there, so it is not for callers.
+    assert ports.pop("metrics") == server_settings().metrics_port
     assert {port["targetPort"]: port["port"] for port in service["ports"]} == ports
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.limits import Limits
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.engine.contract.times import RequestTimes
 
 WORKERS = WorkerPool("test", 1)
 IMAGES = ImagePreparation(ImageSources())
@@ -103,7 +104,10 @@ class ScriptedEngine:
             raise OverloadedError("full", retry_after=1)
 
     def generate(
-        self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
+        self,
+        requests: Sequence[GenerationRequest],
+        caller: Caller = ANONYMOUS,
+        times: RequestTimes | None = None,  # noqa: ARG002
     ) -> ScriptedGeneration:
         self.asked += requests
         self.askers.append(caller)

@@ -7,8 +7,9 @@ import logging
 import grpc
 import pytest
 
-from ovchat_server.domain.completion import FinishReason
+from ovchat_server.domain.completion import FinishReason, Usage
 from ovchat_server.domain.errors import InternalError, ModelNotFoundError
+from ovchat_server.engine.contract.times import Interruption, RequestTimes
 from ovchat_server.rpc.access_line import MOST, Call, line
 from ovchat_server.serving.record import RequestRecord
 
@@ -31,12 +32,27 @@ def test_a_rest_request_is_logged_as_its_client_sent_it() -> None:
         prompt_tokens=36,
         completion_tokens=20,
         finish_reasons=[FinishReason.STOP, FinishReason.LENGTH],
+        began=1000.0,
+        ended=1000.1234,
+        trace_id="4bf92f3577b34da6a3ce929d0e0e4736",
+        client_key="0123abcd",
+        usage=Usage(36, 20, cached_tokens=32),
+        times=RequestTimes(
+            1000.01,
+            1000.02,
+            1000.05,
+            1000.12,
+            [(Interruption.PREEMPTED, 1000.06), (Interruption.RESUMED, 1000.07)],
+        ),
     )
-    level, message, fields = line(call, record, grpc.StatusCode.OK, 0.1234)
+    level, message, fields = line(call, record, grpc.StatusCode.OK)
     assert level == logging.INFO
-    assert message == "POST /v3/chat/completions 200 demo 36+20 tokens 0.12 s"
+    assert message == "POST /v3/chat/completions 200 demo 36+20 tokens ttft 0.05 s, 0.12 s"
     assert fields == {
         "rpc": REST.removeprefix("/"),
+        "door": "rest",
+        "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+        "key": "0123abcd",
         "method": "POST",
         "path": "/v3/chat/completions",
         "status": 200,
@@ -45,6 +61,12 @@ def test_a_rest_request_is_logged_as_its_client_sent_it() -> None:
         "prompt_tokens": 36,
         "completion_tokens": 20,
         "finish_reasons": ["stop", "length"],
+        "cached_tokens": 32,
+        "queue_ms": 10.0,
+        "prefill_ms": 30.0,
+        "decode_ms": 70.0,
+        "ttft_ms": 50.0,
+        "preemptions": 1,
         "duration_ms": 123.4,
         "client": "203.0.113.9",
         "user_agent": "curl/8",
@@ -53,8 +75,8 @@ def test_a_rest_request_is_logged_as_its_client_sent_it() -> None:
 
 
 def test_a_typed_call_is_logged_with_its_rpc() -> None:
-    record = RequestRecord(error=ModelNotFoundError("no"))
-    _, message, fields = line(Call.of(CHAT, {}, PEER), record, grpc.StatusCode.NOT_FOUND, 0.001)
+    record = RequestRecord(error=ModelNotFoundError("no"), began=1.0, ended=1.0)
+    _, message, fields = line(Call.of(CHAT, {}, PEER), record, grpc.StatusCode.NOT_FOUND)
     assert message == "ChatService/CreateChatCompletion NOT_FOUND model_not_found 0.00 s"
     assert fields["grpc_status"] == "NOT_FOUND"
     assert fields["error"] == "model_not_found"
@@ -82,7 +104,7 @@ def test_a_typed_call_is_logged_with_its_rpc() -> None:
 def test_the_http_status_is_the_clients(
     status: grpc.StatusCode, record: RequestRecord, said: str, level: int
 ) -> None:
-    logged, message, fields = line(Call.of(REST, HEADERS, PEER), record, status, 0)
+    logged, message, fields = line(Call.of(REST, HEADERS, PEER), record, status)
     assert (logged, fields["status"]) == (level, int(said[:3]))
     assert f" {said} " in message
 

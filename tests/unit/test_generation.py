@@ -12,6 +12,7 @@ from ovchat_server.engine.client.generation_stream import EngineGenerationStream
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import BROKEN, MISATTRIBUTED, REFUSED
+from ovchat_server.engine.contract.times import RequestTimes
 from ovchat_server.telemetry.logs import RequestIdFilter, request_id
 
 GONE = UnavailableError("There is no engine.", retry_after=1)
@@ -27,7 +28,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.generation = EngineGenerationStream(
-            self.sequences, self.cancelled.append, self.forgotten.append
+            self.sequences, self.cancelled.append, self.forgotten.append, RequestTimes()
         )
 
     def say(self, identifier: int, *tokens: int, index: int = 0, finish: str | None = None) -> None:

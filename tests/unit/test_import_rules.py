@@ -44,15 +44,26 @@ ALLOWED: dict[str, set[str]] = {
         "tokenizer",
     },
     "responses": {"domain"},
-    "rpc": {"domain", "header_text", "resources", "responses", "serving", "telemetry"},
+    "rpc": {
+        "domain",
+        "engine.contract",
+        "header_text",
+        "resources",
+        "responses",
+        "serving",
+        "telemetry",
+    },
     "rest": {"domain", "header_text", "responses", "serving", "telemetry"},
     "telemetry": {"domain"},
+    "metrics": {"domain", "engine.contract", "serving"},
+    "tracing": {"domain", "serving", "settings", "telemetry"},
     "conversion": {"engine.genai"},
     "kinds": {"domain", "chat", "engine.client", "engine.contract", "serving", "settings"},
     "providers": {"backoff", "domain", "provider_settings", "serving", "settings"},
     "launch": {
         "backoff",
         "domain",
+        "metrics",
         "processors",
         "provider_settings",
         "resources",
@@ -60,6 +71,8 @@ ALLOWED: dict[str, set[str]] = {
         "settings",
         "telemetry",
     },
+    # A client: of the server it knows the contract alone.
+    "top": set(),
     "endpoint": {"rest", "rpc"},
     "header_text": {"domain"},
     "backoff": set(),
@@ -88,14 +101,15 @@ ALLOWED: dict[str, set[str]] = {
     },
     "option_types": {"config_file", "near_names", "setting_values", "settings"},
     "api_keys": {"config_file"},
-    "options": {"config_file", "option_types"},
+    "observability_options": {"option_types"},
+    "options": {"config_file", "observability_options", "option_types"},
     "configuration": {"api_keys", "config_file", "options", "serving", "settings"},
     "environment": {"config_tables", "near_names", "option_types", "options"},
     "commands": {"config_file", "config_tables", "option_types", "options"},
     "__init__": set(),
     "__main__": {"cli"},
 }
-SEE_ALL = {"app", "cli", "endpoints", "pooling_endpoints", "serving_parts"}
+SEE_ALL = {"app", "cli", "endpoints", "pooling_endpoints", "served_models", "serving_parts"}
 MAX_LINES = 300
 # No wire, no library that holds a model.
 DOMAIN_KNOWS_NOT = ("grpc", "google", "ovchat", "json", "msgspec", "openvino", "openvino_genai")

@@ -80,6 +80,9 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "allowed_local_media_path": (str(tmp_path), str(tmp_path / "y1"), str(tmp_path / "z1")),
         "log_level": ("debug", "warning", "error"),
         "log_format": ("json", "text", "json"),
+        "metrics_host": ("127.0.0.2", "::1", "0.0.0.0"),
+        "metrics_port": ("1", "2", "3"),
+        "otlp_traces_endpoint": ("http://a:4317", "https://b", "http://c"),
     }
 
 
@@ -89,7 +92,7 @@ OTHERS = {"config", "model", "api_key_file", "allowed_media_domains"}
 SINGLE = [name for name in DECLARED if name not in OTHERS]
 # Of `ovchat serve` alone.
 OF_SERVE = {"grpc_socket", "egress"}
-SWITCHES = ["strict_parameters", "keep_billing_header"]
+SWITCHES = ["strict_parameters", "keep_billing_header", "trace_content"]
 VALUED = [name for name in SINGLE if name not in SWITCHES]
 
 
@@ -158,6 +161,10 @@ def test_without_anything_the_defaults_hold() -> None:
         "cache_dir": Path("/var/cache/ovchat"),
         "log_level": "info",
         "log_format": "auto",
+        "metrics_host": "127.0.0.1",
+        "metrics_port": 9464,
+        "otlp_traces_endpoint": None,
+        "trace_content": False,
     }
 
 
@@ -307,6 +314,8 @@ def test_help_shows_the_options_of_a_command_with_the_word_for_a_value(name: str
         ("ovchat up unexpected --rest", ["plain,--rest-port"]),
         ("ovchat serve --log-level w", ["plain,warning"]),
         ("ovchat serve --config x", ["file,x"]),
+        ("ovchat to", ["plain,top"]),
+        ("ovchat top 127.0.0.1:9000 --in", ["plain,--interval"]),
     ],
 )
 def test_a_shell_completes_commands_options_and_values(line: str, completions: list[str]) -> None:

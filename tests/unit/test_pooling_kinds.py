@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tokenizers
 
-from ovchat_server.app import Server, StartError
+from ovchat_server.app import Server
 from ovchat_server.domain.generation import Truncation, TruncationSide
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
+from ovchat_server.metrics.server_metrics import ServerMetrics
+from ovchat_server.served_models import StartError
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_path import folder_fault
 from ovchat_server.serving.model_task import model_task
@@ -30,7 +32,7 @@ from tests.pooling_folders import EMBEDDING, FOLDER, RERANK, folder_settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOST = EngineHost((), lambda: None)
+HOST = EngineHost((), lambda: None, ServerMetrics(1))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ovchat_server.launch.envoy_config import EnvoyFiles
-from ovchat_server.rpc.access import log_access
+from ovchat_server.rpc.access import access
 from ovchat_server.rpc.probes import Exempt, exempt
 
 HEALTH = "/grpc.health.v1.Health/Watch"
@@ -22,16 +22,17 @@ LIVENESS = "/ovchat.v1.RestService/GetLiveness"
 READINESS = "/ovchat.v1.RestService/GetReadiness"
 MODEL_READINESS = "/ovchat.v1.RestService/GetModelReadiness"
 METADATA = "/ovchat.v1.RestService/GetServerMetadata"
+METRICS = "/ovchat.v1.ServerService/GetMetrics"
 NO_PROBES = ["/ovchat.v1.RestService/GetVersion", "/ovchat.v1.ChatService/CreateChatCompletion"]
-ALL = [HEALTH, REFLECTION, LIVENESS, READINESS, MODEL_READINESS, METADATA, *NO_PROBES]
+ALL = [HEALTH, REFLECTION, LIVENESS, READINESS, MODEL_READINESS, METADATA, METRICS, *NO_PROBES]
 
 
 @pytest.mark.parametrize(
     ("rule", "probes"),
     [
         (Exempt.KEY, [HEALTH, REFLECTION, LIVENESS, READINESS, MODEL_READINESS, METADATA]),
-        (Exempt.LOG, [HEALTH, LIVENESS, READINESS, MODEL_READINESS, METADATA]),
-        (Exempt.DRAIN, [HEALTH, REFLECTION, LIVENESS]),
+        (Exempt.LOG, [HEALTH, LIVENESS, READINESS, MODEL_READINESS, METADATA, METRICS]),
+        (Exempt.DRAIN, [HEALTH, REFLECTION, LIVENESS, METRICS]),
     ],
 )
 def test_each_probe_is_exempt_from_what_the_table_says(rule: Exempt, probes: list[str]) -> None:
@@ -71,6 +72,6 @@ async def test_a_probe_is_logged_where_it_fails_for_another_reason_than_not_read
         invocation_metadata=lambda: (), peer=lambda: "unix:", code=lambda: code
     )
     with pytest.raises(grpc.aio.AbortError):
-        async with log_access(context, method):
+        async with access(())(context, method):
             raise grpc.aio.AbortError
     assert [record.levelno for record in caplog.records] == [level]

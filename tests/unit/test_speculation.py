@@ -20,6 +20,7 @@ from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.speculation import NO_SPECULATION, Speculation
 from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.text_generation import TextGeneration
+from ovchat_server.metrics.server_metrics import ServerMetrics
 from ovchat_server.rest.openai import objects
 from ovchat_server.rpc import response
 from ovchat_server.serving.prediction import with_prediction
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 LOOKUP, DRAFTS = Speculation(5, 3), Speculation(5)
 DEMO, SEES = ROOT / "models/demo", ROOT / "models/demo-vision"
-HOST = EngineHost(processors=(), on_change=lambda: None)
+HOST = EngineHost(processors=(), on_change=lambda: None, observers=ServerMetrics(1))
 ALL = {"num_assistant_tokens": 4, "max_ngram_size": 2}
 THRESHOLD = {"assistant_confidence_threshold": 0.5}
 PREDICTION = {"prediction": {"type": "content", "content": "abc"}}

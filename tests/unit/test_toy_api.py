@@ -27,6 +27,7 @@ from ovchat_server.serving.completions import Completions
 from ovchat_server.serving.embeddings import TextEmbeddings
 from ovchat_server.serving.model_registry import ModelRegistry
 from ovchat_server.serving.pooling import Pooler
+from ovchat_server.serving.replica import Replica
 from ovchat_server.serving.reranking import Reranking
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.services import Services
@@ -113,6 +114,7 @@ def offered(engine: ScriptedEngine) -> Services:
         models,
         Versions("", "", ""),
         CodecThreads(WORKERS, WORKERS),
+        Replica(1, 1, list),
     )
 
 

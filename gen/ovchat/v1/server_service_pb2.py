@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from ovchat.v1 import metric_pb2 as ovchat_dot_v1_dot_metric__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eovchat/v1/server_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\"\x13\n\x11GetVersionRequest\"O\n\x12GetVersionResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08openvino\x18\x02 \x01(\t\x12\x16\n\x0eopenvino_genai\x18\x03 \x01(\t2v\n\rServerService\x12\x65\n\nGetVersion\x12\x1c.ovchat.v1.GetVersionRequest\x1a\x1d.ovchat.v1.GetVersionResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/ovchat/v1/versionB1\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eovchat/v1/server_service.proto\x12\tovchat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x16ovchat/v1/metric.proto\"\x13\n\x11GetVersionRequest\"O\n\x12GetVersionResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08openvino\x18\x02 \x01(\t\x12\x16\n\x0eopenvino_genai\x18\x03 \x01(\t\"\x13\n\x11GetMetricsRequest\"\x96\x01\n\x12GetMetricsResponse\x12)\n\x08\x66\x61milies\x18\x01 \x03(\x0b\x32\x17.ovchat.v1.MetricFamily\x12\x0e\n\x06server\x18\x02 \x01(\r\x12\x10\n\x08replicas\x18\x03 \x01(\r\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x12\n\nstart_time\x18\x05 \x01(\x01\x12\x0e\n\x06uptime\x18\x06 \x01(\x01\x32\xc1\x01\n\rServerService\x12\x65\n\nGetVersion\x12\x1c.ovchat.v1.GetVersionRequest\x1a\x1d.ovchat.v1.GetVersionResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/ovchat/v1/version\x12I\n\nGetMetrics\x12\x1c.ovchat.v1.GetMetricsRequest\x1a\x1d.ovchat.v1.GetMetricsResponseB1\n\rdev.ovchat.v1P\x01Z\x12ovchat/v1;ovchatv1\xaa\x02\tOvchat.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,10 +36,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\rdev.ovchat.v1P\001Z\022ovchat/v1;ovchatv1\252\002\tOvchat.V1'
   _globals['_SERVERSERVICE'].methods_by_name['GetVersion']._loaded_options = None
   _globals['_SERVERSERVICE'].methods_by_name['GetVersion']._serialized_options = b'\202\323\344\223\002\024\022\022/ovchat/v1/version'
-  _globals['_GETVERSIONREQUEST']._serialized_start=75
-  _globals['_GETVERSIONREQUEST']._serialized_end=94
-  _globals['_GETVERSIONRESPONSE']._serialized_start=96
-  _globals['_GETVERSIONRESPONSE']._serialized_end=175
-  _globals['_SERVERSERVICE']._serialized_start=177
-  _globals['_SERVERSERVICE']._serialized_end=295
+  _globals['_GETVERSIONREQUEST']._serialized_start=99
+  _globals['_GETVERSIONREQUEST']._serialized_end=118
+  _globals['_GETVERSIONRESPONSE']._serialized_start=120
+  _globals['_GETVERSIONRESPONSE']._serialized_end=199
+  _globals['_GETMETRICSREQUEST']._serialized_start=201
+  _globals['_GETMETRICSREQUEST']._serialized_end=220
+  _globals['_GETMETRICSRESPONSE']._serialized_start=223
+  _globals['_GETMETRICSRESPONSE']._serialized_end=373
+  _globals['_SERVERSERVICE']._serialized_start=376
+  _globals['_SERVERSERVICE']._serialized_end=569
 # @@protoc_insertion_point(module_scope)

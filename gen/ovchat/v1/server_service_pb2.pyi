@@ -3,8 +3,11 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
+from ovchat.v1 import metric_pb2 as _metric_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -62,3 +65,66 @@ class GetVersionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetVersionResponse: _TypeAlias = GetVersionResponse  # noqa: Y015
+
+@_typing.final
+class GetMetricsRequest(_message.Message):
+    """The request of ServerService.GetMetrics."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMetricsRequest: _TypeAlias = GetMetricsRequest  # noqa: Y015
+
+@_typing.final
+class GetMetricsResponse(_message.Message):
+    """The response of ServerService.GetMetrics."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAMILIES_FIELD_NUMBER: _builtins.int
+    SERVER_FIELD_NUMBER: _builtins.int
+    REPLICAS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    UPTIME_FIELD_NUMBER: _builtins.int
+    server: _builtins.int
+    """The number of the server that answers, from 1."""
+    replicas: _builtins.int
+    """How many servers there are."""
+    version: _builtins.str
+    """The version of ovchat."""
+    start_time: _builtins.float
+    """The time at which the server was started, in seconds since the Unix epoch. Another
+    one means that all counts began anew.
+    """
+    uptime: _builtins.float
+    """The number of seconds since then, by a clock that nobody sets."""
+    @_builtins.property
+    def families(self) -> _containers.RepeatedCompositeFieldContainer[_metric_pb2.MetricFamily]:
+        """The metrics, but for which API key is whose: errors are those of all keys together."""
+
+    def __init__(
+        self,
+        *,
+        families: _abc.Iterable[_metric_pb2.MetricFamily] | None = ...,
+        server: _builtins.int = ...,
+        replicas: _builtins.int = ...,
+        version: _builtins.str = ...,
+        start_time: _builtins.float = ...,
+        uptime: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["families", b"families", "replicas", b"replicas", "server", b"server", "start_time", b"start_time", "uptime", b"uptime", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMetricsResponse: _TypeAlias = GetMetricsResponse  # noqa: Y015

@@ -40,6 +40,11 @@ class ServerServiceStub:
                 request_serializer=ovchat_dot_v1_dot_server__service__pb2.GetVersionRequest.SerializeToString,
                 response_deserializer=ovchat_dot_v1_dot_server__service__pb2.GetVersionResponse.FromString,
                 _registered_method=True)
+        self.GetMetrics = channel.unary_unary(
+                '/ovchat.v1.ServerService/GetMetrics',
+                request_serializer=ovchat_dot_v1_dot_server__service__pb2.GetMetricsRequest.SerializeToString,
+                response_deserializer=ovchat_dot_v1_dot_server__service__pb2.GetMetricsResponse.FromString,
+                _registered_method=True)
 
 
 class ServerServiceServicer:
@@ -53,6 +58,14 @@ class ServerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetMetrics(self, request, context):
+        """Gets the numbers that GET /metrics has for Prometheus, of the server that answers: behind Envoy,
+        another one of several may answer the next call. There is no path for it in REST.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ServerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -60,6 +73,11 @@ def add_ServerServiceServicer_to_server(servicer, server):
                     servicer.GetVersion,
                     request_deserializer=ovchat_dot_v1_dot_server__service__pb2.GetVersionRequest.FromString,
                     response_serializer=ovchat_dot_v1_dot_server__service__pb2.GetVersionResponse.SerializeToString,
+            ),
+            'GetMetrics': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMetrics,
+                    request_deserializer=ovchat_dot_v1_dot_server__service__pb2.GetMetricsRequest.FromString,
+                    response_serializer=ovchat_dot_v1_dot_server__service__pb2.GetMetricsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -90,6 +108,33 @@ class ServerService:
             '/ovchat.v1.ServerService/GetVersion',
             ovchat_dot_v1_dot_server__service__pb2.GetVersionRequest.SerializeToString,
             ovchat_dot_v1_dot_server__service__pb2.GetVersionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMetrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ovchat.v1.ServerService/GetMetrics',
+            ovchat_dot_v1_dot_server__service__pb2.GetMetricsRequest.SerializeToString,
+            ovchat_dot_v1_dot_server__service__pb2.GetMetricsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -35,6 +35,10 @@ class ServerServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ServerServiceAsyncStub: ...
     GetVersion: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.GetVersionRequest, _server_service_pb2.GetVersionResponse]
     """Gets the versions of the server's components."""
+    GetMetrics: _grpc.UnaryUnaryMultiCallable[_server_service_pb2.GetMetricsRequest, _server_service_pb2.GetMetricsResponse]
+    """Gets the numbers that GET /metrics has for Prometheus, of the server that answers: behind Envoy,
+    another one of several may answer the next call. There is no path for it in REST.
+    """
 
 @_typing.type_check_only
 class ServerServiceAsyncStub(ServerServiceStub):
@@ -43,6 +47,10 @@ class ServerServiceAsyncStub(ServerServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetVersion: _aio.UnaryUnaryMultiCallable[_server_service_pb2.GetVersionRequest, _server_service_pb2.GetVersionResponse]  # type: ignore[assignment]
     """Gets the versions of the server's components."""
+    GetMetrics: _aio.UnaryUnaryMultiCallable[_server_service_pb2.GetMetricsRequest, _server_service_pb2.GetMetricsResponse]  # type: ignore[assignment]
+    """Gets the numbers that GET /metrics has for Prometheus, of the server that answers: behind Envoy,
+    another one of several may answer the next call. There is no path for it in REST.
+    """
 
 class ServerServiceServicer(metaclass=_abc_1.ABCMeta):
     """Describes the server itself."""
@@ -54,5 +62,15 @@ class ServerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_server_service_pb2.GetVersionResponse, _abc.Awaitable[_server_service_pb2.GetVersionResponse]]:
         """Gets the versions of the server's components."""
+
+    @_abc_1.abstractmethod
+    def GetMetrics(
+        self,
+        request: _server_service_pb2.GetMetricsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_server_service_pb2.GetMetricsResponse, _abc.Awaitable[_server_service_pb2.GetMetricsResponse]]:
+        """Gets the numbers that GET /metrics has for Prometheus, of the server that answers: behind Envoy,
+        another one of several may answer the next call. There is no path for it in REST.
+        """
 
 def add_ServerServiceServicer_to_server(servicer: ServerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

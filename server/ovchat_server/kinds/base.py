@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from ovchat_server.engine.contract.generation_messages import SequenceOutput
+    from ovchat_server.engine.contract.image_messages import ImageOutput
+    from ovchat_server.engine.contract.observer import EngineObserver
+    from ovchat_server.engine.contract.pooling_messages import PoolingOutput
     from ovchat_server.serving.models import Model
     from ovchat_server.settings import ModelSettings
 
@@ -56,6 +60,22 @@ class BuiltModel:
     engine: EngineProcess
 
 
+class EngineObservers(Protocol):
+    """Makes observers of the engines of a model, given its name."""
+
+    def generation(self, model: str) -> EngineObserver[SequenceOutput]:
+        """Return that of an engine that generates."""
+        ...
+
+    def images(self, model: str) -> EngineObserver[ImageOutput]:
+        """Return that of the process that encodes images for such a model."""
+        ...
+
+    def pooling(self, model: str) -> EngineObserver[PoolingOutput]:
+        """Return that of an engine that makes vectors."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EngineHost:
     """What an engine is built for.
@@ -63,11 +83,13 @@ class EngineHost:
     Attributes:
         processors: Those that it may run on; none: as the server.
         on_change: Learns of every change of its state, in the event loop.
+        observers: Makes what is told what the engine does.
         replicas: Servers that have one of these, this one among them.
     """
 
     processors: tuple[int, ...]
     on_change: Callable[[], None]
+    observers: EngineObservers
     replicas: int = 1
 
 

@@ -55,7 +55,9 @@ class Rerank:
             )
         template = Qwen3Pairs() if architecture.startswith(QWEN3) else CrossEncoderPairs()
         spec = pooling_spec(settings, files, host, "graph", answers)
-        engine = SupervisedPoolingEngine(spec, host.on_change)
+        engine = SupervisedPoolingEngine(
+            spec, host.on_change, observer=host.observers.pooling(settings.name)
+        )
         model = RerankModel(
             id=settings.name,
             files=files,

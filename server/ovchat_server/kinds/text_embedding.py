@@ -48,7 +48,9 @@ class TextEmbedding:
             )
         said = read_sentence_transformers(settings.path)
         spec = pooling_spec(settings, files, host, _pooling(settings, files, said))
-        engine = SupervisedPoolingEngine(spec, host.on_change)
+        engine = SupervisedPoolingEngine(
+            spec, host.on_change, observer=host.observers.pooling(settings.name)
+        )
         # Without the files of sentence-transformers: as vLLM and OVMS have it.
         normalize = said.normalize is not False
         model = EmbeddingModel(

@@ -67,10 +67,14 @@ class TextGeneration:
         if draft := settings.draft_model:
             length = draft_context_length(settings.name, draft, files)
             spec = msgspec.structs.replace(spec, draft_context_length=length)
-        engine = SupervisedGenerationEngine(spec, host.on_change)
+        engine = SupervisedGenerationEngine(
+            spec, host.on_change, observer=host.observers.generation(settings.name)
+        )
         images = None
         if sees:
-            images = SupervisedImageEncoder(image_spec(spec), host.on_change)
+            images = SupervisedImageEncoder(
+                image_spec(spec), host.on_change, observer=host.observers.images(settings.name)
+            )
         dialects = _dialects(settings, files)
         rewrite = tool_description(files.template, dialects)
         model = TextModel(

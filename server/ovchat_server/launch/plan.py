@@ -53,6 +53,8 @@ class Replica:
     """The gRPC target at which it is reached."""
     upstream: Upstream
     """The same address for Envoy."""
+    metrics_socket: str
+    """The abstract socket on which it is asked for its metrics."""
     arguments: Sequence[str] = ()
     """Arguments of `ovchat serve` for this server alone."""
 
@@ -97,7 +99,7 @@ class LaunchPlan:
             msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
             raise LaunchError(msg)
         ports = {"--rest-port": rest_port, "--grpc-port": settings.grpc_port}
-        ports["--admin-port"] = admin_port
+        ports |= {"--admin-port": admin_port, "--metrics-port": settings.metrics_port}
         for (one, port), (other, same) in itertools.combinations(ports.items(), 2):
             if port == same:
                 msg = f"{one} and {other} are both {port}: choose another for one"
@@ -185,14 +187,20 @@ def _envoy(settings: Settings, config: Config) -> Program:
 
 def _replicas(settings: Settings, host: str, sockets: str) -> Sequence[Replica]:
     if settings.replicas == 1:
-        port = settings.grpc_port
-        return [Replica("the server", authority(host, port), Address(host, port))]
+        port, metrics = settings.grpc_port, f"{sockets}-metrics"
+        one = Replica("the server", authority(host, port), Address(host, port), metrics)
+        return [one.with_argument(f"--metrics-socket={metrics}")]
     return [
         Replica(
             f"server {number}",
             socket_target(socket),
             Socket(socket),
-            (f"--grpc-socket={socket}", f"--server-number={number}"),
+            f"{socket}-metrics",
+            (
+                f"--grpc-socket={socket}",
+                f"--server-number={number}",
+                f"--metrics-socket={socket}-metrics",
+            ),
         )
         for number in range(1, settings.replicas + 1)
         for socket in [f"{sockets}-{number}"]

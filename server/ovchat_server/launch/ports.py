@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ovchat_server.launch.errors import LaunchError
 
+if TYPE_CHECKING:
+    from ovchat_server.settings import Settings
 
-def numeric_host(host: str) -> str:
+logger = logging.getLogger(__name__)
+
+
+def numeric_host(host: str, option: str = "--host") -> str:
     """Resolve a host name to a numeric address: Envoy takes no names.
+
+    Args:
+        host: The name or address.
+        option: The flag that it is from, for the message.
 
     Raises:
         LaunchError: The name cannot be resolved.
@@ -19,7 +30,7 @@ def numeric_host(host: str) -> str:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        msg = f"--host: cannot resolve host {host!r}: {error.strerror}"
+        msg = f"{option}: cannot resolve host {host!r}: {error.strerror}"
         raise LaunchError(msg) from error
     # "localhost" is two addresses, and clients that know only one of them know IPv4.
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
@@ -48,6 +59,24 @@ def check_free(host: str, port: int, option: str) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise LaunchError(_reason(error, host, port, option)) from error
+
+
+def listen(host: str, port: int, option: str) -> socket.socket:
+    """Listen on a port.
+
+    Args:
+        host: The numeric address.
+        port: The port; 0 picks a free one.
+        option: The flag that sets another port, for the message.
+
+    Raises:
+        LaunchError: The port is in use, or not for this user or machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise LaunchError(_reason(error, host, port, option)) from error
 
 
 def check_socket(name: str) -> None:
@@ -109,5 +138,15 @@ def _reason(error: OSError, host: str, port: int, option: str) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"port {port} needs privileges: choose one above 1023 with {option}"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this machine: choose another with --host"
+        flag = "--metrics-host" if option == "--metrics-port" else "--host"
+        return f"{host} is not an address of this machine: choose another with {flag}"
     return f"cannot listen on {authority(host, port)}: {os.strerror(error.errno or 0)}"
+
+
+def log_listening(settings: Settings, port: int, level: int) -> None:
+    """Say where the server listens: on its Unix socket, or else on `port`."""
+    if (name := settings.grpc_socket) is not None:
+        logger.log(level, "The server listens on socket %s", name, extra={"socket": name})
+        return
+    address = authority(settings.host, port)
+    logger.log(level, "The server listens on %s", address, extra={"address": address})

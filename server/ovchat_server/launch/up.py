@@ -17,6 +17,7 @@ from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.failed_models import log_failed
 from ovchat_server.launch.http import request
+from ovchat_server.launch.metrics_port import announced, listen_for_metrics
 from ovchat_server.launch.plan import LaunchPlan
 from ovchat_server.launch.ready import (
     envoy_running,
@@ -25,8 +26,10 @@ from ovchat_server.launch.ready import (
     rest_healthy,
     some_served,
 )
+from ovchat_server.launch.scrape import scrape
 from ovchat_server.launch.service import Service, first
 from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
+from ovchat_server.metrics.http import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -68,13 +71,19 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     """
     try:
         plan = LaunchPlan.make(settings)
+        metrics = listen_for_metrics(settings)
     except LaunchError as error:
         logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
         return 1
     if plan.everywhere and plan.key_file is None:
         logger.warning("everybody who reaches this machine may call: --api-key-file asks for a key")
+    announced(metrics)
+    sockets = [replica.metrics_socket for replica in plan.replicas]
+    exposition = partial(scrape, sockets, plan.admin_port)
     with Signals() as signals:
-        return await _run(plan, serve_command, signals)
+        # To the end: what draining does can be seen, too.
+        async with serving(exposition, metrics):
+            return await _run(plan, serve_command, signals)
 
 
 class Signals:

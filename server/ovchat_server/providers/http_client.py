@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.providers import errors
 from ovchat_server.providers.http_exchange import HttpExchange
+from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -66,7 +67,7 @@ class HttpClient:
         Raises:
             ApiError: The provider cannot be reached, or answers with an error.
         """
-        headers = self.kind.headers(self.key)
+        headers = {**self.kind.headers(self.key), **current_record().trace_headers}
         async with self.egress.request(self.name, path, headers, body) as response:
             if response.status != OK:
                 told = (await response.error_body()).decode(errors="replace")

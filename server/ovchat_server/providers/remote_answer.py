@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import UnavailableError
@@ -50,6 +51,9 @@ class RemoteAnswer(ChunkedAnswer):
         self._accepted = request.accepted
         self._deadline = deadline
         self._record = current_record()
+        self._record.response_id = info.id
+        self._record.provider = provider.name
+        self._record.choices = request.choices
         self._admitted = asyncio.Event()
 
     @property
@@ -68,6 +72,8 @@ class RemoteAnswer(ChunkedAnswer):
     async def chunks(self) -> AsyncGenerator[ChunkChoice, None]:
         """See ChunkedAnswer."""
         exchange, provider = self._exchange, self._provider.name
+        times = self._record.times
+        times.queue(time.monotonic())
         async with contextlib.AsyncExitStack() as stack:
             async with self._deadline.limit():
                 try:
@@ -79,9 +85,11 @@ class RemoteAnswer(ChunkedAnswer):
             stack.enter_context(self._deadline.ends(exchange))
             stack.enter_context(self._recorded())
             self._admitted.set()
+            times.admit(time.monotonic())
             chunks = await stack.enter_async_context(contextlib.aclosing(exchange.chunks()))
             try:
                 async for chunk in chunks:
+                    times.output(time.monotonic())
                     if chunk.finish_reason is not None:
                         self._record.finish_reasons.append(chunk.finish_reason)
                     yield chunk
@@ -97,10 +105,10 @@ class RemoteAnswer(ChunkedAnswer):
 
     @contextlib.contextmanager
     def _recorded(self) -> Iterator[None]:
-        """Record the number of tokens for the access log, however the answer ends."""
+        """Record the number of tokens, however the answer ends."""
         try:
             yield
         finally:
-            usage = self.usage()
+            self._record.usage = usage = self.usage()
             self._record.prompt_tokens = usage.prompt_tokens
             self._record.completion_tokens = usage.completion_tokens

@@ -1,4 +1,4 @@
-"""A request id and a line in the access log for every RPC."""
+"""A request id, a record and a line in the access log for every RPC."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from ovchat_server.serving.record import begin_record
 from ovchat_server.telemetry.logs import request_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
-    from ovchat_server.rpc.middleware import Context
+    from ovchat_server.rpc.middleware import Context, Middleware
+    from ovchat_server.serving.record import RequestObserver
 
 REQUEST_ID = "x-request-id"
 # Ids that callers may choose: they go into logs and headers.
@@ -52,28 +53,43 @@ async def set_request_id(
     yield
 
 
-@contextlib.asynccontextmanager
-async def log_access(context: Context, method: str) -> AsyncIterator[None]:
-    """Log the RPC when it is over."""
-    start = time.monotonic()
-    # Read the peer before the call: once a call is cancelled, context.peer() can crash the
-    # process (grpcio 1.85.1, SIGSEGV, one in a few cancelled streams).
-    call = Call.of(method, dict(context.invocation_metadata() or ()), context.peer() or "")
-    record = begin_record()
-    status = grpc.StatusCode.OK
-    try:
-        yield
-    except (asyncio.CancelledError, GeneratorExit):
-        # The caller left or stopped reading, its deadline passed, or the server is stopping.
-        status = grpc.StatusCode.CANCELLED
-        raise
-    except grpc.aio.AbortError:
-        status = _aborted_status(context)
-        raise
-    finally:
-        level, message, fields = line(call, record, status, time.monotonic() - start)
-        quiet = status in QUIET_STATUSES and exempt(method, Exempt.LOG)
-        logger.log(logging.DEBUG if quiet else level, message, extra=fields)
+def access(observers: Sequence[RequestObserver]) -> Middleware:
+    """Return middleware that keeps a record of each RPC, and logs it when it is over.
+
+    Args:
+        observers: Are told of the beginning and the end of each, too, in this order.
+    """
+
+    @contextlib.asynccontextmanager
+    async def recorded(context: Context, method: str) -> AsyncIterator[None]:
+        # Read the peer before the call: once a call is cancelled, context.peer() can crash the
+        # process (grpcio 1.85.1, SIGSEGV, one in a few cancelled streams).
+        metadata = dict(context.invocation_metadata() or ())
+        call = Call.of(method, metadata, context.peer() or "")
+        record = begin_record(call.rpc, rest=bool(call.path))
+        probe = exempt(method, Exempt.LOG)
+        told = () if probe else observers
+        for observer in told:
+            observer.begin(record, metadata)
+        status = grpc.StatusCode.OK
+        try:
+            yield
+        except (asyncio.CancelledError, GeneratorExit):
+            # The caller left or stopped reading, its deadline passed, or the server is stopping.
+            status = grpc.StatusCode.CANCELLED
+            raise
+        except grpc.aio.AbortError:
+            status = _aborted_status(context)
+            raise
+        finally:
+            record.status, record.ended = status.name, time.monotonic()
+            for observer in told:
+                observer.end(record)
+            level, message, fields = line(call, record, status)
+            quiet = status in QUIET_STATUSES and probe
+            logger.log(logging.DEBUG if quiet else level, message, extra=fields)
+
+    return recorded
 
 
 def _aborted_status(context: Context) -> grpc.StatusCode:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import unquote
 
+from ovchat_server.engine.contract.times import Interruption
 from ovchat_server.rpc.caller import peer_address
 from ovchat_server.rpc.errors import REST_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import grpc
 
@@ -75,7 +77,7 @@ class Call:
 
 
 def line(
-    call: Call, record: RequestRecord, status: grpc.StatusCode, seconds: float
+    call: Call, record: RequestRecord, status: grpc.StatusCode
 ) -> tuple[int, str, dict[str, Any]]:
     """Return the level of a call's line, its message and its fields.
 
@@ -83,9 +85,12 @@ def line(
         call: The call.
         record: Its state at the end.
         status: How it ended.
-        seconds: How long it took.
     """
-    fields: dict[str, Any] = {"rpc": call.rpc}
+    fields: dict[str, Any] = {"rpc": call.rpc, "door": "rest" if call.path else "grpc"}
+    if record.trace_id:
+        fields["trace_id"] = record.trace_id
+    if record.client_key:
+        fields["key"] = record.client_key
     if call.path:
         shown = 200 if record.begun else record.http_status or _http_status(status.name)
         fields |= {"method": call.method, "path": call.path, "status": shown}
@@ -100,28 +105,58 @@ def line(
         fields["error"] = record.error.code
         words.append(record.error.code)
     if record.model:
-        fields |= {
-            "model": record.model,
-            "prompt_tokens": record.prompt_tokens,
-            "completion_tokens": record.completion_tokens,
-            "finish_reasons": [*map(str, record.finish_reasons)],
-        }
-        words.append(record.model)
-        if record.completion_tokens:
-            words.append(f"{record.prompt_tokens}+{record.completion_tokens} tokens")
-        elif record.prompt_tokens:
-            words.append(f"{record.prompt_tokens} tokens")
+        fields |= _of_the_model(record)
+        words += _words_of_the_model(record)
     fields |= {
-        "duration_ms": round(seconds * 1000, 1),
+        "duration_ms": _ms(record.seconds),
         "client": call.client,
         "user_agent": call.user_agent,
         "peer": call.peer,
     }
-    words.append(f"{seconds:.2f} s")
+    words.append(f"{record.seconds:.2f} s")
     # A broken stream is OK for gRPC: the error is in its last event.
     end = record.error.status if record.error else status.name
     level = logging.WARNING if _http_status(end) >= _FAULT else logging.INFO
     return level, " ".join(words), fields
+
+
+def _of_the_model(record: RequestRecord) -> dict[str, Any]:
+    """Return the fields of a request that a model answered, without those that are not known."""
+    times, usage = record.times, record.usage
+    seconds = {
+        "queue_ms": times.queue_seconds,
+        "prefill_ms": times.prefill_seconds,
+        "decode_ms": times.decode_seconds,
+        "ttft_ms": record.first_token_seconds,
+    }
+    interruptions = Counter(what for what, _ in times.interruptions)
+    known = {
+        "cached_tokens": usage and usage.cached_tokens,
+        **{name: None if value is None else _ms(value) for name, value in seconds.items()},
+        "preemptions": interruptions[Interruption.PREEMPTED] or None,
+        "engine_restarts": interruptions[Interruption.RESTARTED] or None,
+    }
+    return {
+        "model": record.model,
+        "prompt_tokens": record.prompt_tokens,
+        "completion_tokens": record.completion_tokens,
+        "finish_reasons": [*map(str, record.finish_reasons)],
+        **{name: value for name, value in known.items() if value is not None},
+    }
+
+
+def _words_of_the_model(record: RequestRecord) -> Iterator[str]:
+    yield record.model
+    if record.completion_tokens:
+        yield f"{record.prompt_tokens}+{record.completion_tokens} tokens"
+        if (first := record.first_token_seconds) is not None:
+            yield f"ttft {first:.2f} s,"
+    elif record.prompt_tokens:
+        yield f"{record.prompt_tokens} tokens"
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 1)
 
 
 def _http_status(status: str) -> int:

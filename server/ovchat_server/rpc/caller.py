@@ -9,12 +9,15 @@ from urllib.parse import unquote
 
 from ovchat_server.rpc.authentication import digest, sent_key
 from ovchat_server.serving.caller import api_key, client
+from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from ovchat_server.rpc.middleware import Context, Middleware
 
+# Of a key's digest: enough to tell keys apart.
+SHOWN_DIGITS = 8
 FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
 
@@ -34,6 +37,7 @@ def set_client(*, by_key: bool) -> Middleware:
         if by_key:
             name = digest(sent_key(context)).hex()
             api_key.set(name)
+            current_record().client_key = name[:SHOWN_DIGITS]
         else:
             metadata = dict(context.invocation_metadata() or ())
             name = peer_address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")
@@ -42,6 +46,11 @@ def set_client(*, by_key: bool) -> Middleware:
         yield
 
     return set_from_call
+
+
+def shown_keys(keys: Iterable[str]) -> list[str]:
+    """Return what stands for keys where they must not be shown."""
+    return [digest(key).hex()[:SHOWN_DIGITS] for key in keys]
 
 
 def peer_address(forwarded_for: str, peer: str) -> str:

@@ -1,4 +1,4 @@
-"""Calls that probe the server's health, and what each of them is exempt from.
+"""Calls that watch the server's health, and what each of them is exempt from.
 
 Envoy's access log leaves out the same ones (the filter of `access_log` in envoy/envoy.yaml).
 """
@@ -34,6 +34,8 @@ PROBES: Final = {
     "/ovchat.v1.RestService/GetModelReadiness": Exempt.KEY | Exempt.LOG,
     # Load balancers ask for it at /.
     "/ovchat.v1.RestService/GetServerMetadata": Exempt.KEY | Exempt.LOG,
+    # `ovchat top` asks for it every other second, and shows how a server drains.
+    "/ovchat.v1.ServerService/GetMetrics": Exempt.LOG | Exempt.DRAIN,
 }
 
 

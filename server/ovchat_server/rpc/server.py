@@ -10,7 +10,7 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from ovchat_server.domain.models import ModelState
-from ovchat_server.rpc.access import log_access, set_request_id, silence_lost_clients
+from ovchat_server.rpc.access import access, set_request_id, silence_lost_clients
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import set_client
 from ovchat_server.rpc.errors import error_translation
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ovchat_server.rpc.health import HealthServicer
     from ovchat_server.rpc.typed_service import TypedService
     from ovchat_server.serving.model_registry import ModelRegistry
+    from ovchat_server.serving.record import RequestObserver
 
 # Seconds after which a connection takes no new calls: clients open another one by themselves. It is
 # closed when none of its calls can still be of use, which is the only way to make gRPC drop a
@@ -72,6 +73,7 @@ class ServerOptions:
         max_concurrent_streams: Concurrent calls per connection; further calls wait.
         limits: How much a request may contain.
         api_keys: The valid API keys; if empty, none is needed.
+        observers: Are told of requests.
     """
 
     max_request_bytes: int
@@ -80,6 +82,7 @@ class ServerOptions:
     idle_timeout: float | None
     limits: Limits
     api_keys: Collection[str] = ()
+    observers: Sequence[RequestObserver] = ()
 
 
 def create_server(
@@ -103,7 +106,7 @@ def create_server(
             *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
             MiddlewareInterceptor(
                 set_request_id,
-                log_access,
+                access(options.observers),
                 StreamLimit(options.max_concurrent_streams).count,
                 error_translation(served.encode_rest_error),
                 calls.admit,

@@ -21,7 +21,7 @@ from ovchat.v1 import (
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.generation import StreamOptions
 from ovchat_server.domain.tokenization_request import read_detokenize_request
-from ovchat_server.rpc import model_messages, response
+from ovchat_server.rpc import metrics_messages, model_messages, response
 from ovchat_server.rpc.generation import Generation
 from ovchat_server.rpc.request import chat_request, text_request, tokenize_request
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.tokenization import DetokenizeRequest
     from ovchat_server.rpc.middleware import Context
     from ovchat_server.serving.model_registry import ModelRegistry
+    from ovchat_server.serving.replica import Replica
     from ovchat_server.serving.services import Services
     from ovchat_server.serving.versions import Versions
 
@@ -141,9 +142,10 @@ class ProviderServicer(provider_service_pb2_grpc.ProviderServiceServicer):
 class ServerServicer(server_service_pb2_grpc.ServerServiceServicer):
     """ovchat.v1.ServerService."""
 
-    def __init__(self, versions: Versions) -> None:
-        """Report `versions`."""
+    def __init__(self, versions: Versions, replica: Replica) -> None:
+        """Report `versions`, and the numbers of this server."""
         self._versions = versions
+        self._replica = replica
 
     async def GetVersion(
         self, request: server_service_pb2.GetVersionRequest, context: Context
@@ -153,6 +155,20 @@ class ServerServicer(server_service_pb2_grpc.ServerServiceServicer):
             version=self._versions.ovchat,
             openvino=self._versions.openvino,
             openvino_genai=self._versions.openvino_genai,
+        )
+
+    async def GetMetrics(
+        self, request: server_service_pb2.GetMetricsRequest, context: Context
+    ) -> server_service_pb2.GetMetricsResponse:
+        """Send the numbers of this server."""
+        replica = self._replica
+        return server_service_pb2.GetMetricsResponse(
+            families=map(metrics_messages.family, replica.collect()),
+            server=replica.number,
+            replicas=replica.count,
+            version=self._versions.ovchat,
+            start_time=replica.started,
+            uptime=replica.uptime,
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from ovchat_server.chat.agent_format import TagWriter, with_tags
 from ovchat_server.chat.collector import ChoiceCollector
 from ovchat_server.domain.completion import Chunk, Completion
+from ovchat_server.serving.recorded_content import recorded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -112,7 +113,7 @@ class ChunkedAnswer(ABC):
             blocks: Whether its choices have their blocks.
         """
         collectors = [ChoiceCollector(blocks=blocks) for _ in range(self._count)]
-        async with contextlib.aclosing(self.chunks()) as chunks:
+        async with contextlib.aclosing(recorded(self.chunks())) as chunks:
             async for chunk in chunks:
                 collectors[chunk.index].add(chunk)
         choices = [collector.choice() for collector in collectors]
@@ -124,7 +125,7 @@ class ChunkedAnswer(ABC):
         """Yield the answer as it is generated; see Answer."""
         tags = self._call_tags
         writers = [TagWriter(tags) for _ in range(self._count)] if tags else []
-        async with contextlib.aclosing(self.chunks()) as chunks:
+        async with contextlib.aclosing(recorded(self.chunks())) as chunks:
             async for chunk in chunks:
                 if writers:
                     chunk = writers[chunk.index].rewrite(chunk)  # noqa: PLW2901

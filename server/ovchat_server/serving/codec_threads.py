@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ovchat_server.serving.record import current_record
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -36,7 +38,8 @@ class CodecThreads:
 
     async def read(self, read: Callable[[], Request], size: int) -> Request:
         """Return the result of `read`, which reads a message or body of `size` bytes."""
-        return await self.readers.run(read, in_place=size <= MAX_BYTES_IN_PLACE)
+        with current_record().stage("read"):
+            return await self.readers.run(read, in_place=size <= MAX_BYTES_IN_PLACE)
 
     async def write(self, write: Callable[[Answer], Encoded], answer: Answer) -> Encoded:
         """Return an answer, or a chunk of it, as `write` encodes it."""

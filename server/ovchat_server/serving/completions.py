@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.models import GenerativeModel
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from ovchat_server.domain.chat import ChatRequest
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer import ChunkedAnswer
     from ovchat_server.serving.model_registry import ModelRegistry
@@ -31,7 +31,14 @@ class Completions:
         """
         deadline = Deadline(self._timeout)
         async with deadline.limit():
+            record = current_record()
+            record.operation = "chat" if isinstance(request, ChatRequest) else "text_completion"
+            record.requested_model = request.model
+            record.streams = request.stream is not None
+            record.params = request.generation
+            if record.content:
+                record.content.request = request
             # mypy takes abstract classes for what cannot be asked for: its issue 4717.
             model = self._models.get_as(GenerativeModel, request.model)  # type: ignore[type-abstract]
-            current_record().model = model.id
+            record.model = model.id
             return await model.answer(request, deadline)

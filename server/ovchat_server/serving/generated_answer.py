@@ -48,6 +48,10 @@ class GeneratedAnswer(ChunkedAnswer):
         self.plan = plan
         self._deadline = deadline
         self._record = current_record()
+        self._record.response_id = plan.info.id
+        # A provider of its route may have been asked before.
+        self._record.provider = ""
+        self._record.choices = len(plan.assembly)
         decoder = plan.model.files.tokenizer
         self._assemblers = [
             ChoiceAssembler(index, decoder, options) for index, options in enumerate(plan.assembly)
@@ -113,7 +117,7 @@ class GeneratedAnswer(ChunkedAnswer):
                 yield chunk
             return
         with (
-            plan.model.engine.generate(plan.requests, plan.caller) as stream,
+            plan.model.engine.generate(plan.requests, plan.caller, self._record.times) as stream,
             self._deadline.ends(stream),
             self._recorded(),
         ):
@@ -146,8 +150,9 @@ class GeneratedAnswer(ChunkedAnswer):
 
     @contextlib.contextmanager
     def _recorded(self) -> Iterator[None]:
-        """Record the number of tokens for the access log, however the answer ends."""
+        """Record the number of tokens, however the answer ends."""
         try:
             yield
         finally:
-            self._record.completion_tokens = self.usage().completion_tokens
+            self._record.usage = usage = self.usage()
+            self._record.completion_tokens = usage.completion_tokens

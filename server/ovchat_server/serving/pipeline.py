@@ -139,8 +139,10 @@ class GenerationPipeline:
         if generates(params):
             # Before anything expensive: a request that will be refused is not rendered.
             model.engine.check_queue(current_caller(params.priority))
-        prompts = await stages.render(model, request, self.workers)
-        current_record().prompt_tokens = sum(len(prompt.tokens) for prompt in prompts)
+        record = current_record()
+        with record.stage("render"):
+            prompts = await stages.render(model, request, self.workers)
+        record.prompt_tokens = sum(len(prompt.tokens) for prompt in prompts)
         return await self._plan(stages, model, request, prompts)
 
     async def _plan(
@@ -156,7 +158,8 @@ class GenerationPipeline:
         copies = request.generation.n if stages.repeats_prompts else 1
         check_prompt_logprobs(params, prompts, self.rules.limits.max_prompt_logprobs, copies)
         banned = await banned_sequences(model, params.sampling.bad_words, self.workers)
-        answer_format = await stages.constrain(model, request, prompts, max_tokens)
+        with current_record().stage("constrain"):
+            answer_format = await stages.constrain(model, request, prompts, max_tokens)
         sampling = dataclasses.replace(
             resolve_sampling(params.sampling, model.files.defaults, banned),
             reasoning=answer_format.budget,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError, Violation
+from ovchat_server.domain.models import EMBEDDING_TYPE, RERANK_TYPE
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.record import current_record
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # Tokenizing so many characters takes a millisecond, to which each text adds what some take.
 MAX_CHARACTERS_IN_PLACE = 1 << 11
 CHARACTERS_PER_TEXT = 32
+# What models of a type are asked for, in OpenTelemetry's words where it has one.
+OPERATIONS: Final = {EMBEDDING_TYPE: "embeddings", RERANK_TYPE: "rerank"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,9 @@ class Pooler:
         Raises:
             ApiError: They cannot be had; see PoolingEngine.pool.
         """
-        current_record().model = model.id
+        record = current_record()
+        record.model = model.id
+        record.operation = OPERATIONS[model.type]
         caller = current_caller(params.priority)
         async with Deadline(self.timeout).limit():
             # Before anything expensive: a request that will be refused is not tokenized.
@@ -90,11 +95,15 @@ class Pooler:
             # Short ones do not wait for the long ones of others.
             characters = sum(CHARACTERS_PER_TEXT + len(text) for text in read)
             in_place = characters <= MAX_CHARACTERS_IN_PLACE
-            texts = await self.workers.run(tokenize, in_place=in_place)
-            prompt_tokens = sum(text.count for text in texts)
-            current_record().prompt_tokens = prompt_tokens
+            with record.stage("render"):
+                texts = await self.workers.run(tokenize, in_place=in_place)
+            record.prompt_tokens = prompt_tokens = sum(text.count for text in texts)
             vectors = await model.engine.pool(
-                texts, caller, normalize=params.normalize, dimensions=params.dimensions
+                texts,
+                caller,
+                normalize=params.normalize,
+                dimensions=params.dimensions,
+                times=record.times,
             )
         return Pooled(vectors, prompt_tokens)
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ovchat_server.serving.completions import Completions
     from ovchat_server.serving.embeddings import TextEmbeddings
     from ovchat_server.serving.model_registry import ModelRegistry
+    from ovchat_server.serving.replica import Replica
     from ovchat_server.serving.reranking import Reranking
     from ovchat_server.serving.responses import Responses
     from ovchat_server.serving.tokenization import Tokenization
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The services, and the threads in which doors read requests and encode answers."""
+    """The services, the threads in which doors read and encode, and the server that has them."""
 
     completions: Completions
     responses: Responses
@@ -28,3 +29,4 @@ class Services:
     models: ModelRegistry
     versions: Versions
     threads: CodecThreads
+    replica: Replica

@@ -1,1 +1,1 @@
-"""Metrics, logs, traces."""
+"""Logs."""

@@ -124,7 +124,7 @@ def test_a_provider_that_can_be_configured_has_a_path(name: str) -> None:
         ("/v1/v2/rerank", "the version twice. It is /v2/rerank: Cohere's client"),
         ("/v1/chat/completions/models", "The client's base URL has to end with /v1."),
         ("/v2/models/demo/load", "Models are named when the server is started."),
-        ("/metrics", "metrics, which are not served here. How busy a model is says GET /ovchat"),
+        ("/metrics", "metrics, which have a port of their own. --metrics-port sets it, and GET"),
         ("/openai/deployments/demo/chat/completions", "completions are at POST /v3/chat/"),
         ("/ollama/v3/completions", "Chat completions are at POST /{provider}/v1/chat/completions."),
         ("/v2/models/demo/infer", "Chat completions are at POST /v3/chat/completions."),

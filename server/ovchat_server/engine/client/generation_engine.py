@@ -19,6 +19,9 @@ from ovchat_server.engine.contract.generation_messages import (
     SequenceRequest,
     generation_decoder,
 )
+from ovchat_server.engine.contract.messages import FAILURES
+from ovchat_server.engine.contract.observer import Unobserved
+from ovchat_server.engine.contract.times import RequestTimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,17 +32,23 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation import GenerationRequest
     from ovchat_server.engine.contract.generation_engine import GenerationStream
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
+    from ovchat_server.engine.contract.observer import EngineObserver
 
 
 class SupervisedGenerationEngine:
     """See contract.generation_engine.GenerationEngine. Starts with `start`, ends with `close`."""
 
     def __init__(
-        self, spec: GenerationSpec, on_change: Callable[[], None], backoff: Backoff | None = None
+        self,
+        spec: GenerationSpec,
+        on_change: Callable[[], None],
+        backoff: Backoff | None = None,
+        observer: EngineObserver[SequenceOutput] | None = None,
     ) -> None:
-        """Generate with the engine of `spec`; `on_change` learns of every change of state."""
+        """Generate with the engine of `spec`; see EngineSupervisor."""
+        self._observer: EngineObserver[SequenceOutput] = observer or Unobserved()
         self.supervisor: EngineSupervisor[SequenceRequest, SequenceOutput, GenerationLimits] = (
-            EngineSupervisor(spec, generation_decoder(), self._changed, backoff)
+            EngineSupervisor(spec, generation_decoder(), self._changed, backoff, self._observer)
         )
         self._grammar_process = GrammarProcess(spec)
         self._on_change = on_change
@@ -77,11 +86,16 @@ class SupervisedGenerationEngine:
         self.supervisor.in_flight.check_queue(caller)
 
     def generate(
-        self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
+        self,
+        requests: Sequence[GenerationRequest],
+        caller: Caller = ANONYMOUS,
+        times: RequestTimes | None = None,
     ) -> GenerationStream:
         """See engine.contract.generation_engine.GenerationEngine."""
         self.supervisor.check_ready()
-        return start_generation(self.supervisor.in_flight, requests, caller)
+        return start_generation(
+            self.supervisor.in_flight, requests, caller, times, self._observer.prompt_read
+        )
 
     def _changed(self) -> None:
         self._on_change()
@@ -94,8 +108,10 @@ def start_generation(
     in_flight: InFlightRequests[SequenceRequest, SequenceOutput],
     requests: Sequence[GenerationRequest],
     caller: Caller,
+    times: RequestTimes | None = None,
+    prompt_read: Callable[[int, int | None], None] = lambda _tokens, _cached: None,
 ) -> EngineGenerationStream:
-    """Start the sequences of requests that belong together.
+    """Start the sequences of requests that belong together; `prompt_read` as EngineObserver's.
 
     Raises:
         OverloadedError: The queue is full.
@@ -107,10 +123,12 @@ def start_generation(
         request = SequenceRequest(
             in_flight.new_id(), generation, client=caller.client, priority=caller.priority
         )
-        started.append(_ResumableSequences(request))
+        started.append(_ResumableSequences(request, prompt_read))
         sequences[request.id] = range(index, index + generation.sequences)
         index += generation.sequences
-    stream = EngineGenerationStream(sequences, in_flight.cancel, in_flight.forget)
+    stream = EngineGenerationStream(
+        sequences, in_flight.cancel, in_flight.forget, times or RequestTimes()
+    )
     in_flight.start(started, stream, caller)
     return stream
 
@@ -120,16 +138,22 @@ class _ResumableSequences:
     """See in_flight_requests.ResumableRequest.
 
     Attributes:
+        prompt_read: Is told once that its prompt was read.
         generated: The tokens so far; empty for a beam search, which reports them when it ends.
         ran: The most steps that a beam search took in a process that died.
     """
 
     request: SequenceRequest
+    prompt_read: Callable[[int, int | None], None]
+    was_read: bool = False
     generated: list[int] = field(default_factory=list)
     ran: int = 0
 
     def note(self, output: SequenceOutput) -> None:
         """Remember the tokens of a sequence."""
+        if not self.was_read and output.finish not in FAILURES:
+            self.was_read = True
+            self.prompt_read(len(self.request.generation.prompt), output.cached)
         if self.request.generation.beams == 1:
             self.generated += output.tokens
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.contract.generation import PromptScore
     from ovchat_server.engine.contract.generation_messages import SequenceOutput
+    from ovchat_server.engine.contract.times import RequestTimes
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class EngineGenerationStream:
         sequences: Mapping[int, range],
         cancel: Callable[[int], None],
         forget: Callable[[int], None],
+        times: RequestTimes,
     ) -> None:
         """Hold the outputs of some requests.
 
@@ -64,10 +66,12 @@ class EngineGenerationStream:
             sequences: For the id of each request the indices of its sequences.
             cancel: Tells the engine to give a request up.
             forget: Stops the delivery of a request's outputs.
+            times: When what happens to them.
         """
         self._sequences = sequences
         self._cancel = cancel
         self._forget = forget
+        self.times = times
         self._open = {index for indices in sequences.values() for index in indices}
         self._pieces: dict[int, _Piece] = {}
         self._failure: ApiError | None = None

@@ -28,6 +28,7 @@ from ovchat_server.engine.contract.image_messages import (
     ImageRequest,
     image_decoder,
 )
+from ovchat_server.engine.contract.times import RequestTimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.engine import Caller, EngineStatus
     from ovchat_server.engine.contract.image_encoder import EncodedImage
     from ovchat_server.engine.contract.image_messages import ImageSpec
+    from ovchat_server.engine.contract.observer import EngineObserver
 
 HASH_BYTES = 8
 HASH_BITS = 60
@@ -50,13 +52,17 @@ class SupervisedImageEncoder:
     """See contract.image_encoder.ImageEncoder. Starts with `start`, ends with `close`."""
 
     def __init__(
-        self, spec: ImageSpec, on_change: Callable[[], None], backoff: Backoff | None = None
+        self,
+        spec: ImageSpec,
+        on_change: Callable[[], None],
+        backoff: Backoff | None = None,
+        observer: EngineObserver[ImageOutput] | None = None,
     ) -> None:
-        """Encode for the model of `spec`; `on_change` learns of every change of state."""
+        """Encode for the model of `spec`; see EngineSupervisor."""
         self._folder = Path(tempfile.gettempdir(), f"ovchat-images-{secrets.token_hex(8)}")
         spec = msgspec.structs.replace(spec, files=str(self._folder))
         self.supervisor: EngineSupervisor[ImageRequest, ImageOutput, None] = EngineSupervisor(
-            spec, image_decoder(), on_change, backoff
+            spec, image_decoder(), on_change, backoff, observer
         )
         # Or somebody could make two images with one hash, for others to mistake.
         self._hash_key = secrets.token_bytes(16)
@@ -131,6 +137,7 @@ class _Encoding:
         keep: Callable[[ImageOutput], EncodedImage],
     ) -> None:
         self.request = request
+        self.times = RequestTimes()
         self.waiters = 0
         self._in_flight = in_flight
         self._keep = keep

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ovchat_server.domain.errors import InternalError
 from ovchat_server.engine.client.admission_queue import AdmissionQueue
-from ovchat_server.engine.contract.messages import Cancel, Output, OutputT, Request, RequestT, Start
+from ovchat_server.engine.contract.messages import (
+    FAILURES,
+    Cancel,
+    Output,
+    OutputT,
+    Request,
+    RequestT,
+    Start,
+)
+from ovchat_server.engine.contract.observer import Unobserved
+from ovchat_server.engine.contract.times import Interruption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ovchat_server.domain.errors import ApiError, OverloadedError
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.messages import Report
+    from ovchat_server.engine.contract.observer import EngineObserver
+    from ovchat_server.engine.contract.times import RequestTimes
 
 RequestT_co = TypeVar("RequestT_co", bound=Request, covariant=True)
 OutputT_contra = TypeVar("OutputT_contra", bound=Output, contravariant=True)
@@ -26,7 +39,13 @@ MAX_CRASHES = 3
 
 
 class ResultStream(Protocol[OutputT_contra]):
-    """Receives the outputs of requests that belong together."""
+    """Receives the outputs of requests that belong together.
+
+    Attributes:
+        times: When what happened to them.
+    """
+
+    times: RequestTimes
 
     def admit(self) -> None:
         """Note that one of the requests was admitted."""
@@ -69,11 +88,13 @@ class _Entry(Generic[RequestT, OutputT]):
 
     Attributes:
         since: How many reports had arrived when this process admitted it.
+        last_output: When the step ended that brought its last output; 0: there was none.
     """
 
     resumable: ResumableRequest[RequestT, OutputT]
     stream: ResultStream[OutputT]
     since: int = 0
+    last_output: float = 0.0
     admitted: bool = False
     ended: bool = False
     cancelled: bool = False
@@ -81,7 +102,11 @@ class _Entry(Generic[RequestT, OutputT]):
 
 
 class InFlightRequests(Generic[RequestT, OutputT]):
-    """Keeps each request and its outputs, so that another process can resume it."""
+    """Keeps each request and its outputs, so that another process can resume it.
+
+    Attributes:
+        observer: Is told of reports, and of requests that are resumed.
+    """
 
     def __init__(
         self,
@@ -102,6 +127,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         """
         self._send = send
         self._unavailable_reason = unavailable_reason
+        self.observer: EngineObserver[OutputT] = Unobserved()
         self._on_overload = on_overload
         self._ids = itertools.count(1)
         self._in_flight: dict[int, _Entry[RequestT, OutputT]] = {}
@@ -118,6 +144,11 @@ class InFlightRequests(Generic[RequestT, OutputT]):
             OverloadedError: The queue is full.
         """
         self._queue.check(caller)
+
+    @property
+    def unfinished(self) -> int:
+        """The number of requests that wait or run."""
+        return sum(not entry.ended for entry in self._in_flight.values())
 
     def new_id(self) -> int:
         """Return a new, unique request id."""
@@ -136,6 +167,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         """
         started = {item.request.id: item for item in requests}
         self._queue.enter(stream, caller, started)
+        stream.times.queue(time.monotonic())
         self._in_flight |= {
             key: _Entry(item, stream, self._reports) for key, item in started.items()
         }
@@ -159,14 +191,31 @@ class InFlightRequests(Generic[RequestT, OutputT]):
             if entry := self._in_flight.get(identifier):
                 entry.admitted, entry.since = True, self._reports
                 self._queue.admitted(identifier)
+                entry.stream.times.admit(report.began)
                 entry.stream.admit()
+        for identifiers, what in (
+            (report.preempted, Interruption.PREEMPTED),
+            (report.resumed, Interruption.RESUMED),
+        ):
+            for identifier in identifiers:
+                if entry := self._in_flight.get(identifier):
+                    entry.stream.times.interrupt(what, report.began)
         self._reports += 1
+        gaps: dict[float, int] = {}
         for output in report.outputs:
             # An output of a cancelled request may still have been in the socket.
             if (entry := self._in_flight.get(output.id)) and not entry.cancelled:
+                if output.finish not in FAILURES:
+                    # Most have the same gap: that between this step and the one before.
+                    if 0 < entry.last_output < report.ended:
+                        gap = report.ended - entry.last_output
+                        gaps[gap] = gaps.get(gap, 0) + 1
+                    entry.last_output = report.ended
+                    entry.stream.times.output(report.ended)
                 entry.resumable.note(output)
                 entry.ended = entry.ended or output.finish is not None
                 entry.stream.put(output)
+        self.observer.stepped(report, gaps)
 
     def isolate(self, identifier: int | None) -> None:
         """Note which suspect runs alone, to be blamed if the process dies; None: none does."""
@@ -174,6 +223,9 @@ class InFlightRequests(Generic[RequestT, OutputT]):
 
     def process_died(self) -> None:
         """Keep all requests for the next process, except one that has crashed several."""
+        now = time.monotonic()
+        for times in {id(item): item for item in self._unfinished_times()}.values():
+            times.interrupt(Interruption.RESTARTED, now)
         suspect = self._in_flight.get(self._isolated) if self._isolated is not None else None
         self._isolated = None
         if suspect:
@@ -189,7 +241,9 @@ class InFlightRequests(Generic[RequestT, OutputT]):
 
     def resume(self) -> None:
         """Send all unfinished requests to a new process."""
-        unfinished = (entry for entry in self._in_flight.values() if not entry.ended)
+        unfinished = [entry for entry in self._in_flight.values() if not entry.ended]
+        # The others are new to it.
+        self.observer.resumed(sum(entry.admitted for entry in unfinished))
         for _, together in itertools.groupby(unfinished, lambda entry: id(entry.stream)):
             self._send(Start(tuple(map(self._remaining, together))))
 
@@ -198,6 +252,9 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         for entry in self._in_flight.values():
             entry.ended = True
             entry.stream.fail(error())
+
+    def _unfinished_times(self) -> Iterator[RequestTimes]:
+        return (entry.stream.times for entry in self._in_flight.values() if not entry.ended)
 
     def _remaining(self, entry: _Entry[RequestT, OutputT]) -> RequestT:
         steps = self._reports - entry.since if entry.admitted else 0

@@ -12,6 +12,7 @@ from ovchat_server.domain.errors import InternalError
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.messages import BROKEN, REFUSED
+from ovchat_server.engine.contract.observer import Unobserved
 from ovchat_server.engine.contract.pooling_messages import (
     PoolingInput,
     PoolingLimits,
@@ -19,6 +20,7 @@ from ovchat_server.engine.contract.pooling_messages import (
     PoolingRequest,
     pooling_decoder,
 )
+from ovchat_server.engine.contract.times import RequestTimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ovchat_server.backoff import Backoff
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.engine.contract.engine import Caller, EngineStatus
+    from ovchat_server.engine.contract.observer import EngineObserver
     from ovchat_server.engine.contract.pooling_engine import TokenizedText
     from ovchat_server.engine.contract.pooling_messages import PoolingSpec
 
@@ -41,11 +44,16 @@ class SupervisedPoolingEngine:
     """See contract.pooling_engine.PoolingEngine. Starts with `start`, ends with `close`."""
 
     def __init__(
-        self, spec: PoolingSpec, on_change: Callable[[], None], backoff: Backoff | None = None
+        self,
+        spec: PoolingSpec,
+        on_change: Callable[[], None],
+        backoff: Backoff | None = None,
+        observer: EngineObserver[PoolingOutput] | None = None,
     ) -> None:
-        """Run the model of `spec`; `on_change` learns of every change of state."""
+        """Run the model of `spec`; see EngineSupervisor."""
+        self._observer: EngineObserver[PoolingOutput] = observer or Unobserved()
         self.supervisor: EngineSupervisor[PoolingRequest, PoolingOutput, PoolingLimits] = (
-            EngineSupervisor(spec, pooling_decoder(), on_change, backoff)
+            EngineSupervisor(spec, pooling_decoder(), on_change, backoff, self._observer)
         )
 
     def start(self) -> None:
@@ -78,6 +86,7 @@ class SupervisedPoolingEngine:
         *,
         normalize: bool = False,
         dimensions: int = 0,
+        times: RequestTimes | None = None,
     ) -> Sequence[bytes]:
         """See engine.contract.pooling_engine.PoolingEngine."""
         self.supervisor.check_ready()
@@ -92,10 +101,12 @@ class SupervisedPoolingEngine:
             client=caller.client,
             priority=caller.priority,
         )
-        vectors = _Vectors(request)
+        vectors = _Vectors(request, times or RequestTimes())
         in_flight.start([vectors], vectors, caller)
         try:
-            return await vectors.all()
+            made = await vectors.all()
+            self._observer.prompt_read(sum(text.count for text in texts), None)
+            return made
         finally:
             if not vectors.ended:
                 in_flight.cancel(request.id)
@@ -108,8 +119,9 @@ class _Vectors:
     See in_flight_requests.ResultStream and ResumableRequest.
     """
 
-    def __init__(self, request: PoolingRequest) -> None:
+    def __init__(self, request: PoolingRequest, times: RequestTimes) -> None:
         self.request = request
+        self.times = times
         self._vectors: dict[int, bytes] = {}
         self._last: asyncio.Future[PoolingOutput] = asyncio.get_running_loop().create_future()
 

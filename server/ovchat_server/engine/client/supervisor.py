@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic
 
 from ovchat_server.backoff import Backoff
 from ovchat_server.domain.errors import UnavailableError
-from ovchat_server.domain.models import ModelState
+from ovchat_server.domain.models import EngineLoad, ModelState
 from ovchat_server.engine.client.connection import EngineConnection, EngineDiedError
 from ovchat_server.engine.client.file_changes import files_changed, files_of
 from ovchat_server.engine.client.in_flight_requests import InFlightRequests
@@ -17,18 +17,21 @@ from ovchat_server.engine.client.memory_text import memory_text
 from ovchat_server.engine.client.overload_log import OverloadLog
 from ovchat_server.engine.contract.engine import EngineStatus
 from ovchat_server.engine.contract.messages import (
+    NO_MEMORY,
     Capabilities,
     Failed,
     LimitsT,
     OutputT,
     RequestT,
 )
+from ovchat_server.engine.contract.observer import EngineUsage, Unobserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.engine.client.file_changes import Files
     from ovchat_server.engine.contract.messages import Cancel, MessageDecoder, Ready, Start
+    from ovchat_server.engine.contract.observer import EngineObserver
     from ovchat_server.engine.contract.spec import EngineSpec
 
 # After so many failed starts in a row, and at least so many seconds, waiting requests fail. Not
@@ -57,6 +60,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         decoder: MessageDecoder[RequestT, OutputT, LimitsT],
         on_change: Callable[[], None],
         backoff: Backoff | None = None,
+        observer: EngineObserver[OutputT] | None = None,
     ) -> None:
         """Supervise the engine of a spec.
 
@@ -65,8 +69,11 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             decoder: Decodes the messages of its process.
             on_change: Called in the event loop.
             backoff: Delays restarts.
+            observer: Is told what the engine does.
         """
         options = spec.options
+        self._observer: EngineObserver[OutputT] = observer or Unobserved()
+        self._observer.watch(self._usage)
         self._overload = OverloadLog(spec.name, lambda: self.status.load)
         self.in_flight: InFlightRequests[RequestT, OutputT] = InFlightRequests(
             self._send,
@@ -75,6 +82,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             self._unavailable_reason,
             self._overload.refused,
         )
+        self.in_flight.observer = self._observer
         self.ready: Ready[LimitsT] | None = None
         self._spec = spec
         self._decoder = decoder
@@ -109,6 +117,20 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
         capabilities = self.ready.capabilities if self.ready else Capabilities()
         return EngineStatus(self._state, self._reason, load, capabilities)
 
+    def _usage(self) -> EngineUsage:
+        load = self.status.load or EngineLoad()
+        memory = self.ready.memory if self.ready else NO_MEMORY
+        blocks = load.total_kv_blocks
+        return EngineUsage(
+            running=load.running_requests,
+            # More than those that its process has: it may be gone.
+            waiting=max(self.in_flight.unfinished - load.running_requests, 0),
+            used_kv_blocks=load.used_kv_blocks,
+            total_kv_blocks=blocks,
+            kv_block_size=memory.kv_tokens // blocks if blocks else 0,
+            ready=self._state is ModelState.READY,
+        )
+
     def check_ready(self) -> None:
         """Raise unless the engine is ready.
 
@@ -139,6 +161,7 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             if too_often:
                 self.in_flight.fail(self._unavailable)
             await self._backoff.wait()
+            self._observer.restarted()
             self._change(ModelState.LOADING, f"it is being loaded again after: {failure.reason}")
 
     async def _fail(self, reason: str, files: Files) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         GenerationRequest,
         GenerationStatus,
     )
+    from ovchat_server.engine.contract.times import RequestTimes
 
 
 class GenerationStream(Protocol):
@@ -93,9 +94,17 @@ class GenerationEngine(Protocol):
         ...
 
     def generate(
-        self, requests: Sequence[GenerationRequest], caller: Caller = ANONYMOUS
+        self,
+        requests: Sequence[GenerationRequest],
+        caller: Caller = ANONYMOUS,
+        times: RequestTimes | None = None,
     ) -> GenerationStream:
         """Queue the sequences of `requests`, and return the stream of their tokens.
+
+        Args:
+            requests: At least one.
+            caller: Who asks.
+            times: Takes down what happens when; None: nobody asks.
 
         Raises:
             OverloadedError: Too many are waiting already.

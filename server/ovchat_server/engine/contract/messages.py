@@ -7,7 +7,7 @@ requests, outputs and limits (`MessageDecoder`): see engine.contract.generation_
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ REFUSED = "refused"
 BROKEN = "broken"
 # The output cannot be told from another request's.
 MISATTRIBUTED = "misattributed"
+FAILURES: Final = frozenset((REFUSED, BROKEN, MISATTRIBUTED))
 
 
 class Request(Protocol):
@@ -144,6 +145,10 @@ class Report(msgspec.Struct, Generic[OutputT], frozen=True, tag="report"):
 
     Attributes:
         admitted: The ids of requests that run for the first time.
+        preempted: Those that gave up their place, to be resumed later.
+        resumed: Those that run again, also if another process ran them before.
+        began: When the step began, in `time.monotonic` seconds; 0: there was none.
+        ended: When it ended.
         taken: How many commands the process has received so far.
         busy: Whether the process continues without further commands, so that another report
             follows.
@@ -152,6 +157,10 @@ class Report(msgspec.Struct, Generic[OutputT], frozen=True, tag="report"):
     outputs: list[OutputT]
     load: EngineLoad
     admitted: list[int] = []
+    preempted: list[int] = []
+    resumed: list[int] = []
+    began: float = 0.0
+    ended: float = 0.0
     taken: int = 0
     busy: bool = False
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ovchat_server.engine.contract.engine import Caller, EngineStatus
+    from ovchat_server.engine.contract.times import RequestTimes
 
 TOKEN_BYTES = 4
 
@@ -68,6 +69,7 @@ class PoolingEngine(Protocol):
         *,
         normalize: bool = False,
         dimensions: int = 0,
+        times: RequestTimes | None = None,
     ) -> Sequence[bytes]:
         """Return the vector of each text. Who is cancelled while waiting gives them up.
 
@@ -76,6 +78,7 @@ class PoolingEngine(Protocol):
             caller: Who asks.
             normalize: Whether vectors have length 1.
             dimensions: How many numbers of a vector are kept, before that; 0: all.
+            times: Takes down what happens when; None: nobody asks.
 
         Returns:
             The vectors in the order of the texts, each number as a float32, little-endian.

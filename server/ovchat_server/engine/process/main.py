@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -61,7 +62,9 @@ def serve(channel: Channel, worker: Worker[RequestT, OutputT, LimitsT]) -> None:
         taken += len(frames)
         worker.poll()
         if worker.busy:
+            began = time.monotonic()
             report = worker.step()
+            report = msgspec.structs.replace(report, began=began, ended=time.monotonic())
             intake.note(report)
         elif frames:
             # So that the server knows of each command that it was taken.

@@ -78,6 +78,8 @@ class Scheduler:
         self._cancelled = CancelledSequences()
         self._refused: list[SequenceOutput] = []
         self._admitted: list[int] = []
+        self._preempted: list[int] = []
+        self._resumed: list[int] = []
         self._cache_salts = cache_salts()
         self._isolate = isolate
         self._resume_grammars = ResumeGrammars(pipeline.text, compiled)
@@ -150,8 +152,11 @@ class Scheduler:
                 self._preempt_one(sequence)
         refused, self._refused = self._refused, []
         admitted, self._admitted = self._admitted, []
+        preempted, self._preempted = self._preempted, []
+        resumed, self._resumed = self._resumed, []
         self._peak_batch_size = max(self._peak_batch_size, len(collected))
-        return Report([*refused, *itertools.chain(*collected)], self.load(), admitted)
+        outputs = [*refused, *itertools.chain(*collected)]
+        return Report(outputs, self.load(), admitted, preempted, resumed)
 
     def load(self) -> EngineLoad:
         """Return how full the engine is."""
@@ -177,6 +182,7 @@ class Scheduler:
     def _preempt_one(self, sequence: ScheduledSequence) -> None:
         self._stop(sequence)
         self._waiting.add(sequence)
+        self._preempted.append(sequence.request.id)
         self._preemptions += 1
 
     def _admit(self, sequence: ScheduledSequence, grammar: str | None) -> None:
@@ -184,9 +190,8 @@ class Scheduler:
         sequence.go_on(grammar, self._cache_salts)
         self._reader.take(sequence)
         self._running.append(sequence)
-        if not sequence.has_run:
-            sequence.has_run = True
-            self._admitted.append(request.id)
+        (self._resumed if sequence.has_run else self._admitted).append(request.id)
+        sequence.has_run = True
         if sequence.suspect:
             self._isolate(request.id)
 

@@ -14,6 +14,7 @@ from ovchat.v1 import (
 )
 from ovchat_server.providers.egress import MAX_ANSWER_BYTES, is_socket
 from ovchat_server.providers.errors import of_stopping
+from ovchat_server.serving.record import current_record
 from ovchat_server.settings import socket_target
 
 if TYPE_CHECKING:
@@ -72,8 +73,9 @@ class OvchatChannel:
 
     @property
     def metadata(self) -> Sequence[tuple[str, str]]:
-        """Return the metadata of every call."""
-        return [("authorization", f"Bearer {self.key}")] if self.key else []
+        """Return the metadata of a call."""
+        traced = current_record().trace_headers.items()
+        return [("authorization", f"Bearer {self.key}"), *traced] if self.key else [*traced]
 
     @property
     def stubs(self) -> Stubs:

@@ -1,0 +1,1 @@
+"""What is counted of requests and engines, and how Prometheus reads it."""

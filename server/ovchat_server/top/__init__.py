@@ -1,0 +1,1 @@
+"""`ovchat top`: what servers are doing, in a terminal."""

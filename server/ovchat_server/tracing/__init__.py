@@ -1,0 +1,1 @@
+"""Traces of requests, by OpenTelemetry."""

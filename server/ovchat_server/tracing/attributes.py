@@ -1,0 +1,131 @@
+"""What a span says of its request, in the words of OpenTelemetry's semantic conventions.
+
+Those of generative AI are not in a package yet whose names stay, so they are written out here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ovchat_server.serving.record import Stage
+from ovchat_server.telemetry.logs import request_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ovchat_server.serving.record import RequestRecord
+
+Value: TypeAlias = str | bool | int | float | tuple[str, ...] | None
+
+# Of what callers chose, in characters.
+MOST: Final = 200
+# Who answers where no provider does.
+OPENVINO: Final = "openvino"
+# The gRPC statuses of which the server is at fault, by the conventions.
+FAULTS: Final = frozenset(
+    {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
+)
+
+
+def span_name(record: RequestRecord) -> str:
+    """Return the name of a request's span: what was asked of which model, or else its RPC."""
+    # Not the model that was asked for: names that callers make up would be without number.
+    return f"{record.operation} {record.model}".strip() or _method(record)
+
+
+def at_fault(record: RequestRecord) -> bool:
+    """Return whether the server failed to answer, not its caller to ask."""
+    # A stream that broke off is OK for gRPC: the error is in its last event.
+    return (record.error.status if record.error else record.status) in FAULTS
+
+
+def attributes(record: RequestRecord, metadata: Mapping[str, str | bytes]) -> dict[str, Value]:
+    """Return the attributes of a request that is over, of which nothing is content.
+
+    Args:
+        record: The request.
+        metadata: Its headers.
+    """
+    values = _call(record, metadata)
+    if record.operation:
+        values |= _asked(record) | _answered(record)
+    return {name: value for name, value in values.items() if value not in (None, "", ())}
+
+
+def _call(record: RequestRecord, metadata: Mapping[str, str | bytes]) -> dict[str, Value]:
+    failed = record.status if record.status != "OK" else None
+    path = str(metadata.get("x-envoy-original-path", "")) if record.rest else ""
+    return {
+        "rpc.system.name": "grpc",
+        "rpc.method": _method(record),
+        "rpc.response.status_code": record.status,
+        "error.type": record.error.code if record.error else failed,
+        "http.request.method": str(metadata.get("x-envoy-original-method", "")) if path else None,
+        # Without its query, which may hold secrets.
+        "url.path": path.partition("?")[0][:MOST],
+        "ovchat.request_id": request_id.get(),
+        "ovchat.client_key": record.client_key,
+    }
+
+
+def _method(record: RequestRecord) -> str:
+    # Of an RPC that does not exist the name is the caller's own.
+    return "_OTHER" if record.status == "UNIMPLEMENTED" else record.rpc
+
+
+def _asked(record: RequestRecord) -> dict[str, Value]:
+    values: dict[str, Value] = {
+        "gen_ai.operation.name": record.operation,
+        "gen_ai.provider.name": record.provider or (OPENVINO if record.model else None),
+        "gen_ai.request.model": (record.requested_model or record.model)[:MOST],
+        "gen_ai.request.stream": record.streams or None,
+    }
+    if (params := record.params) is not None:
+        sampling, ending = params.sampling, params.ending
+        values |= {
+            "gen_ai.request.temperature": sampling.temperature,
+            "gen_ai.request.top_p": sampling.top_p,
+            "gen_ai.request.top_k": sampling.top_k,
+            "gen_ai.request.max_tokens": ending.max_tokens,
+            "gen_ai.request.seed": sampling.seed,
+            "gen_ai.request.stop_sequences": ending.stop,
+            "gen_ai.request.choice.count": params.n if params.n > 1 else None,
+            "gen_ai.request.frequency_penalty": sampling.frequency_penalty or None,
+            "gen_ai.request.presence_penalty": sampling.presence_penalty or None,
+        }
+    return values
+
+
+def _answered(record: RequestRecord) -> dict[str, Value]:
+    values: dict[str, Value] = {
+        "gen_ai.response.id": record.response_id,
+        "gen_ai.response.model": record.model,
+        "gen_ai.response.finish_reasons": tuple(map(str, record.finish_reasons)),
+        "gen_ai.response.time_to_first_chunk": record.first_token_seconds,
+        "gen_ai.usage.input_tokens": record.prompt_tokens or None,
+    }
+    if (usage := record.usage) is not None:
+        values |= {
+            "gen_ai.usage.output_tokens": record.completion_tokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+            "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+        }
+    return values
+
+
+def periods(record: RequestRecord) -> Iterator[Stage]:
+    """Yield what a request's time went into: the server's stages, and those of the engine.
+
+    What it did not get to the end of lasts until it was over.
+    """
+    yield from record.stages
+    times = record.times
+    for name, began, ended in (
+        ("queue", times.queued, times.admitted),
+        ("prefill", times.admitted, times.first_output),
+        ("decode", times.first_output, times.last_output),
+    ):
+        end = record.ended if ended is None else ended
+        # The first token of an answer that has no other is its last, too.
+        if began is not None and began < end:
+            yield Stage(name, began, end)
