@@ -176,5 +176,6 @@ async def test_a_provider_continues_the_trace(
     assert here.server.name == f"chat {provider}/successor"
     assert there.server.name == "chat successor"
     assert here.server.attributes["gen_ai.provider.name"] == provider
-    assert here.names == ["read", "queue", "prefill", "decode"][: len(here.names)]
+    # A whole answer comes at once.
+    assert here.names[:3] == ["read", "queue", "prefill"]
     assert there.names == PARTS
