@@ -138,15 +138,14 @@ class Server:
         Raises:
             StartError: A port is taken.
         """
-        try:
+        async with contextlib.AsyncExitStack() as stack:
+            # Also if it cannot start.
+            stack.push_async_callback(self._close_traces)
             metrics = self._listen()
-        except StartError:
-            await self._close_traces()
-            raise
-        # Not in the event loop, whose streams would wait for the text.
-        exposition = partial(asyncio.to_thread, self._metrics.exposition)
-        # To the end: what draining does can be seen, too.
-        async with serving_metrics(exposition, metrics):
+            # Not in the event loop, whose streams would wait for the text.
+            exposition = partial(asyncio.to_thread, self._metrics.exposition)
+            # To the end: what draining does can be seen, too.
+            await stack.enter_async_context(serving_metrics(exposition, metrics))
             # Listen before the models are loaded: callers see "loading" instead of a closed port.
             await publish_health(self._health, self._models, self._served)
             background = (
@@ -210,7 +209,8 @@ class Server:
         await self._calls.finished()
 
     async def _close_traces(self) -> None:
-        await asyncio.gather(*(traces.close() for traces in self._tracing))
+        closing, self._tracing = self._tracing, ()
+        await asyncio.gather(*(traces.close() for traces in closing))
 
     async def _close_engines(self) -> None:
         engines = (*self._engines.values(), self._providers)

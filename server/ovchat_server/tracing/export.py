@@ -56,7 +56,7 @@ def exported_traces(settings: Settings) -> Tracing:
         text = f"{said} must have no user and password, which would be logged: use {HEADERS[1]}"
         raise StartError(text)
     try:
-        _pace_warnings(url)
+        _pace_warnings(urlsplit(url).query)
         # No global one, and none that would flush at the exit of the process: `Tracing.close` does.
         provider = TracerProvider(resource=_resource(settings), shutdown_on_exit=False)
         exporter = _exporter(settings.otlp_traces_endpoint)
@@ -74,10 +74,10 @@ def _endpoint(option: str | None) -> tuple[str, str]:
     return next((name, url) for name, url in named if url)
 
 
-def _secrets(url: str) -> Sequence[str]:
+def _secrets(query: str) -> Sequence[str]:
     """Return what must not be logged: headers, and the URL's query; the longest first."""
     headers = (parse_env_headers(os.environ.get(name, ""), liberal=True) for name in HEADERS)
-    values = [urlsplit(url).query, *(value for each in headers for value in each.values())]
+    values = [query, *(value for each in headers for value in each.values())]
     # As they are, and as they are quoted.
     forms = {form for value in values for form in (value, repr(value)[1:-1])}
     return sorted((form for form in forms if len(form) >= SECRET), key=len, reverse=True)
@@ -121,22 +121,22 @@ def _resource(settings: Settings) -> Resource:
     return Resource.create({**ours, **OTELResourceDetector().detect().attributes})
 
 
-def _pace_warnings(url: str) -> None:
+def _pace_warnings(query: str) -> None:
     """Have OpenTelemetry's warnings logged as ours, and few of them."""
     # It warns of every try before it gives up.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     library = logging.getLogger("opentelemetry")
     library.propagate = False
-    library.handlers = [_PacedWarnings(url)]
+    library.handlers = [_PacedWarnings(query)]
 
 
 class _PacedWarnings(logging.Handler):
     """Logs a warning of OpenTelemetry, and then none for a while, from whichever thread."""
 
-    def __init__(self, url: str) -> None:
-        """Log of what is sent to `url`."""
+    def __init__(self, query: str) -> None:
+        """Log neither headers nor the `query` of the URL."""
         super().__init__(logging.WARNING)
-        self._url = url
+        self._query = query
         self._next = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -152,6 +152,6 @@ class _PacedWarnings(logging.Handler):
         text = record.getMessage()
         if record.exc_info and (error := record.exc_info[1]):
             text += f" {type(error).__name__}: {error}"
-        for secret in _secrets(self._url):
+        for secret in _secrets(self._query):
             text = text.replace(secret, "...")
         return text
