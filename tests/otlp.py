@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +35,19 @@ def _plain(value: Any) -> Any:
     if which == "array_value":
         return [_plain(item) for item in value.array_value.values]
     return getattr(value, which)
+
+
+class Caller:
+    """A client that is in a trace of its own."""
+
+    def __init__(self, *, sampled: bool = True) -> None:
+        self.trace_id = secrets.token_hex(16)
+        self.span_id = secrets.token_hex(8)
+        self.traceparent = f"00-{self.trace_id}-{self.span_id}-0{int(sampled)}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"traceparent": self.traceparent, "tracestate": "vendor=value"}
 
 
 @dataclass(frozen=True)
@@ -121,9 +135,9 @@ class Collector:
             await asyncio.sleep(PAUSE)
         return found[0]
 
-    async def trace(self, trace_id: str) -> Trace:
-        """The trace of this id. A span comes after its children, which end before it."""
-        server = await self.until(lambda span: span.trace_id == trace_id and span.of_server)
+    async def trace(self, caller: str) -> Trace:
+        """What was asked within a span. A span comes after its children, which end before it."""
+        server = await self.until(lambda span: span.parent == caller and span.of_server)
         children = [span for span in self.spans if span.parent == server.span_id]
         return Trace(server, sorted(children, key=lambda item: item.span.start_time_unix_nano))
 

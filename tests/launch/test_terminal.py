@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import signal
@@ -14,39 +13,12 @@ import httpx
 
 from tests.conftest import model_settings, model_table
 from tests.ports import unused_port
+from tests.screen import Screen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 BODY = {"model": "successor", "messages": [{"role": "user", "content": "a"}], "max_tokens": 5}
-
-
-class Screen:
-    """What is written to a terminal, until nobody has it open any more."""
-
-    def __init__(self) -> None:
-        self._master, self.slave = os.openpty()
-        self.text = ""
-        self.ended = asyncio.Event()
-        self._written = asyncio.Event()
-        asyncio.get_running_loop().add_reader(self._master, self._read)
-
-    def _read(self) -> None:
-        data = b""
-        # The error says that it is nobody's.
-        with contextlib.suppress(OSError):
-            data = os.read(self._master, 1 << 16)
-        if not data:
-            asyncio.get_running_loop().remove_reader(self._master)
-            os.close(self._master)
-            self.ended.set()
-        self.text += data.decode()
-        self._written.set()
-
-    async def shows(self, pattern: str) -> None:
-        while not re.search(pattern, self.text):
-            self._written.clear()
-            await self._written.wait()
 
 
 async def test_a_terminal_shows_sentences_and_no_json(tmp_path: Path) -> None:

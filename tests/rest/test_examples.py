@@ -60,6 +60,7 @@ EXPECTED = {
         "A red square.\n65 tokens of the image",
         '"totalKvBlocks": ',
         "0 0 of ",
+        "tokens generated",
     ],
     "docs/messages.md": ["Paris", '"input_tokens":'],
     "docs/metrics.md": ["vllm:num_requests_waiting{"],

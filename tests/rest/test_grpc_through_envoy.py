@@ -15,7 +15,7 @@ import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-from ovchat.v1 import chat_service_pb2_grpc
+from ovchat.v1 import chat_service_pb2_grpc, server_service_pb2, server_service_pb2_grpc
 from tests.grpc.requests import ask, joined, successor
 from tests.rest.conftest import given_up
 from tests.successor import successor_text
@@ -72,6 +72,35 @@ async def test_an_error_keeps_its_details(port: int) -> None:
     info = error_details_pb2.ErrorInfo()
     status.details[0].Unpack(info)
     assert info.reason == "UNSUPPORTED_PARAMETER"
+
+
+async def test_metrics_pass(port: int) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = server_service_pb2_grpc.ServerServiceStub(channel)
+        answer = await stub.GetMetrics(server_service_pb2.GetMetricsRequest())
+
+    assert "ovchat_model_ready" in [family.name for family in answer.families]
+    assert (answer.server, answer.replicas) == (1, 1)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/metrics",
+        "/v1/metrics",
+        "/ovchat/v1/metrics",
+        # As Envoy's transcoder maps an RPC that has no path, if it is told to.
+        "/ovchat.v1.ServerService/GetMetrics",
+    ],
+)
+async def test_metrics_are_not_served_over_rest(
+    http: httpx.AsyncClient, method: str, path: str
+) -> None:
+    answer = await http.request(method, path, json={} if method == "POST" else None)
+
+    assert answer.status_code == 404
+    assert "vllm:" not in answer.text
 
 
 async def test_a_deadline_reaches_the_engine(port: int, http: httpx.AsyncClient) -> None:

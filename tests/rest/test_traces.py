@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
@@ -11,7 +10,7 @@ import pytest
 
 from ovchat.v1 import chat_service_pb2_grpc
 from tests.grpc.requests import successor
-from tests.otlp import grpc_collector
+from tests.otlp import Caller, grpc_collector
 from tests.rest.conftest import running_stack
 
 if TYPE_CHECKING:
@@ -32,19 +31,6 @@ BODY: dict[str, Any] = {
 }
 # The parts of the work on a request without a grammar.
 PARTS = ["read", "render", "constrain", "queue", "prefill", "decode"]
-
-
-class Caller:
-    """A client that is in a trace of its own."""
-
-    def __init__(self, *, sampled: bool = True) -> None:
-        self.trace_id = secrets.token_hex(16)
-        self.span_id = secrets.token_hex(8)
-        self.traceparent = f"00-{self.trace_id}-{self.span_id}-0{int(sampled)}"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"traceparent": self.traceparent, "tracestate": "vendor=value"}
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +78,7 @@ async def test_a_rest_request_is_in_the_trace_of_its_client(
     response = await client.post(CHAT, json={**BODY, "stream": streams}, headers=caller.headers)
 
     assert response.status_code == 200
-    trace = await collector.trace(caller.trace_id)
+    trace = await collector.trace(caller.span_id)
     check(trace, caller)
     assert trace.server.name == "chat successor"
     attributes = trace.server.attributes
@@ -138,9 +124,57 @@ async def test_a_typed_call_is_in_the_trace_of_its_client(
         else:
             await chats.CreateChatCompletion(request, metadata=metadata)
 
-    trace = await collector.trace(caller.trace_id)
+    trace = await collector.trace(caller.span_id)
     check(trace, caller)
     assert trace.server.name == "chat successor"
     method = trace.server.attributes["rpc.method"]
     assert method == f"ovchat.v1.ChatService/{'Stream' if streams else 'Create'}ChatCompletion"
     assert "url.path" not in trace.server.attributes
+
+
+PROVIDERS = """
+[[providers]]
+name = "http"
+base_url = "http://127.0.0.1:{rest_port}/v1"
+
+[[providers]]
+name = "typed"
+kind = "ovchat"
+base_url = "http://127.0.0.1:{grpc_port}"
+"""
+
+
+@pytest.fixture(scope="module")
+async def router(
+    collector: Collector, traced: Stack, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Another server, to which the first one is two providers."""
+    options = [f"--otlp-traces-endpoint={collector.endpoint}"]
+    tables = PROVIDERS.format(rest_port=traced.rest_port, grpc_port=traced.grpc_port)
+    directory = tmp_path_factory.mktemp("router")
+    with running_stack(directory, options=options, tables=tables) as stack:
+        async with httpx.AsyncClient(base_url=stack.url, timeout=None) as client:
+            yield client
+
+
+@pytest.mark.parametrize("answer", ["whole", "streamed"])
+@pytest.mark.parametrize("provider", ["http", "typed"])
+async def test_a_provider_continues_the_trace(
+    collector: Collector, router: httpx.AsyncClient, provider: str, answer: str
+) -> None:
+    caller = Caller()
+    asked = {**BODY, "model": f"{provider}/successor", "stream": answer == "streamed"}
+    asked["messages"] = [{"role": "user", "content": "a"}]
+
+    response = await router.post(CHAT, json=asked, headers=caller.headers)
+
+    assert response.status_code == 200, response.text
+    here = await collector.trace(caller.span_id)
+    there = await collector.trace(here.server.span_id)
+    assert {here.server.trace_id, there.server.trace_id} == {caller.trace_id}
+    assert there.server.span.trace_state == "vendor=value"
+    assert here.server.name == f"chat {provider}/successor"
+    assert there.server.name == "chat successor"
+    assert here.server.attributes["gen_ai.provider.name"] == provider
+    assert here.names == ["read", "queue", "prefill", "decode"][: len(here.names)]
+    assert there.names == PARTS

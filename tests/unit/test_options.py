@@ -314,6 +314,8 @@ def test_help_shows_the_options_of_a_command_with_the_word_for_a_value(name: str
         ("ovchat up unexpected --rest", ["plain,--rest-port"]),
         ("ovchat serve --log-level w", ["plain,warning"]),
         ("ovchat serve --config x", ["file,x"]),
+        ("ovchat to", ["plain,top"]),
+        ("ovchat top 127.0.0.1:9000 --in", ["plain,--interval"]),
     ],
 )
 def test_a_shell_completes_commands_options_and_values(line: str, completions: list[str]) -> None:

@@ -126,6 +126,6 @@ def periods(record: RequestRecord) -> Iterator[Stage]:
         ("decode", times.first_output, times.last_output),
     ):
         end = record.ended if ended is None else ended
-        # A route that asks a second model has the first one's admission before its own queue.
+        # The first token of an answer that has no other is its last, too.
         if began is not None and began < end:
             yield Stage(name, began, end)
