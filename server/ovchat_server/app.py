@@ -43,9 +43,10 @@ from ovchat_server.rpc.caller import shown_keys
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
-from ovchat_server.served_models import StartError, built_models, registered_models
+from ovchat_server.served_models import built_models, registered_models
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
+from ovchat_server.start_error import StartError
 from ovchat_server.tracing.setup import tracing
 
 if TYPE_CHECKING:
@@ -85,12 +86,11 @@ class Server:
 
         Raises:
             ModelFilesError: A model's folder cannot be served.
-            StartError: A model's settings do not fit it.
+            StartError: A model's settings do not fit it, or those of traces are wrong.
         """
         self._settings = settings
         self._changed = asyncio.Event()
         parts = ServingParts.of(settings)
-        self._tracing = tracing(settings)
         self._metrics = ServerMetrics(settings.server_number, shown_keys(settings.api_keys))
         host = EngineHost(tuple(processors), self._changed.set, self._metrics, settings.replicas)
         all_kinds: Sequence[ModelKind] = (
@@ -119,6 +119,8 @@ class Server:
             default_errors=encode_error,
         )
         self._served = Served(typed_services(served), REST_SERVICE, rest, rest.error)
+        # Last: it has a thread from now on, which ends with `running`.
+        self._tracing = tracing(settings)
         self._server = create_server(
             self._served,
             self._health,
@@ -143,11 +145,14 @@ class Server:
         Raises:
             StartError: A port is taken.
         """
-        metrics = self._listen()
-        # Not in the event loop, whose streams would wait for the text.
-        exposition = partial(asyncio.to_thread, self._metrics.exposition)
-        # To the end: what draining does can be seen, too.
-        async with serving_metrics(exposition, metrics):
+        async with contextlib.AsyncExitStack() as stack:
+            # Also if it cannot start.
+            stack.push_async_callback(self._close_traces)
+            metrics = self._listen()
+            # Not in the event loop, whose streams would wait for the text.
+            exposition = partial(asyncio.to_thread, self._metrics.exposition)
+            # To the end: what draining does can be seen, too.
+            await stack.enter_async_context(serving_metrics(exposition, metrics))
             # Listen before the models are loaded: callers see "loading" instead of a closed port.
             await publish_health(self._health, self._models, self._served)
             background = (
@@ -182,10 +187,6 @@ class Server:
         again = "Ctrl-C again" if self._settings.replicas == 1 else "another SIGTERM"
         log_draining(self._calls.under_way, timeout, self._level, again)
         self._calls.close()
-        with contextlib.suppress(TimeoutError):
-            # Bounded: the connection of a health watcher may be stuck.
-            async with asyncio.timeout(END_TIMEOUT):
-                await self._health.enter_graceful_shutdown()
         finished = asyncio.create_task(self._finish())
         at_once = asyncio.create_task(self._at_once.wait())
         first = asyncio.FIRST_COMPLETED
@@ -199,7 +200,7 @@ class Server:
         self._calls.end()
         await self._server.stop(FLUSH_TIMEOUT)
         # All calls are over, and with them their spans.
-        sent = asyncio.gather(*(traces.close() for traces in self._tracing))
+        sent = asyncio.create_task(self._close_traces())
         # An engine may hang, but it ends with this process at the latest.
         await asyncio.wait([closing, at_once], return_when=first)
         for task in (finished, at_once, closing):
@@ -207,8 +208,16 @@ class Server:
         await sent
 
     async def _finish(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            # Bounded: the connection of a health watcher may be stuck.
+            async with asyncio.timeout(END_TIMEOUT):
+                await self._health.enter_graceful_shutdown()
         await asyncio.sleep(NOTICE)
         await self._calls.finished()
+
+    async def _close_traces(self) -> None:
+        closing, self._tracing = self._tracing, ()
+        await asyncio.gather(*(traces.close() for traces in closing))
 
     async def _close_engines(self) -> None:
         engines = (*self._engines.values(), self._providers)

@@ -15,7 +15,7 @@ from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.metrics.server_metrics import ServerMetrics
-from ovchat_server.served_models import StartError
+from ovchat_server.start_error import StartError
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_path import folder_fault
 from ovchat_server.serving.model_task import model_task

@@ -52,7 +52,6 @@ class RemoteAnswer(ChunkedAnswer):
         self._deadline = deadline
         self._record = current_record()
         self._record.response_id = info.id
-        self._record.provider = provider.name
         self._record.choices = request.choices
         self._admitted = asyncio.Event()
 

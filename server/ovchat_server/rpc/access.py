@@ -15,7 +15,7 @@ import grpc.aio
 
 from ovchat_server.rpc.access_line import Call, line
 from ovchat_server.rpc.probes import Exempt, exempt
-from ovchat_server.serving.record import begin_record
+from ovchat_server.serving.record import current_record
 from ovchat_server.telemetry.logs import request_id
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def access(observers: Sequence[RequestObserver]) -> Middleware:
         # process (grpcio 1.85.1, SIGSEGV, one in a few cancelled streams).
         metadata = dict(context.invocation_metadata() or ())
         call = Call.of(method, metadata, context.peer() or "")
-        record = begin_record(call.rpc, rest=bool(call.path))
+        record = current_record()
+        record.http_method, record.path = call.method, call.path
+        record.request_id = request_id.get()
         probe = exempt(method, Exempt.LOG)
         if not probe:
             for observer in observers:
