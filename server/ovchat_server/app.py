@@ -18,7 +18,13 @@ from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.metrics_port import announced, listen_for_metrics
-from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
+from ovchat_server.launch.ports import (
+    authority,
+    check_free,
+    check_socket,
+    log_listening,
+    numeric_host,
+)
 from ovchat_server.launch.stop_messages import (
     QUIET_STOP,
     log_at_once,
@@ -94,6 +100,7 @@ class Server:
             *kinds,
         )
         built = built_models(settings.models, all_kinds, host)
+        self._metrics.served = [item.model for item in built]
         self._engines = {item.model.id: item.engine for item in built}
         self._providers = Providers.of(settings.providers, settings.egress, parts.workers)
         self._models = registered_models(settings, built, self._providers, self._changed.set)
@@ -157,7 +164,7 @@ class Server:
                 for engine in self._engines.values():
                     engine.start()
                 self._providers.start()
-                self._log_listening()
+                log_listening(self._settings, self.port, self._level)
                 self.metrics_url = announced(metrics)
                 yield
             finally:
@@ -233,15 +240,6 @@ class Server:
         # Checked first, because gRPC's own error does not say that the port is in use.
         check_free(host, port, "--grpc-port")
         return self._server.add_insecure_port(authority(host, port))
-
-    def _log_listening(self) -> None:
-        if (socket := self._settings.grpc_socket) is not None:
-            extra = {"socket": socket}
-            logger.log(self._level, "The server listens on socket %s", socket, extra=extra)
-            return
-        address = authority(self._settings.host, self.port)
-        extra = {"address": address}
-        logger.log(self._level, "The server listens on %s", address, extra=extra)
 
     async def _publish_changes(self) -> None:
         while True:

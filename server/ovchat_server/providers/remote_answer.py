@@ -72,7 +72,7 @@ class RemoteAnswer(ChunkedAnswer):
         """See ChunkedAnswer."""
         exchange, provider = self._exchange, self._provider.name
         times = self._record.times
-        times.queue(time.monotonic())
+        times.queued = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             async with self._deadline.limit():
                 try:

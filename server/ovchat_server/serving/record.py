@@ -123,7 +123,7 @@ _current: ContextVar[RequestRecord | None] = ContextVar("record", default=None)
 
 
 class RequestObserver(Protocol):
-    """Is told of every request, probes aside."""
+    """Is told of every request; of probes only the end of those that fail."""
 
     def begin(self, record: RequestRecord, metadata: Mapping[str, str | bytes]) -> None:
         """Note that a request arrived, with these headers."""
