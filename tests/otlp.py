@@ -138,7 +138,9 @@ class Collector:
     async def trace(self, caller: str) -> Trace:
         """What was asked within a span. A span comes after its children, which end before it."""
         server = await self.until(lambda span: span.parent == caller and span.of_server)
-        children = [span for span in self.spans if span.parent == server.span_id]
+        # Of another server that was asked the trace is its own.
+        inside = [span for span in self.spans if not span.of_server]
+        children = [span for span in inside if span.parent == server.span_id]
         return Trace(server, sorted(children, key=lambda item: item.span.start_time_unix_nano))
 
 

@@ -18,7 +18,13 @@ from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.kinds.text_generation import TextGeneration
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.metrics_port import announced, listen_for_metrics
-from ovchat_server.launch.ports import authority, check_free, check_socket, numeric_host
+from ovchat_server.launch.ports import (
+    authority,
+    check_free,
+    check_socket,
+    log_listening,
+    numeric_host,
+)
 from ovchat_server.launch.stop_messages import (
     QUIET_STOP,
     log_at_once,
@@ -37,9 +43,10 @@ from ovchat_server.rpc.caller import shown_keys
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
-from ovchat_server.served_models import StartError, built_models, registered_models
+from ovchat_server.served_models import built_models, registered_models
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
+from ovchat_server.start_error import StartError
 from ovchat_server.tracing.setup import tracing
 
 if TYPE_CHECKING:
@@ -79,12 +86,11 @@ class Server:
 
         Raises:
             ModelFilesError: A model's folder cannot be served.
-            StartError: A model's settings do not fit it.
+            StartError: A model's settings do not fit it, or those of traces are wrong.
         """
         self._settings = settings
         self._changed = asyncio.Event()
         parts = ServingParts.of(settings)
-        self._tracing = tracing(settings)
         self._metrics = ServerMetrics(settings.server_number, shown_keys(settings.api_keys))
         host = EngineHost(tuple(processors), self._changed.set, self._metrics, settings.replicas)
         all_kinds: Sequence[ModelKind] = (
@@ -94,6 +100,7 @@ class Server:
             *kinds,
         )
         built = built_models(settings.models, all_kinds, host)
+        self._metrics.served = [item.model for item in built]
         self._engines = {item.model.id: item.engine for item in built}
         self._providers = Providers.of(settings.providers, settings.egress, parts.workers)
         self._models = registered_models(settings, built, self._providers, self._changed.set)
@@ -112,6 +119,8 @@ class Server:
             default_errors=encode_error,
         )
         self._served = Served(typed_services(served), REST_SERVICE, rest, rest.error)
+        # Last: it has a thread from now on, which ends with `running`.
+        self._tracing = tracing(settings)
         self._server = create_server(
             self._served,
             self._health,
@@ -136,11 +145,14 @@ class Server:
         Raises:
             StartError: A port is taken.
         """
-        metrics = self._listen()
-        # Not in the event loop, whose streams would wait for the text.
-        exposition = partial(asyncio.to_thread, self._metrics.exposition)
-        # To the end: what draining does can be seen, too.
-        async with serving_metrics(exposition, metrics):
+        async with contextlib.AsyncExitStack() as stack:
+            # Also if it cannot start.
+            stack.push_async_callback(self._close_traces)
+            metrics = self._listen()
+            # Not in the event loop, whose streams would wait for the text.
+            exposition = partial(asyncio.to_thread, self._metrics.exposition)
+            # To the end: what draining does can be seen, too.
+            await stack.enter_async_context(serving_metrics(exposition, metrics))
             # Listen before the models are loaded: callers see "loading" instead of a closed port.
             await publish_health(self._health, self._models, self._served)
             background = (
@@ -152,7 +164,7 @@ class Server:
                 for engine in self._engines.values():
                     engine.start()
                 self._providers.start()
-                self._log_listening()
+                log_listening(self._settings, self.port, self._level)
                 self.metrics_url = announced(metrics)
                 yield
             finally:
@@ -175,10 +187,6 @@ class Server:
         again = "Ctrl-C again" if self._settings.replicas == 1 else "another SIGTERM"
         log_draining(self._calls.under_way, timeout, self._level, again)
         self._calls.close()
-        with contextlib.suppress(TimeoutError):
-            # Bounded: the connection of a health watcher may be stuck.
-            async with asyncio.timeout(END_TIMEOUT):
-                await self._health.enter_graceful_shutdown()
         finished = asyncio.create_task(self._finish())
         at_once = asyncio.create_task(self._at_once.wait())
         first = asyncio.FIRST_COMPLETED
@@ -192,7 +200,7 @@ class Server:
         self._calls.end()
         await self._server.stop(FLUSH_TIMEOUT)
         # All calls are over, and with them their spans.
-        sent = asyncio.gather(*(traces.close() for traces in self._tracing))
+        sent = asyncio.create_task(self._close_traces())
         # An engine may hang, but it ends with this process at the latest.
         await asyncio.wait([closing, at_once], return_when=first)
         for task in (finished, at_once, closing):
@@ -200,8 +208,16 @@ class Server:
         await sent
 
     async def _finish(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            # Bounded: the connection of a health watcher may be stuck.
+            async with asyncio.timeout(END_TIMEOUT):
+                await self._health.enter_graceful_shutdown()
         await asyncio.sleep(NOTICE)
         await self._calls.finished()
+
+    async def _close_traces(self) -> None:
+        closing, self._tracing = self._tracing, ()
+        await asyncio.gather(*(traces.close() for traces in closing))
 
     async def _close_engines(self) -> None:
         engines = (*self._engines.values(), self._providers)
@@ -224,15 +240,6 @@ class Server:
         # Checked first, because gRPC's own error does not say that the port is in use.
         check_free(host, port, "--grpc-port")
         return self._server.add_insecure_port(authority(host, port))
-
-    def _log_listening(self) -> None:
-        if (socket := self._settings.grpc_socket) is not None:
-            extra = {"socket": socket}
-            logger.log(self._level, "The server listens on socket %s", socket, extra=extra)
-            return
-        address = authority(self._settings.host, self.port)
-        extra = {"address": address}
-        logger.log(self._level, "The server listens on %s", address, extra=extra)
 
     async def _publish_changes(self) -> None:
         while True:

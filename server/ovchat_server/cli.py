@@ -87,7 +87,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     setproctitle("ovchat server")
     settings = _with_folders(settings)
     from ovchat_server.app import serve  # noqa: PLC0415
-    from ovchat_server.served_models import StartError  # noqa: PLC0415
+    from ovchat_server.start_error import StartError  # noqa: PLC0415
 
     try:
         asyncio.run(serve(settings))

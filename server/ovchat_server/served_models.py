@@ -11,6 +11,7 @@ from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_registry import ModelRegistry
 from ovchat_server.serving.models import GenerativeModel
 from ovchat_server.serving.routed_model import RoutedModel
+from ovchat_server.start_error import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from ovchat_server.kinds.base import BuiltModel, EngineHost, ModelKind
     from ovchat_server.providers.providers import Providers
     from ovchat_server.settings import ModelSettings, RouteSettings, Settings
-
-
-class StartError(Exception):
-    """The server cannot start; the message says why, for the person who started it."""
 
 
 def built_models(

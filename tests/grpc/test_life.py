@@ -15,9 +15,9 @@ from ovchat.v1 import model_service_pb2, tokenizer_service_pb2
 from ovchat_server.app import Server
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.connection import EngineConnection
-from ovchat_server.served_models import StartError
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
+from ovchat_server.start_error import StartError
 from tests.grpc.conftest import Client
 from tests.grpc.engines import engine_of, until
 from tests.grpc.requests import ask, text_of

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ovchat.v1 import chat_pb2, completion_pb2, embedding_service_pb2
+from ovchat.v1 import chat_pb2, completion_pb2, embedding_service_pb2, server_service_pb2
 from ovchat.v1.embedding_service_pb2_grpc import EmbeddingServiceStub
 from ovchat_server.app import Server
 from ovchat_server.rpc.caller import shown_keys
@@ -265,3 +265,34 @@ async def test_embeddings_are_counted_as_well(client: Client) -> None:
     assert now.finished("bert") == {"stop": 1, "length": 0, "abort": 0, "error": 0}
     assert now.of("vllm:e2e_request_latency_seconds_count", "bert") == 1
     assert now.of("vllm:generation_tokens_total", "bert") == 0
+
+
+async def test_a_prompt_alone_ends_as_an_answer(client: Client) -> None:
+    asked = requests.go_on("a b c", echo=True, max_tokens=0, prompt_logprobs=1)
+    answer = await client.texts.CreateCompletion(asked)
+    now = Scrape(client)
+    assert now.finished() == {"stop": 0, "length": 1, "abort": 0, "error": 0}
+    assert now.of("vllm:request_prompt_tokens_sum") == answer.usage.prompt_tokens > 0
+
+
+async def test_keys_that_nobody_checked_are_in_no_label(
+    make_settings: Callable[..., Settings], successor: ModelSettings
+) -> None:
+    async with serving(make_settings(successor, api_keys=("right",))) as client:
+        before = len(Scrape(client)._samples)
+        reflect = client.channel.stream_stream(
+            "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+        )
+        for number in range(3):
+            call = reflect(iter([b"\xff"]), metadata=(("authorization", f"Bearer {number}"),))
+            with pytest.raises(grpc.aio.AioRpcError):
+                await call.read()
+        now = Scrape(client)
+        asked = server_service_pb2.GetMetricsRequest()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await client.server_service.GetMetrics(asked)
+        refused = Scrape(client)
+    assert len(now._samples) == before
+    assert now.of_server("ovchat_request_errors_total", code="malformed_message", key="") == 3
+    # A probe that is refused is told of, too.
+    assert refused.error_codes()["invalid_api_key"] == 1

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from ovchat_server.app import Server
-from ovchat_server.served_models import StartError
+from ovchat_server.start_error import StartError
 from tests.grpc.conftest import running
 from tests.grpc.requests import successor as request
 from tests.ports import unused_port

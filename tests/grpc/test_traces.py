@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ import pytest
 from ovchat.v1 import completion_pb2, embedding_service_pb2
 from ovchat.v1.embedding_service_pb2_grpc import EmbeddingServiceStub
 from ovchat_server.app import Server
+from ovchat_server.provider_settings import ProviderSettings
+from ovchat_server.start_error import StartError
+from ovchat_server.tracing.attributes import MOST
 from tests.grpc import requests
 from tests.grpc.conftest import Client, running
 from tests.grpc.engines import engine_of
@@ -86,13 +90,56 @@ async def test_a_request_that_is_refused_is_no_failure_of_the_server(
         assert not server.failed
 
 
-async def test_an_unknown_method_is_not_named(collector: Collector, client: Client) -> None:
+@pytest.mark.parametrize("keys", [(), ("key",)])
+async def test_an_unknown_method_is_not_named(
+    collector: Collector, make_settings: Callable[..., Settings], keys: tuple[str, ...]
+) -> None:
     caller = Caller()
-    call = client.channel.unary_unary("/made.Up/ByTheCaller")
-    with pytest.raises(grpc.aio.AioRpcError):
-        await call(b"", metadata=metadata(caller))
-    server = (await collector.trace(caller.span_id)).server
+    settings = make_settings(otlp_traces_endpoint=collector.endpoint, api_keys=keys)
+    async with running(Server(settings)) as client:
+        call = client.channel.unary_unary("/made.Up/ByTheCaller")
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await call(b"", metadata=metadata(caller))
+        server = (await collector.trace(caller.span_id)).server
+    refused = "UNAUTHENTICATED" if keys else "UNIMPLEMENTED"
+    assert raised.value.code().name == refused
+    assert server.attributes["rpc.response.status_code"] == refused
     assert server.name == server.attributes["rpc.method"] == "_OTHER"
+
+
+async def test_what_is_refused_to_a_provider_is_the_providers(
+    collector: Collector, make_settings: Callable[..., Settings]
+) -> None:
+    caller = Caller()
+    nobody = ProviderSettings(name="house", base_url=f"http://127.0.0.1:{unused_port()}")
+    settings = make_settings(otlp_traces_endpoint=collector.endpoint, providers=(nobody,))
+    async with running(Server(settings)) as client:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await client.chat.CreateChatCompletion(
+                requests.ask("x", "house/big", top_k=1), metadata=metadata(caller)
+            )
+        server = (await collector.trace(caller.span_id)).server
+    assert server.attributes["error.type"] == "unsupported_parameter"
+    assert server.attributes["gen_ai.provider.name"] == "house"
+    assert server.attributes["gen_ai.request.model"] == "house/big"
+
+
+async def test_what_callers_make_up_is_cut(collector: Collector, client: Client) -> None:
+    caller, long = Caller(), "x" * 10_000
+    sent = {
+        **caller.headers,
+        "x-envoy-original-method": long,
+        "x-envoy-original-path": f"/{long}",
+        "x-request-id": long,
+    }
+    with pytest.raises(grpc.aio.AioRpcError):
+        await client.chat.CreateChatCompletion(
+            requests.ask("x", long, stop=[long]), metadata=tuple(sent.items())
+        )
+    server = (await collector.trace(caller.span_id)).server
+    texts = [value for value in server.attributes.values() if isinstance(value, str)]
+    assert max(map(len, texts)) == MOST
+    assert "gen_ai.request.stop_sequences" not in server.attributes
 
 
 async def test_a_stream_that_is_abandoned_is_traced_as_far_as_it_came(
@@ -203,6 +250,26 @@ async def test_embeddings_are_traced(collector: Collector, client: Client) -> No
     assert trace.names[:4] == ["read", "render", "queue", "prefill"]
     assert trace.server.attributes["gen_ai.usage.input_tokens"] == answer.usage.prompt_tokens
     assert "gen_ai.usage.output_tokens" not in trace.server.attributes
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [("b", "embeddings bert"), ("made-up", "embeddings"), (MODEL, "embeddings")]
+)
+async def test_what_was_asked_for_is_told_of_embeddings_too(
+    collector: Collector, make_settings: Callable[..., Settings], model: str, name: str
+) -> None:
+    bert, caller = folder_settings("bert"), Caller()
+    settings = make_settings(bert, otlp_traces_endpoint=collector.endpoint, aliases={"b": "bert"})
+    async with running(Server(settings)) as client:
+        asked = embedding_service_pb2.CreateEmbeddingsRequest(model=model, dimensions=1 << 20)
+        asked.input.add().text = "one"
+        with pytest.raises(grpc.aio.AioRpcError):
+            await EmbeddingServiceStub(client.channel).CreateEmbeddings(
+                asked, metadata=metadata(caller)
+            )
+        server = (await collector.trace(caller.span_id)).server
+    assert server.name == name
+    assert server.attributes["gen_ai.request.model"] == model
 
 
 async def test_probes_are_not_traced(collector: Collector, client: Client) -> None:
@@ -326,9 +393,25 @@ async def test_a_collector_that_is_away_disturbs_nobody(
 ) -> None:
     # One span is too many for the queue of those that wait.
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")
-    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
     nobody = f"http://127.0.0.1:{unused_port()}"
     async with running(Server(make_settings(successor, otlp_traces_endpoint=nobody))) as client:
         for _ in range(20):
             answer = await client.chat.CreateChatCompletion(requests.successor("a", 5))
             assert requests.text_of(answer) == successor_text("a", 5)
+
+
+@pytest.mark.parametrize("step", ["listen_for_metrics", "publish_health"])
+async def test_a_server_that_cannot_start_leaves_no_thread_of_traces(
+    monkeypatch: pytest.MonkeyPatch, make_settings: Callable[..., Settings], step: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(f"ovchat_server.app.{step}", fail)
+    before = {*threading.enumerate()}
+    server = Server(make_settings(otlp_traces_endpoint=f"http://127.0.0.1:{unused_port()}"))
+    [sender] = {*threading.enumerate()} - before
+    with pytest.raises((RuntimeError, StartError)):
+        async with server.running():
+            pass
+    assert not sender.is_alive()

@@ -41,7 +41,8 @@ async def test_a_terminal_shows_sentences_and_no_json(tmp_path: Path) -> None:
             await http.get("/nope", headers={"x-request-id": "r1"})
         time = r"(?m)^\d\d:\d\d:\d\d "
         await screen.shows(
-            time + r"POST /v3/chat/completions 200 successor 1\+5 tokens \d+\.\d\d s"
+            time
+            + r"POST /v3/chat/completions 200 successor 1\+5 tokens ttft \d\.\d\d s, \d+\.\d\d s"
         )
         await screen.shows(time + r"GET /nope 404 direct_response \d+ ms request_id=r1")
         process.send_signal(signal.SIGINT)

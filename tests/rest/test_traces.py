@@ -99,7 +99,6 @@ async def test_a_rest_request_is_in_the_trace_of_its_client(
         "gen_ai.request.temperature": 0.0,
         "gen_ai.request.max_tokens": 5,
         "gen_ai.request.seed": 7,
-        "gen_ai.request.stop_sequences": ["unheard"],
         "gen_ai.response.model": "successor",
         "gen_ai.response.finish_reasons": ["length"],
         "gen_ai.usage.input_tokens": 1,
@@ -176,5 +175,6 @@ async def test_a_provider_continues_the_trace(
     assert here.server.name == f"chat {provider}/successor"
     assert there.server.name == "chat successor"
     assert here.server.attributes["gen_ai.provider.name"] == provider
-    assert here.names == ["read", "queue", "prefill", "decode"][: len(here.names)]
+    # A whole answer comes at once.
+    assert here.names[:3] == ["read", "queue", "prefill"]
     assert there.names == PARTS

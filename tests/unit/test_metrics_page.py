@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from ovchat_server.metrics.merged import answered
 from ovchat_server.metrics.server_metrics import ServerMetrics
 from tests.conftest import ROOT
+from tests.unit.serving_tools import served
 
 PAGE = (ROOT / "docs/metrics.md").read_text()
 ROW = re.compile(r"^\| `((?:vllm:|ovchat_)\w+)` \| (\w+) \| (.*?) \| (.*) \|$", re.MULTILINE)
@@ -18,6 +19,7 @@ def exposed() -> dict[str, tuple[str, set[str], str]]:
     """Of each metric its type, its labels and its text."""
     metrics = ServerMetrics(1)
     metrics.generation("demo")
+    metrics.served = [served()]
     text = (metrics.exposition() + answered([True])).decode()
     found = {}
     for family in parse(text):

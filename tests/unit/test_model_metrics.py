@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ovchat_server.domain.completion import FinishReason
-from ovchat_server.domain.errors import InternalError, OverloadedError
+from ovchat_server.domain.errors import InternalError, InvalidRequestError, OverloadedError
 from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import Report
@@ -85,8 +85,9 @@ def test_the_names_are_vllms() -> None:
         (record(status="CANCELLED"), {"abort": 1}),
         (record(finish_reasons=[STOP], choices=3, status="CANCELLED"), {"stop": 1, "abort": 2}),
         (record(error=InternalError("broken")), {"error": 1}),
-        # Its engine was not asked.
+        # Its engine was not asked, or did not take it.
         (record(error=OverloadedError("full"), times=RequestTimes()), {}),
+        (record(error=OverloadedError("late"), times=RequestTimes(queued=1.0)), {}),
         (record(model="nobody", finish_reasons=[STOP]), {}),
         (record(model="", finish_reasons=[STOP]), {}),
     ],
@@ -136,11 +137,31 @@ def test_a_step_counts_its_sequences_tokens_and_gaps() -> None:
     assert counts(counted.steps) == {"0.05": 1}
 
 
-def test_errors_are_counted_by_kind_whatever_their_code_says() -> None:
+@pytest.mark.parametrize(
+    ("code", "counted"),
+    [
+        ("context_length_exceeded", "context_length_exceeded"),
+        ("anything that a provider said", "invalid_value"),
+    ],
+)
+def test_errors_are_counted_by_the_codes_that_ovchat_has(code: str, counted: str) -> None:
     metrics = ServerMetrics(1, ["0123abcd"])
-    error = InternalError("broken")
-    error.code = "anything that a provider said"
+    error = InvalidRequestError("wrong")
+    error.code = code
     before = len(metrics.errors)
     metrics.end(record(error=error, client_key="0123abcd"))
-    assert metrics.errors["internal_error", "0123abcd"] == 1
+    assert metrics.errors[counted, "0123abcd"] == 1
     assert len(metrics.errors) == before
+
+
+def test_the_beams_of_a_search_are_one_in_a_batch() -> None:
+    counted = ServerMetrics(1).generation("demo")
+    outputs = [SequenceOutput(7, beam, [1], [], "stop") for beam in range(4)]
+    counted.stepped(Report(outputs, EngineLoad(), began=1.0, ended=1.1), {})
+    assert counts(counted.batch) == {"1.0": 1}
+
+
+def test_a_batch_that_is_only_announced_is_no_step() -> None:
+    counted = ServerMetrics(1).pooling("bert")
+    counted.stepped(Report([], EngineLoad(), [1], began=1.0, ended=1.1), {})
+    assert counts(counted.steps) == {}

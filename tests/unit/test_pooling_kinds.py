@@ -15,7 +15,6 @@ from ovchat_server.kinds.base import EngineHost, ModelSettingsError
 from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
 from ovchat_server.metrics.server_metrics import ServerMetrics
-from ovchat_server.served_models import StartError
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.serving.model_path import folder_fault
 from ovchat_server.serving.model_task import model_task
@@ -26,6 +25,7 @@ from ovchat_server.serving.pooling_files import read_pooling_files, read_sentenc
 from ovchat_server.serving.pooling_models import EmbeddingModel, RerankModel
 from ovchat_server.serving.scores import identity, probability_of_yes, sigmoid
 from ovchat_server.settings import ModelSettings
+from ovchat_server.start_error import StartError
 from tests.conftest import ROOT, settings_of
 from tests.pooling_folders import EMBEDDING, FOLDER, RERANK, folder_settings
 

@@ -14,20 +14,30 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
+from ovchat_server import app
 from ovchat_server.domain.chat import ChatRequest, Message, Role, ToolCall
-from ovchat_server.domain.completion import ChunkChoice, Delta, FinishReason, ToolCallDelta, Usage
+from ovchat_server.domain.completion import (
+    ChunkChoice,
+    Delta,
+    FinishReason,
+    TokenLogprob,
+    ToolCallDelta,
+    Usage,
+)
 from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InternalError, InvalidRequestError, OverloadedError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import Ending, GenerationParams, SamplingParams
 from ovchat_server.domain.text import TextRequest
 from ovchat_server.engine.contract.times import RequestTimes
+from ovchat_server.launch import up
 from ovchat_server.serving.record import RequestRecord, Stage
-from ovchat_server.serving.recorded_content import RecordedContent
+from ovchat_server.serving.recorded_content import CUT, MOST, RecordedContent
+from ovchat_server.start_error import StartError
 from ovchat_server.tracing import tracing as of_requests
 from ovchat_server.tracing.attributes import at_fault, attributes, periods, span_name
-from ovchat_server.tracing.content import AROUND, CUT, MOST, content_attributes
-from ovchat_server.tracing.export import _PacedWarnings
+from ovchat_server.tracing.content import AROUND, MOST_OF_STOP, content_attributes
+from ovchat_server.tracing.export import _batches, _PacedWarnings
 from ovchat_server.tracing.setup import tracing
 from ovchat_server.tracing.tracing import Tracing
 from tests.conftest import settings_of
@@ -37,7 +47,6 @@ if TYPE_CHECKING:
 
 RPC = "ovchat.v1.ChatService/CreateChatCompletion"
 CALL = {"rpc.system.name": "grpc", "rpc.method": RPC, "rpc.response.status_code": "OK"}
-REST = {"x-envoy-original-path": "/v1/models?key=secret", "x-envoy-original-method": "GET"}
 CHAT = CALL | {"gen_ai.operation.name": "chat"}
 OWN = CHAT | {
     "gen_ai.provider.name": "openvino",
@@ -67,8 +76,21 @@ def of_demo(**fields: Any) -> RequestRecord:
     [
         (record(), CALL),
         (record(client_key="0123abcd"), CALL | {"ovchat.client_key": "0123abcd"}),
-        # Headers that say it came through Envoy count only if it did.
-        (record(rest=True), CALL | {"http.request.method": "GET", "url.path": "/v1/models"}),
+        (record(request_id="7"), CALL | {"ovchat.request_id": "7"}),
+        (
+            record(http_method="GET", path="/v1/models"),
+            CALL | {"http.request.method": "GET", "url.path": "/v1/models"},
+        ),
+        # It is a provider's to say which models it has.
+        (
+            record(operation="chat", model=f"house/{'x' * 1000}", provider="house"),
+            CHAT
+            | {
+                "gen_ai.provider.name": "house",
+                "gen_ai.request.model": f"house/{'x' * 194}",
+                "gen_ai.response.model": f"house/{'x' * 194}",
+            },
+        ),
         (
             record(status="CANCELLED"),
             CALL | {"rpc.response.status_code": "CANCELLED", "error.type": "CANCELLED"},
@@ -79,15 +101,6 @@ def of_demo(**fields: Any) -> RequestRecord:
             | {
                 "rpc.response.status_code": "RESOURCE_EXHAUSTED",
                 "error.type": OverloadedError.code,
-            },
-        ),
-        (
-            record(rpc="made/up", status="UNIMPLEMENTED"),
-            {
-                "rpc.system.name": "grpc",
-                "rpc.method": "_OTHER",
-                "rpc.response.status_code": "UNIMPLEMENTED",
-                "error.type": "UNIMPLEMENTED",
             },
         ),
         (
@@ -110,7 +123,6 @@ def of_demo(**fields: Any) -> RequestRecord:
                 "gen_ai.request.presence_penalty": 1.0,
                 "gen_ai.request.frequency_penalty": -1.0,
                 "gen_ai.request.max_tokens": 9,
-                "gen_ai.request.stop_sequences": ("a", "b"),
                 "gen_ai.request.choice.count": 2,
             },
         ),
@@ -148,7 +160,7 @@ def of_demo(**fields: Any) -> RequestRecord:
     ],
 )
 def test_attributes(given: RequestRecord, expected: dict[str, Any]) -> None:
-    assert attributes(given, REST) == expected
+    assert attributes(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -158,7 +170,8 @@ def test_attributes(given: RequestRecord, expected: dict[str, Any]) -> None:
         (record(operation="rerank", model="bge"), "rerank bge"),
         (record(operation="chat", requested_model="unknown"), "chat"),
         (record(), RPC),
-        (record(status="UNIMPLEMENTED"), "_OTHER"),
+        (of_demo(provider="house"), "chat demo"),
+        (record(operation="chat", model="x" * 1000), f"chat {'x' * 195}"),
     ],
 )
 def test_names(given: RequestRecord, name: str) -> None:
@@ -283,13 +296,52 @@ def test_content_has_a_bound(parts: int) -> None:
     )
     [[cut, new]] = messages(content)
     assert new == {"role": "user", "parts": [text("new")]}
-    assert cut == {"role": "user", "parts": [text("x" * (MOST - AROUND - len("new")) + CUT)]}
+    assert cut == {"role": "user", "parts": [text("x" * (MOST - 3 * AROUND - len("new")) + CUT)]}
 
 
 def test_many_messages_have_a_bound() -> None:
     content = RecordedContent(ChatRequest("demo", (Message(Role.USER, ("",)),) * (MOST + 1)))
     [kept] = messages(content)
-    assert len(kept) == MOST // AROUND
+    assert len(kept) == MOST // (2 * AROUND)
+
+
+@pytest.mark.parametrize(
+    "long",
+    [
+        Message(Role.USER, ()),
+        Message(Role.TOOL, ("sunny",), tool_call_id="x" * MOST),
+        Message(Role.ASSISTANT, tool_calls=(ToolCall("x" * MOST, "f", "{}"),)),
+        Message(Role.ASSISTANT, tool_calls=(ToolCall("1", "x" * MOST, "{}"),)),
+        Message(Role.ASSISTANT, tool_calls=(ToolCall("1", "f", "x" * MOST),)),
+    ],
+)
+def test_whatever_is_long_has_a_bound(long: Message) -> None:
+    said = content_attributes(RecordedContent(ChatRequest("demo", (long,) * MOST)))
+    assert len(said["gen_ai.input.messages"]) < 2 * MOST
+
+
+def test_stop_sequences_are_content_and_have_a_bound() -> None:
+    params = GenerationParams(ending=Ending(stop=("a", "b" * 1000)))
+    content = RecordedContent(ChatRequest("demo", (), params))
+    stop = content_attributes(content)["gen_ai.request.stop_sequences"]
+    assert stop == ("a", "b" * MOST_OF_STOP)
+
+
+async def test_what_is_kept_of_an_answer_has_a_bound() -> None:
+    token = TokenLogprob("x", -1.0, b"x", 1, ())
+    said = (
+        ChunkChoice(index, Delta(content="x" * 100), logprobs=(token,), token_ids=(1,))
+        for _ in range(MOST // 100)
+        for index in (0, 1)
+    )
+    ends = (ChunkChoice(index, Delta(), finish_reason=FinishReason.STOP) for index in (0, 1))
+    content = await collected(*said, *ends)
+    choices = [collector.choice() for collector in content.choices.values()]
+    assert MOST < sum(len(choice.message.text) for choice in choices) < MOST + 200
+    assert {(choice.logprobs, choice.token_ids) for choice in choices} == {(None, None)}
+    [answers] = messages(content)
+    assert [answer["finish_reason"] for answer in answers] == ["stop", "stop"]
+    assert [answer["parts"][0]["content"][-len(CUT) :] for answer in answers] == [CUT, CUT]
 
 
 def test_a_warning_is_written_once_in_a_while(
@@ -297,7 +349,7 @@ def test_a_warning_is_written_once_in_a_while(
 ) -> None:
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    handler = _PacedWarnings()
+    handler = _PacedWarnings("")
     for second in range(120):
         now = 100.0 + second
         said = logging.LogRecord("x", logging.ERROR, "", 0, "not sent: %s", (second,), None)
@@ -305,22 +357,126 @@ def test_a_warning_is_written_once_in_a_while(
     assert caplog.messages == ["traces: not sent: 0", "traces: not sent: 60"]
 
 
+URL = "http://127.0.0.1:1"
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+SECRET = "secret-7131"
+
+
+@pytest.fixture
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("no_variables")
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, "traces: Not sent."),
+        (KeyError("why"), "traces: Not sent. KeyError: 'why'"),
+        (
+            ValueError(f"metadata was invalid: [('authorization', 'Bearer {SECRET}')] for 1"),
+            "traces: Not sent. ValueError: metadata was invalid: [('authorization', '...')] for 1",
+        ),
+        (OSError(f"/v1/traces?key={SECRET}"), "traces: Not sent. OSError: /v1/traces?..."),
+    ],
+)
+def test_a_warning_says_why_but_no_secret(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception | None,
+    expected: str,
+) -> None:
+    monkeypatch.setenv(HEADERS, f"tenant=1,authorization=Bearer%20{SECRET}")
+    why = (type(error), error, None) if error else None
+    said = logging.LogRecord("x", logging.ERROR, "", 0, "Not sent.", (), why)
+    _PacedWarnings(f"key={SECRET}").handle(said)
+    assert caplog.messages == [expected]
+
+
+@pytest.mark.usefixtures("no_variables")
+async def test_headers_that_are_malformed_are_not_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(HEADERS, SECRET)
+    for traces in tracing(settings_of(otlp_traces_endpoint=URL)):
+        await traces.close()
+    assert caplog.messages == [f"traces: {HEADERS} has something that is not name=value"]
+
+
+@pytest.mark.usefixtures("no_variables")
+@pytest.mark.parametrize(
+    ("variables", "complaint"),
+    [
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, "'10s'.*OTEL_EXPORTER_OTLP_TIMEOUT"),
+        ({"OTEL_EXPORTER_OTLP_COMPRESSION": "zip"}, "zip.*OTEL_EXPORTER_OTLP_COMPRESSION"),
+        ({"OTEL_BSP_MAX_QUEUE_SIZE": "many"}, "'many'.*OTEL_BSP_MAX_QUEUE_SIZE"),
+        ({"OTEL_BSP_MAX_QUEUE_SIZE": "0"}, "max_queue_size.*OTEL_BSP_MAX_QUEUE_SIZE"),
+        ({"OTEL_BSP_SCHEDULE_DELAY": "0"}, "schedule_delay.*OTEL_BSP_SCHEDULE_DELAY"),
+        ({"OTEL_SPAN_EVENT_COUNT_LIMIT": "few"}, "few.*OTEL_SPAN_EVENT_COUNT_LIMIT"),
+        ({ENDPOINT: f"http://me:{SECRET}@127.0.0.1:1"}, f"^{ENDPOINT} must have no .*{HEADERS}"),
+        ({ENDPOINT: "http://[::1"}, f"Invalid IPv6 URL.*{ENDPOINT}"),
+    ],
+)
+def test_settings_that_are_wrong_are_named(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], complaint: str
+) -> None:
+    for name, value in {ENDPOINT: URL, **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StartError, match=complaint) as raised:
+        tracing(settings_of())
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.usefixtures("no_variables")
+def test_an_option_that_has_a_password_is_refused() -> None:
+    with pytest.raises(StartError, match=r"^--otlp-traces-endpoint must have no user and password"):
+        tracing(settings_of(otlp_traces_endpoint=f"http://me:{SECRET}@127.0.0.1:1"))
+
+
+@pytest.mark.usefixtures("no_variables")
+@pytest.mark.parametrize(
+    ("content", "variables", "expected"),
+    [
+        (False, {}, (2048, 512)),
+        (True, {}, (256, 16)),
+        (False, {"OTEL_BSP_MAX_QUEUE_SIZE": "100"}, (100, 100)),
+        (True, {"OTEL_BSP_MAX_QUEUE_SIZE": "1000"}, (1000, 16)),
+        (True, {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "32"}, (256, 32)),
+    ],
+)
+def test_how_many_spans_wait(
+    monkeypatch: pytest.MonkeyPatch,
+    content: object,
+    variables: dict[str, str],
+    expected: tuple[int, int],
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    processor = _batches(Stuck(), content=bool(content))
+    batches = processor._batch_processor
+    assert (batches._max_queue_size, batches._max_export_batch_size) == expected
+    processor.shutdown()
+
+
+@pytest.mark.usefixtures("no_variables")
 @pytest.mark.parametrize(
     ("option", "variables", "expected"),
     [
         (None, {}, False),
-        ("http://127.0.0.1:1", {}, True),
-        (None, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, True),
-        (None, {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"}, True),
-        (None, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, False),
-        (None, {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://127.0.0.1:1"}, False),
+        (URL, {}, True),
+        (None, {ENDPOINT: URL}, True),
+        (None, {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": URL}, True),
+        (None, {ENDPOINT: ""}, False),
+        (None, {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": URL}, False),
         (
             None,
-            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"},
+            {ENDPOINT: URL, "OTEL_TRACES_EXPORTER": "none"},
             False,
         ),
-        ("http://127.0.0.1:1", {"OTEL_TRACES_EXPORTER": "none"}, True),
-        ("http://127.0.0.1:1", {"OTEL_SDK_DISABLED": "true"}, False),
+        (URL, {"OTEL_TRACES_EXPORTER": "none"}, True),
+        (URL, {"OTEL_SDK_DISABLED": "true"}, False),
     ],
 )
 async def test_who_says_whether_there_are_traces(
@@ -329,8 +485,6 @@ async def test_who_says_whether_there_are_traces(
     variables: dict[str, str],
     expected: object,
 ) -> None:
-    for name in [name for name in os.environ if name.startswith("OTEL_")]:
-        monkeypatch.delenv(name)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     found = tracing(settings_of(otlp_traces_endpoint=option))
@@ -388,3 +542,7 @@ async def test_the_end_does_not_wait_for_a_collector_that_does_not_answer(
     await traces.close()
 
     assert exporter.ended.is_set()
+
+
+def test_the_end_takes_no_longer_than_what_ends_it_waits() -> None:
+    assert app.END_TIMEOUT + app.FLUSH_TIMEOUT + of_requests.END_SECONDS < up._STOP_NOW_TIMEOUT

@@ -15,6 +15,8 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
+from ovchat_server.domain.models import ModelState
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -57,7 +59,6 @@ _GAUGES: Final[Sequence[_Gauge]] = (
         "Part of the KV cache that is taken; 1 is all of it.",
         lambda now: now.used_kv_blocks / now.total_kv_blocks if now.total_kv_blocks else 0.0,
     ),
-    _Gauge("ovchat_model_ready", "1 if the model answers.", lambda now: now.ready),
 )
 _COUNTERS: Final[Sequence[_Counter]] = (
     _Counter("vllm:prompt_tokens", "Tokens of prompts.", lambda of: of.prompt_tokens),
@@ -148,6 +149,10 @@ def families(metrics: ServerMetrics) -> Iterator[Metric]:
             gauges.add_metric(labels, gauge.value(usage))
         yield gauges
     yield _cache_config(usages)
+    ready = GaugeMetricFamily("ovchat_model_ready", "1 if the model answers.", labels=MODEL_LABELS)
+    for served in metrics.served:
+        ready.add_metric((served.id, metrics.server), served.status.state is ModelState.READY)
+    yield ready
     for counter in _COUNTERS:
         counters = CounterMetricFamily(counter.name, counter.text, labels=MODEL_LABELS)
         for labels, model in models:
@@ -176,7 +181,7 @@ def _of_the_server(metrics: ServerMetrics) -> Iterator[Metric]:
         "Requests that were refused or failed, by the error's code and the client's API key.",
         labels=("code", "key", "server"),
     )
-    for (code, key), count in metrics.errors.items():
+    for (code, key), count in [*metrics.errors.items()]:
         errors.add_metric((code, key, metrics.server), count)
     yield errors
     lag = HistogramMetricFamily(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Generic
 
 from ovchat_server.domain.completion import FinishReason
+from ovchat_server.domain.errors import OverloadedError
 from ovchat_server.engine.contract.messages import OutputT
 from ovchat_server.engine.contract.observer import EngineUsage
 from ovchat_server.metrics import buckets
@@ -92,13 +93,14 @@ class ModelMetrics(Generic[OutputT]):
         self.resumed_requests += requests
 
     def ended(self, record: RequestRecord) -> None:
-        """Count a request for this model that is over, if the engine was asked.
+        """Count a request for this model that is over, if its engine took it.
 
         Times and lengths are counted of answers that are whole: of others they would tell when
         clients leave.
         """
         times = record.times
-        if times.queued is None:
+        turned_away = isinstance(record.error, OverloadedError) and times.admitted is None
+        if times.queued is None or turned_away:
             return
         self.queue.observe(times.queue_seconds)
         self.first_token.observe(record.first_token_seconds)
@@ -127,7 +129,8 @@ class GenerationMetrics(ModelMetrics["SequenceOutput"]):
         """Count a step, and its tokens."""
         super().stepped(report, gaps)
         if report.outputs:
-            self.batch.observe(len(report.outputs))
+            # The beams of a search are one.
+            self.batch.observe(len({output.id for output in report.outputs}))
             self.generation_tokens += sum(len(output.tokens) for output in report.outputs)
 
 
@@ -136,8 +139,9 @@ class PoolingMetrics(ModelMetrics["PoolingOutput"]):
 
     def stepped(self, report: Report[PoolingOutput], gaps: Mapping[float, int]) -> None:  # noqa: ARG002
         """Count a step, and its texts: between those of a request there is nothing to wait for."""
-        super().stepped(report, {})
         if texts := sum(len(output.vectors) for output in report.outputs):
+            # Others only tell which requests begin.
+            super().stepped(report, {})
             self.batch.observe(texts)
 
     def reasons(self, record: RequestRecord) -> Sequence[FinishReason]:

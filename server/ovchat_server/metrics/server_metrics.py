@@ -15,13 +15,14 @@ from ovchat_server.metrics.histogram import Histogram
 from ovchat_server.metrics.model_metrics import GenerationMetrics, PoolingMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from prometheus_client import Metric
 
     from ovchat_server.engine.contract.image_messages import ImageOutput
     from ovchat_server.engine.contract.observer import EngineObserver
     from ovchat_server.metrics.model_metrics import ModelMetrics
+    from ovchat_server.serving.models import Model
     from ovchat_server.serving.record import RequestRecord
 
 
@@ -33,6 +34,7 @@ class ServerMetrics:
     Attributes:
         server: The number of the server, of several.
         models: Those whose engines are ours, by name.
+        served: All models whose state is told.
         errors: How many requests ended in an error, by its code and the client's key.
         lag: Seconds that the event loop was late.
     """
@@ -47,10 +49,10 @@ class ServerMetrics:
         self.server = str(server)
         self.models: dict[str, ModelMetrics[Any]] = {}
         self.lag = Histogram(buckets.LAG)
-        # A kind of error has a code of its own; that of a single error may be a provider's.
         codes = sorted({error.code for error in _kinds(ApiError)})
         keys = ["", *client_keys]
         self.errors = Counter({(code, key): 0 for code in codes for key in keys})
+        self.served: Sequence[Model] = ()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -75,8 +77,11 @@ class ServerMetrics:
 
     def end(self, record: RequestRecord) -> None:
         """Count a request; see RequestObserver."""
-        if record.error:
-            self.errors[type(record.error).code, record.client_key] += 1
+        if error := record.error:
+            key = record.client_key
+            # A provider's code may be any: then that of its kind.
+            known = (error.code, key) in self.errors
+            self.errors[error.code if known else type(error).code, key] += 1
         # Others are of providers, or do not exist: what callers make up is no label.
         if model := self.models.get(record.model):
             model.ended(record)

@@ -52,7 +52,6 @@ class RemoteAnswer(ChunkedAnswer):
         self._deadline = deadline
         self._record = current_record()
         self._record.response_id = info.id
-        self._record.provider = provider.name
         self._record.choices = request.choices
         self._admitted = asyncio.Event()
 
@@ -73,7 +72,7 @@ class RemoteAnswer(ChunkedAnswer):
         """See ChunkedAnswer."""
         exchange, provider = self._exchange, self._provider.name
         times = self._record.times
-        times.queue(time.monotonic())
+        times.queued = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             async with self._deadline.limit():
                 try:

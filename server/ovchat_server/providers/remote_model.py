@@ -10,6 +10,7 @@ from ovchat_server.domain.models import Capability, ModelState, ModelStatus
 from ovchat_server.providers.remote_answer import RemoteAnswer
 from ovchat_server.serving.completion_info import completion_info
 from ovchat_server.serving.models import GenerativeModel
+from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
     from ovchat_server.domain.chat import ChatRequest
@@ -57,6 +58,7 @@ class RemoteModel(GenerativeModel):
 
     async def answer(self, request: ChatRequest | TextRequest, deadline: Deadline) -> RemoteAnswer:
         """See GenerativeModel. The provider is asked when the answer is read."""
+        current_record().provider = self.provider.name
         provider, sampling = self.provider, request.generation.sampling
         write = partial(provider.client.exchange, request, self.name)
         exchange = await provider.workers.run(write)

@@ -8,18 +8,18 @@ import logging
 import re
 import time
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 import grpc
 import grpc.aio
 
 from ovchat_server.rpc.access_line import Call, line
 from ovchat_server.rpc.probes import Exempt, exempt
-from ovchat_server.serving.record import begin_record
+from ovchat_server.serving.record import current_record
 from ovchat_server.telemetry.logs import request_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from ovchat_server.rpc.middleware import Context, Middleware
     from ovchat_server.serving.record import RequestObserver
@@ -33,6 +33,8 @@ QUIET_STATUSES = (
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.UNAVAILABLE,
 )
+
+P = ParamSpec("P")
 
 logger = logging.getLogger("ovchat.access")
 
@@ -66,11 +68,13 @@ def access(observers: Sequence[RequestObserver]) -> Middleware:
         # process (grpcio 1.85.1, SIGSEGV, one in a few cancelled streams).
         metadata = dict(context.invocation_metadata() or ())
         call = Call.of(method, metadata, context.peer() or "")
-        record = begin_record(call.rpc, rest=bool(call.path))
+        record = current_record()
+        record.http_method, record.path = call.method, call.path
+        record.request_id = request_id.get()
         probe = exempt(method, Exempt.LOG)
-        told = () if probe else observers
-        for observer in told:
-            observer.begin(record, metadata)
+        if not probe:
+            for observer in observers:
+                _told(observer.begin, record, metadata)
         status = grpc.StatusCode.OK
         try:
             yield
@@ -83,13 +87,22 @@ def access(observers: Sequence[RequestObserver]) -> Middleware:
             raise
         finally:
             record.status, record.ended = status.name, time.monotonic()
-            for observer in told:
-                observer.end(record)
-            level, message, fields = line(call, record, status)
             quiet = status in QUIET_STATUSES and probe
+            if not quiet:
+                for observer in observers:
+                    _told(observer.end, record)
+            level, message, fields = line(call, record, status)
             logger.log(logging.DEBUG if quiet else level, message, extra=fields)
 
     return recorded
+
+
+def _told(tell: Callable[P, None], *args: P.args, **named: P.kwargs) -> None:
+    """Tell an observer: whatever is wrong with it is no matter of the request."""
+    try:
+        tell(*args, **named)
+    except Exception:
+        logger.exception("A request was not observed")
 
 
 def _aborted_status(context: Context) -> grpc.StatusCode:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ovchat_server.rpc.authentication import digest, sent_key
+from ovchat_server.rpc.probes import Exempt, exempt
 from ovchat_server.serving.caller import api_key, client
 from ovchat_server.serving.record import current_record
 
@@ -32,9 +33,10 @@ def set_client(*, by_key: bool) -> Middleware:
     @contextlib.asynccontextmanager
     async def set_from_call(
         context: Context,
-        method: str,  # noqa: ARG001  the signature of every middleware
+        method: str,
     ) -> AsyncIterator[None]:
-        if by_key:
+        # Of a probe the key was not checked.
+        if by_key and not exempt(method, Exempt.KEY):
             name = digest(sent_key(context)).hex()
             api_key.set(name)
             current_record().client_key = name[:SHOWN_DIGITS]

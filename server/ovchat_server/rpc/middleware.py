@@ -6,6 +6,7 @@ import contextlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
@@ -13,13 +14,15 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from ovchat_server.domain.errors import MalformedMessageError
-from ovchat_server.serving.record import current_record
+from ovchat_server.serving.record import UNKNOWN_RPC, RequestRecord, begin_record
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 # Given the context of an RPC and its full method name.
 Middleware: TypeAlias = Callable[[Context, str], AbstractAsyncContextManager[None]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Behavior: TypeAlias = Callable[..., Any]
+# Given the context of an RPC, whose record it yields.
+Entered: TypeAlias = Callable[[Context], AbstractAsyncContextManager[RequestRecord]]
 Parse: TypeAlias = Callable[[Any], Any]
 
 FACTORIES = {
@@ -47,9 +50,10 @@ class MiddlewareInterceptor(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
         """Return the handler of the RPC, wrapped in the middleware."""
-        handler = await continuation(handler_call_details)
+        handler, method = await continuation(handler_call_details), handler_call_details.method
+        rpc = method.lstrip("/")
         if handler is None:
-            handler = grpc.stream_stream_rpc_method_handler(_unknown)
+            rpc, handler = UNKNOWN_RPC, grpc.stream_stream_rpc_method_handler(_unknown)
         for kind, factory in FACTORIES.items():
             behavior = getattr(handler, kind)
             if behavior is not None:
@@ -57,43 +61,40 @@ class MiddlewareInterceptor(grpc.aio.ServerInterceptor):
                 return factory(
                     # Requests are parsed inside the middleware: gRPC itself answers a malformed
                     # message with UNKNOWN or INTERNAL, and logs a traceback.
-                    self._wrap(behavior, handler_call_details.method, parse),
+                    _wrapped(behavior, partial(self._entered, method, rpc), parse),
                     request_deserializer=None,
                     response_serializer=handler.response_serializer,
                 )
         raise AssertionError("a handler has a behavior")
 
     @contextlib.asynccontextmanager
-    async def _entered(self, context: Context, method: str) -> AsyncIterator[None]:
+    async def _entered(
+        self, method: str, rpc: str, context: Context
+    ) -> AsyncIterator[RequestRecord]:
+        record = begin_record(rpc)
         async with contextlib.AsyncExitStack() as stack:
             for middleware in self._middleware:
                 await stack.enter_async_context(middleware(context, method))
-            yield
+            yield record
 
-    def _wrap(self, behavior: Behavior, method: str, parse: Parse) -> Behavior:
-        if inspect.isasyncgenfunction(behavior):
-            return self._wrap_generator(behavior, method, parse)
 
-        async def wrapped(request: Any, context: Context) -> Any:  # noqa: ANN401  messages
-            async with self._entered(context, method):
-                return await behavior(parse(request), context)
+def _wrapped(behavior: Behavior, entered: Entered, parse: Parse) -> Behavior:
+    async def wrapped(request: Any, context: Context) -> Any:  # noqa: ANN401  messages
+        async with entered(context):
+            return await behavior(parse(request), context)
 
-        return wrapped
+    async def wrapped_generator(request: Any, context: Context) -> AsyncIterator[object]:  # noqa: ANN401
+        # Close the generator here instead of leaving it to the garbage collector: a cancelled RPC
+        # must free the engine at once.
+        async with (
+            entered(context) as record,
+            contextlib.aclosing(behavior(parse(request), context)) as responses,
+        ):
+            async for response in responses:
+                record.begun = True
+                yield response
 
-    def _wrap_generator(self, behavior: Behavior, method: str, parse: Parse) -> Behavior:
-        async def wrapped(request: Any, context: Context) -> AsyncIterator[object]:  # noqa: ANN401
-            # Close the generator here instead of leaving it to the garbage collector: a
-            # cancelled RPC must free the engine at once.
-            async with (
-                self._entered(context, method),
-                contextlib.aclosing(behavior(parse(request), context)) as responses,
-            ):
-                record = current_record()
-                async for response in responses:
-                    record.begun = True
-                    yield response
-
-        return wrapped
+    return wrapped_generator if inspect.isasyncgenfunction(behavior) else wrapped
 
 
 async def _unknown(requests: object, context: Context) -> AsyncIterator[object]:  # noqa: ARG001

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
@@ -162,8 +163,12 @@ class ServerServicer(server_service_pb2_grpc.ServerServiceServicer):
     ) -> server_service_pb2.GetMetricsResponse:
         """Send the numbers of this server."""
         replica = self._replica
+        # Not in the event loop, whose streams would wait for it.
+        families = await asyncio.to_thread(
+            lambda: [*map(metrics_messages.family, replica.collect())]
+        )
         return server_service_pb2.GetMetricsResponse(
-            families=map(metrics_messages.family, replica.collect()),
+            families=families,
             server=replica.number,
             replicas=replica.count,
             version=self._versions.ovchat,

@@ -32,13 +32,11 @@ class Completions:
         deadline = Deadline(self._timeout)
         async with deadline.limit():
             record = current_record()
-            record.operation = "chat" if isinstance(request, ChatRequest) else "text_completion"
-            record.requested_model = request.model
             record.streams = request.stream is not None
             record.params = request.generation
             if record.content:
                 record.content.request = request
+            operation = "chat" if isinstance(request, ChatRequest) else "text_completion"
             # mypy takes abstract classes for what cannot be asked for: its issue 4717.
-            model = self._models.get_as(GenerativeModel, request.model)  # type: ignore[type-abstract]
-            record.model = model.id
+            model = self._models.asked(GenerativeModel, operation, request.model)  # type: ignore[type-abstract]
             return await model.answer(request, deadline)

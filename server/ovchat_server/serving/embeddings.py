@@ -43,7 +43,7 @@ class TextEmbeddings:
             ApiError: Its engine cannot answer; see PoolingEngine.pool.
         """
         created = int(time.time())
-        model = self._models.get_as(EmbeddingModel, request.model)
+        model = self._models.asked(EmbeddingModel, "embeddings", request.model)
         prompt = _prompt(model, request)
         dimensions = _dimensions(model, request)
         pooled = await self._pooler.pool(

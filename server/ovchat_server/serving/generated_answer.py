@@ -109,11 +109,17 @@ class GeneratedAnswer(ChunkedAnswer):
             prompt = tokens.index // self._choices
             self._cached[prompt] = min(tokens.cached, self._cached.get(prompt, tokens.cached))
 
+    def _note_end(self, first: ChunkChoice) -> None:
+        """Note that a choice ends with its first chunk: only its prompt was asked for."""
+        if first.finish_reason is not None:
+            self._record.finish_reasons.append(first.finish_reason)
+
     async def chunks(self) -> AsyncGenerator[ChunkChoice, None]:
         """See ChunkedAnswer."""
         plan, first = self.plan, self._first_chunks
         if not plan.requests:
             for chunk in plan.first_chunks:
+                self._note_end(chunk)
                 yield chunk
             return
         with (
@@ -129,6 +135,7 @@ class GeneratedAnswer(ChunkedAnswer):
                 if not first.sent:
                     chunks, released = await first.release(generated)
                     for chunk in chunks:
+                        self._note_end(chunk)
                         yield chunk
                 for tokens in released:
                     for chunk in self._assemble(tokens, stream):

@@ -15,6 +15,7 @@ from ovchat_server.domain.errors import (
 )
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.models import PROVIDER, ProviderStatus
+from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -175,6 +176,24 @@ class ModelRegistry:
         """
         model = self.get(identifier) if identifier else self._only(kind)
         return self._checked(kind, identifier, model)
+
+    def asked(self, kind: type[ModelT], operation: str, identifier: str) -> ModelT:
+        """Return the model that the current request asks for, which is noted in its record.
+
+        Args:
+            kind: See get_as.
+            operation: What is asked of it; see RequestRecord.
+            identifier: See get_as.
+
+        Raises:
+            ModelNotFoundError: See get_as.
+            InvalidRequestError: See get_as.
+        """
+        record = current_record()
+        record.operation, record.requested_model = operation, identifier
+        model = self.get_as(kind, identifier)
+        record.model = model.id
+        return model
 
     def routed_as(self, kind: type[ModelT], identifier: str) -> ModelT:
         """Return the model of an id, which is no route, checking its kind; see get_as."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import ContextLengthExceededError, InvalidRequestError, Violation
-from ovchat_server.domain.models import EMBEDDING_TYPE, RERANK_TYPE
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.record import current_record
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 # Tokenizing so many characters takes a millisecond, to which each text adds what some take.
 MAX_CHARACTERS_IN_PLACE = 1 << 11
 CHARACTERS_PER_TEXT = 32
-# What models of a type are asked for, in OpenTelemetry's words where it has one.
-OPERATIONS: Final = {EMBEDDING_TYPE: "embeddings", RERANK_TYPE: "rerank"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +83,6 @@ class Pooler:
             ApiError: They cannot be had; see PoolingEngine.pool.
         """
         record = current_record()
-        record.model = model.id
-        record.operation = OPERATIONS[model.type]
         caller = current_caller(params.priority)
         async with Deadline(self.timeout).limit():
             # Before anything expensive: a request that will be refused is not tokenized.

@@ -6,7 +6,7 @@ import contextlib
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ovchat_server.engine.contract.times import RequestTimes
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.serving.recorded_content import RecordedContent
+
+# OpenTelemetry's word.
+UNKNOWN_RPC: Final = "_OTHER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,15 @@ class RequestRecord:
         began: When it arrived, in `time.monotonic` seconds.
         ended: When it was over; 0 until then, and so the next.
         status: The name of its gRPC status, such as "OK"; "" until it is over.
-        rpc: The RPC's full name, such as "ovchat.v1.ChatService/CreateChatCompletion".
+        rpc: The RPC's full name, such as "ovchat.v1.ChatService/CreateChatCompletion"; UNKNOWN_RPC
+            if there is none of the name that was called, which callers make up.
+        request_id: Its x-request-id.
         trace_id: Its trace, in hexadecimal; "" if it is in none.
         trace_headers: What other servers are told that are asked for it, so that they take part in
             its trace.
         content: What was asked and answered; None unless its trace has it.
-        rest: Whether it came through the REST API.
+        http_method: The HTTP method of a REST request; "" of other calls, and so the next.
+        path: The path as the client sent it, without its query.
         client_key: Tells API keys apart without showing them; "" where there are none.
         operation: What is asked of the model, in OpenTelemetry's words: "chat", "text_completion",
             "embeddings", ...; "" if nothing is.
@@ -67,10 +73,12 @@ class RequestRecord:
     ended: float = 0.0
     status: str = ""
     rpc: str = ""
+    request_id: str = ""
     trace_id: str = ""
     trace_headers: dict[str, str] = field(default_factory=dict)
     content: RecordedContent | None = None
-    rest: bool = False
+    http_method: str = ""
+    path: str = ""
     client_key: str = ""
     operation: str = ""
     requested_model: str = ""
@@ -115,7 +123,7 @@ _current: ContextVar[RequestRecord | None] = ContextVar("record", default=None)
 
 
 class RequestObserver(Protocol):
-    """Is told of every request, probes aside."""
+    """Is told of every request; of probes only the end of those that fail."""
 
     def begin(self, record: RequestRecord, metadata: Mapping[str, str | bytes]) -> None:
         """Note that a request arrived, with these headers."""
@@ -126,9 +134,9 @@ class RequestObserver(Protocol):
         ...
 
 
-def begin_record(rpc: str = "", *, rest: bool = False) -> RequestRecord:
+def begin_record(rpc: str = "") -> RequestRecord:
     """Return a new record, that of the current task, which serves one request."""
-    record = RequestRecord(rpc=rpc, rest=rest)
+    record = RequestRecord(rpc=rpc)
     _current.set(record)
     return record
 

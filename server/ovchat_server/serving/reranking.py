@@ -85,7 +85,7 @@ class Reranking:
 
     def _model(self, identifier: str) -> PoolingModel:
         # mypy takes abstract classes for what cannot be asked for: its issue 4717.
-        return self._models.get_as(PoolingModel, identifier)  # type: ignore[type-abstract]
+        return self._models.asked(PoolingModel, "rerank", identifier)  # type: ignore[type-abstract]
 
     async def _scores(
         self, model: PoolingModel, groups: Sequence[Pairs], bounds: PairBounds, priority: int

@@ -109,6 +109,8 @@ class RoutedAnswer(ChunkedAnswer):
                 return
 
     async def _chunks_of(self, model: str) -> AsyncGenerator[ChunkChoice, None]:
+        self._record.model = model
+        self._record.times.forget()
         async with self._deadline.limit():
             request = dataclasses.replace(self._request, model=model)
             answer = await self._find(model).answer(request, self._deadline)
@@ -116,5 +118,4 @@ class RoutedAnswer(ChunkedAnswer):
         self._asked.set()
         async with contextlib.aclosing(answer.chunks()) as chunks:
             async for chunk in chunks:
-                self._record.model = model
                 yield chunk

@@ -19,6 +19,8 @@ TIMEOUT: Final = 3.0
 # Envoy gives a call to the server with the fewest. Calls at once, twice as many each time, reach
 # those that are busy, too: of two servers one that has 31 more than the other.
 WAVES: Final = 5
+# More are no ovchat.
+MAX_REPLICAS: Final = 32
 # A server that is started again is found at once.
 _OPTIONS: Final = (("grpc.max_reconnect_backoff_ms", 1000),)
 
@@ -74,7 +76,7 @@ class MetricsClient:
             for answer in await asyncio.gather(*calls, return_exceptions=True):
                 if isinstance(answer, Snapshot):
                     heard[answer.server] = answer
-                    self._replicas = answer.replicas
+                    self._replicas = min(answer.replicas, MAX_REPLICAS)
                 elif isinstance(answer, UnreachableError):
                     failure = answer
                 else:

@@ -8,16 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ovchat_server.serving.record import Stage
-from ovchat_server.telemetry.logs import request_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from ovchat_server.serving.record import RequestRecord
 
 Value: TypeAlias = str | bool | int | float | tuple[str, ...] | None
 
-# Of what callers chose, in characters.
+# Of each text, some of which callers chose, in characters.
 MOST: Final = 200
 # Who answers where no provider does.
 OPENVINO: Final = "openvino"
@@ -30,7 +29,7 @@ FAULTS: Final = frozenset(
 def span_name(record: RequestRecord) -> str:
     """Return the name of a request's span: what was asked of which model, or else its RPC."""
     # Not the model that was asked for: names that callers make up would be without number.
-    return f"{record.operation} {record.model}".strip() or _method(record)
+    return f"{record.operation} {record.model}".strip()[:MOST] or record.rpc
 
 
 def at_fault(record: RequestRecord) -> bool:
@@ -39,45 +38,37 @@ def at_fault(record: RequestRecord) -> bool:
     return (record.error.status if record.error else record.status) in FAULTS
 
 
-def attributes(record: RequestRecord, metadata: Mapping[str, str | bytes]) -> dict[str, Value]:
-    """Return the attributes of a request that is over, of which nothing is content.
-
-    Args:
-        record: The request.
-        metadata: Its headers.
-    """
-    values = _call(record, metadata)
+def attributes(record: RequestRecord) -> dict[str, Value]:
+    """Return the attributes of a request that is over, of which nothing is content."""
+    values = _call(record)
     if record.operation:
         values |= _asked(record) | _answered(record)
-    return {name: value for name, value in values.items() if value not in (None, "", ())}
-
-
-def _call(record: RequestRecord, metadata: Mapping[str, str | bytes]) -> dict[str, Value]:
-    failed = record.status if record.status != "OK" else None
-    path = str(metadata.get("x-envoy-original-path", "")) if record.rest else ""
     return {
-        "rpc.system.name": "grpc",
-        "rpc.method": _method(record),
-        "rpc.response.status_code": record.status,
-        "error.type": record.error.code if record.error else failed,
-        "http.request.method": str(metadata.get("x-envoy-original-method", "")) if path else None,
-        # Without its query, which may hold secrets.
-        "url.path": path.partition("?")[0][:MOST],
-        "ovchat.request_id": request_id.get(),
-        "ovchat.client_key": record.client_key,
+        name: value[:MOST] if isinstance(value, str) else value
+        for name, value in values.items()
+        if value not in (None, "", ())
     }
 
 
-def _method(record: RequestRecord) -> str:
-    # Of an RPC that does not exist the name is the caller's own.
-    return "_OTHER" if record.status == "UNIMPLEMENTED" else record.rpc
+def _call(record: RequestRecord) -> dict[str, Value]:
+    failed = record.status if record.status != "OK" else None
+    return {
+        "rpc.system.name": "grpc",
+        "rpc.method": record.rpc,
+        "rpc.response.status_code": record.status,
+        "error.type": record.error.code if record.error else failed,
+        "http.request.method": record.http_method,
+        "url.path": record.path,
+        "ovchat.request_id": record.request_id,
+        "ovchat.client_key": record.client_key,
+    }
 
 
 def _asked(record: RequestRecord) -> dict[str, Value]:
     values: dict[str, Value] = {
         "gen_ai.operation.name": record.operation,
         "gen_ai.provider.name": record.provider or (OPENVINO if record.model else None),
-        "gen_ai.request.model": (record.requested_model or record.model)[:MOST],
+        "gen_ai.request.model": record.requested_model or record.model,
         "gen_ai.request.stream": record.streams or None,
     }
     if (params := record.params) is not None:
@@ -88,7 +79,6 @@ def _asked(record: RequestRecord) -> dict[str, Value]:
             "gen_ai.request.top_k": sampling.top_k,
             "gen_ai.request.max_tokens": ending.max_tokens,
             "gen_ai.request.seed": sampling.seed,
-            "gen_ai.request.stop_sequences": ending.stop,
             "gen_ai.request.choice.count": params.n if params.n > 1 else None,
             "gen_ai.request.frequency_penalty": sampling.frequency_penalty or None,
             "gen_ai.request.presence_penalty": sampling.presence_penalty or None,

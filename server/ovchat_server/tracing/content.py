@@ -8,6 +8,7 @@ import msgspec
 
 from ovchat_server.domain.chat import ChatRequest, Message, Role
 from ovchat_server.domain.content import Image
+from ovchat_server.serving.recorded_content import CUT, MOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,22 +16,23 @@ if TYPE_CHECKING:
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.recorded_content import RecordedContent
 
-# Of the texts of one attribute, in characters.
-MOST: Final = 64 << 10
-# What stands around each of them.
+# What stands around each text, and each message, in characters.
 AROUND: Final = 64
-CUT: Final = "[cut]"
+# Of a stop sequence, in characters.
+MOST_OF_STOP: Final = 200
 IMAGE: Final = "[image]"
 
 
-def content_attributes(content: RecordedContent) -> dict[str, str]:
+def content_attributes(content: RecordedContent) -> dict[str, str | tuple[str, ...]]:
     """Return the attributes that have prompts and answers."""
-    found = {}
+    found: dict[str, str | tuple[str, ...]] = {}
     if content.request is not None:
         # The last messages are what was asked now: of a long conversation they are kept.
         room = _Room()
         asked = [room.message(item) for item in reversed(_messages(content.request)) if room.left]
         found["gen_ai.input.messages"] = _json(asked[::-1])
+        if stop := content.request.generation.ending.stop:
+            found["gen_ai.request.stop_sequences"] = tuple(text[:MOST_OF_STOP] for text in stop)
     if content.choices:
         room, choices = _Room(), content.choices.items()
         found["gen_ai.output.messages"] = _json(
@@ -69,26 +71,30 @@ class _Room:
 
     def message(self, message: Message) -> dict[str, Any]:
         """Return a message, of which the end may be cut."""
+        self.left = max(0, self.left - AROUND)
         return {"role": message.role, "parts": [*self._parts(message)]}
 
     def _parts(self, message: Message) -> Iterator[dict[str, Any]]:
         if message.role is Role.TOOL:
-            said = {"id": message.tool_call_id, "response": self._cut(message.text)}
-            yield {"type": "tool_call_response", **said}
+            answered = self._cut(id=message.tool_call_id or "", response=message.text)
+            yield {"type": "tool_call_response", **answered}
             return
         if message.reasoning_content:
-            yield {"type": "reasoning", "content": self._cut(message.reasoning_content)}
+            yield {"type": "reasoning", **self._cut(content=message.reasoning_content)}
         for part in message.content:
             if self.left:
                 text = IMAGE if isinstance(part, Image) else part
-                yield {"type": "text", "content": self._cut(text)}
+                yield {"type": "text", **self._cut(content=text)}
         for call in message.tool_calls:
             if self.left:
-                called = {"id": call.id, "name": call.name, "arguments": self._cut(call.arguments)}
+                called = self._cut(id=call.id, name=call.name, arguments=call.arguments)
                 yield {"type": "tool_call", **called}
 
-    def _cut(self, text: str) -> str:
-        """Return a text, or its beginning with a mark; then there is no room for another."""
+    def _cut(self, **texts: str) -> dict[str, str]:
+        """Return texts, or their beginning with a mark; then there is no room for another."""
+        return {name: self._cut_text(text) for name, text in texts.items()}
+
+    def _cut_text(self, text: str) -> str:
         if (left := self.left - AROUND - len(text)) > 0:
             self.left = left
             return text

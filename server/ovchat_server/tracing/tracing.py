@@ -13,7 +13,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, StatusCode, format_trace_id, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from ovchat_server.serving.recorded_content import RecordedContent
+from ovchat_server.serving.recorded_content import MOST, RecordedContent
 from ovchat_server.tracing.attributes import at_fault, attributes, periods, span_name
 from ovchat_server.tracing.content import content_attributes
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Seconds that the last spans of a server which stops get to reach the collector; `ovchat up` kills
 # a server that takes too long to stop.
-END_SECONDS: Final = 2.0
+END_SECONDS: Final = 1.0
 # W3C's traceparent and tracestate. Its baggage is for nobody here.
 PROPAGATOR: Final = TraceContextTextMapPropagator()
 
@@ -44,7 +44,6 @@ class _Open:
     """
 
     span: Span
-    metadata: Mapping[str, str | bytes]
     offset: int
 
     def at(self, seconds: float) -> int:
@@ -82,7 +81,7 @@ class Tracing:
         record.trace_id = format_trace_id(span.get_span_context().trace_id)
         PROPAGATOR.inject(record.trace_headers, set_span_in_context(span, caller))
         if span.is_recording():
-            self._open[id(record)] = _Open(span, metadata, offset)
+            self._open[id(record)] = _Open(span, offset)
             if self._content:
                 record.content = RecordedContent()
 
@@ -96,7 +95,7 @@ class Tracing:
             child = self._tracer.start_span(stage.name, within, start_time=at(stage.began))
             child.end(at(stage.ended))
         span.update_name(span_name(record))
-        for name, value in attributes(record, opened.metadata).items():
+        for name, value in attributes(record).items():
             if value is not None:
                 span.set_attribute(name, value)
         for what, when in record.times.interruptions:
@@ -112,10 +111,10 @@ class Tracing:
     def _exception(self, error: ApiError) -> dict[str, str]:
         told = {"exception.type": type(error).__name__}
         # Messages repeat what is wrong in a prompt.
-        return told | {"exception.message": error.message} if self._content else told
+        return told | {"exception.message": error.message[:MOST]} if self._content else told
 
     async def close(self) -> None:
-        """Send what was not sent yet, for some seconds at most."""
+        """Send what was not sent yet, for a moment at most."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
         def shut_down() -> None:

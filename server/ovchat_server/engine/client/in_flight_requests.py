@@ -148,7 +148,8 @@ class InFlightRequests(Generic[RequestT, OutputT]):
     @property
     def unfinished(self) -> int:
         """The number of requests that wait or run."""
-        return sum(not entry.ended for entry in self._in_flight.values())
+        # At once: another thread may ask.
+        return sum(not entry.ended for entry in [*self._in_flight.values()])
 
     def new_id(self) -> int:
         """Return a new, unique request id."""
@@ -167,7 +168,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         """
         started = {item.request.id: item for item in requests}
         self._queue.enter(stream, caller, started)
-        stream.times.queue(time.monotonic())
+        stream.times.queued = time.monotonic()
         self._in_flight |= {
             key: _Entry(item, stream, self._reports) for key, item in started.items()
         }

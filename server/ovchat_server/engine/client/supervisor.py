@@ -119,8 +119,9 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
 
     def _usage(self) -> EngineUsage:
         load = self.status.load or EngineLoad()
-        memory = self.ready.memory if self.ready else NO_MEMORY
-        blocks = load.total_kv_blocks
+        # While there is no process, its cache is that of the last one.
+        loaded, memory = (self.ready.load, self.ready.memory) if self.ready else (load, NO_MEMORY)
+        blocks = loaded.total_kv_blocks
         return EngineUsage(
             running=load.running_requests,
             # More than those that its process has: it may be gone.
@@ -128,7 +129,6 @@ class EngineSupervisor(Generic[RequestT, OutputT, LimitsT]):
             used_kv_blocks=load.used_kv_blocks,
             total_kv_blocks=blocks,
             kv_block_size=memory.kv_tokens // blocks if blocks else 0,
-            ready=self._state is ModelState.READY,
         )
 
     def check_ready(self) -> None:

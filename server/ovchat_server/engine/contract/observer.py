@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineUsage:
-    """How full an engine is now; all 0 while there is none.
+    """How full an engine is now.
 
     Attributes:
         running: Requests that take part in its steps.
         waiting: Those that do not yet, or not any more: preempted ones, and all while there is no
             process.
         used_kv_blocks: Blocks of the KV cache that are taken.
-        total_kv_blocks: All of them.
+        total_kv_blocks: All of them; 0 until it was loaded for the first time, and so the next.
         kv_block_size: How many tokens a block holds.
-        ready: Whether the model answers.
     """
 
     running: int = 0
@@ -32,7 +31,6 @@ class EngineUsage:
     used_kv_blocks: int = 0
     total_kv_blocks: int = 0
     kv_block_size: int = 0
-    ready: bool = False
 
 
 class EngineObserver(Protocol[OutputT]):

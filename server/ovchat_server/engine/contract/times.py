@@ -39,10 +39,9 @@ class RequestTimes:
     last_output: float | None = None
     interruptions: list[tuple[Interruption, float]] = field(default_factory=list)
 
-    def queue(self, at: float) -> None:
-        """Begin: what was noted before was of another model, which did not answer."""
-        self.queued = at
-        self.admitted = self.first_output = self.last_output = None
+    def forget(self) -> None:
+        """Begin anew: what was noted is of a model that did not answer."""
+        self.queued = self.admitted = self.first_output = self.last_output = None
         self.interruptions.clear()
 
     def admit(self, at: float) -> None:
