@@ -39,7 +39,7 @@ HELLO = "Hello! How can I help you?\n"
 # What each prints, among other things.
 EXPECTED = {
     "Basic Chat Completion": ['"model":"openai/gpt-4"', "The capital of France is Paris."],
-    "Streaming Response": ['"model":"ollama/llama3:latest"', '"content":"Once"', "data: [DONE]"],
+    "Streaming Response": ['"model":"ollama/llama3:latest"', '"content":"Once', "data: [DONE]"],
     "With Tool Calling": [r'"get_weather","arguments":"{\"location\": \"San Francisco\"}"'],
     "Provider-Specific Endpoint": ['"model":"ollama/llama3:latest"', HELLO.strip()],
     "Conversational AI / Chatbots": [f"{HELLO}Sorry, I do not know that"],
