@@ -12,6 +12,7 @@ import pytest
 from ovchat.v1 import metric_pb2, server_service_pb2
 from ovchat_server.app import Server
 from tests.grpc.conftest import running
+from tests.grpc.engines import until
 from tests.grpc.requests import ask
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ async def test_with_keys_one_is_needed_and_no_number_tells_whose_it_is(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
     settings = make_settings(successor, api_keys=("first", "second"))
-    async with running(Server(settings)) as client:
+    server = Server(settings)
+    async with running(server) as client:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await client.server_service.GetMetrics(REQUEST)
         for key in settings.api_keys:
@@ -85,6 +87,9 @@ async def test_with_keys_one_is_needed_and_no_number_tells_whose_it_is(
                 await client.chat.CreateChatCompletion(
                     ask("Hello", model="nobody"), metadata=(("x-api-key", key),)
                 )
+        # A client may know of an error before it is counted.
+        counted = server._metrics.errors
+        await until(lambda: counted.total() == 3)
         response = await client.server_service.GetMetrics(REQUEST, metadata=KEY)
 
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
