@@ -7,7 +7,7 @@ vLLM's names and labels where it has the number, so that its dashboards, autosca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -30,108 +30,100 @@ if TYPE_CHECKING:
 MODEL_LABELS: Final = ("model_name", "server")
 
 
-@dataclass(frozen=True, slots=True)
-class _Gauge:
-    name: str
-    text: str
-    value: Callable[[EngineUsage], float]
+OfT = TypeVar("OfT")
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
-class _Counter:
+class _Row(Generic[OfT, ValueT]):
+    """A metric's name and text, and where its value is."""
+
     name: str
     text: str
-    value: Callable[[ModelMetrics[Any]], float]
+    value: Callable[[OfT], ValueT]
 
 
-@dataclass(frozen=True, slots=True)
-class _Histogram:
-    name: str
-    text: str
-    value: Callable[[ModelMetrics[Any]], Histogram]
-
-
-_GAUGES: Final[Sequence[_Gauge]] = (
-    _Gauge("vllm:num_requests_running", "Requests in the batch.", lambda now: now.running),
-    _Gauge("vllm:num_requests_waiting", "Requests that wait.", lambda now: now.waiting),
-    _Gauge(
+_GAUGES: Final[Sequence[_Row[EngineUsage, float]]] = (
+    _Row("vllm:num_requests_running", "Requests in the batch.", lambda now: now.running),
+    _Row("vllm:num_requests_waiting", "Requests that wait.", lambda now: now.waiting),
+    _Row(
         "vllm:kv_cache_usage_perc",
         "Part of the KV cache that is taken; 1 is all of it.",
         lambda now: now.used_kv_blocks / now.total_kv_blocks if now.total_kv_blocks else 0.0,
     ),
 )
-_COUNTERS: Final[Sequence[_Counter]] = (
-    _Counter("vllm:prompt_tokens", "Tokens of prompts.", lambda of: of.prompt_tokens),
-    _Counter("vllm:generation_tokens", "Generated tokens.", lambda of: of.generation_tokens),
-    _Counter(
+_COUNTERS: Final[Sequence[_Row[ModelMetrics[Any], float]]] = (
+    _Row("vllm:prompt_tokens", "Tokens of prompts.", lambda of: of.prompt_tokens),
+    _Row("vllm:generation_tokens", "Generated tokens.", lambda of: of.generation_tokens),
+    _Row(
         "vllm:prefix_cache_queries",
         "Tokens of prompts that were looked up in the prefix cache.",
         lambda of: of.cache_queries,
     ),
-    _Counter(
+    _Row(
         "vllm:prefix_cache_hits",
         "Tokens of prompts that the prefix cache had.",
         lambda of: of.cache_hits,
     ),
-    _Counter(
+    _Row(
         "vllm:num_preemptions",
         "How often a sequence gave up its KV blocks, to be resumed later.",
         lambda of: of.preemptions,
     ),
-    _Counter(
+    _Row(
         "ovchat_engine_restarts",
         "How often a process of the model was started again: its engine, or its image encoder.",
         lambda of: of.restarts,
     ),
-    _Counter(
+    _Row(
         "ovchat_resumed_requests",
         "Requests that went on in another process when the engine's had died.",
         lambda of: of.resumed_requests,
     ),
 )
-_HISTOGRAMS: Final[Sequence[_Histogram]] = (
-    _Histogram(
+_HISTOGRAMS: Final[Sequence[_Row[ModelMetrics[Any], Histogram]]] = (
+    _Row(
         "vllm:time_to_first_token_seconds",
         "From a request's arrival to its first token.",
         lambda of: of.first_token,
     ),
-    _Histogram(
+    _Row(
         "vllm:inter_token_latency_seconds",
         "Between two outputs of a sequence: of one token, or several that were speculated.",
         lambda of: of.gaps,
     ),
-    _Histogram(
+    _Row(
         "vllm:e2e_request_latency_seconds",
         "From a request's arrival to its last token.",
         lambda of: of.whole,
     ),
-    _Histogram(
+    _Row(
         "vllm:request_queue_time_seconds",
         "How long a request waited for its admission.",
         lambda of: of.queue,
     ),
-    _Histogram(
+    _Row(
         "vllm:request_prefill_time_seconds",
         "From a request's admission to its first token.",
         lambda of: of.prefill,
     ),
-    _Histogram(
+    _Row(
         "vllm:request_decode_time_seconds",
         "From a request's first token to its last.",
         lambda of: of.decode,
     ),
-    _Histogram(
+    _Row(
         "vllm:request_prompt_tokens",
         "Tokens of a request's prompts.",
         lambda of: of.prompt_length,
     ),
-    _Histogram(
+    _Row(
         "vllm:request_generation_tokens",
         "Tokens of a request's choices.",
         lambda of: of.generation_length,
     ),
-    _Histogram("ovchat_step_duration_seconds", "A step of the engine.", lambda of: of.steps),
-    _Histogram(
+    _Row("ovchat_step_duration_seconds", "A step of the engine.", lambda of: of.steps),
+    _Row(
         "ovchat_batch_size",
         "Sequences, or texts, that a step had output of.",
         lambda of: of.batch,

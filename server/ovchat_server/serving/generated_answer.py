@@ -49,8 +49,6 @@ class GeneratedAnswer(ChunkedAnswer):
         self._deadline = deadline
         self._record = current_record()
         self._record.response_id = plan.info.id
-        # A provider of its route may have been asked before.
-        self._record.provider = ""
         self._record.choices = len(plan.assembly)
         decoder = plan.model.files.tokenizer
         self._assemblers = [

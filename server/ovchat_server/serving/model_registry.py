@@ -192,7 +192,7 @@ class ModelRegistry:
         record = current_record()
         record.operation, record.requested_model = operation, identifier
         model = self.get_as(kind, identifier)
-        record.model = model.id
+        record.ask(model.id)
         return model
 
     def routed_as(self, kind: type[ModelT], identifier: str) -> ModelT:

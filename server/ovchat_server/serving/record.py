@@ -98,6 +98,11 @@ class RequestRecord:
     stages: list[Stage] = field(default_factory=list)
     times: RequestTimes = field(default_factory=RequestTimes)
 
+    def ask(self, model: str) -> None:
+        """Note that a model is asked. One of its route that did not answer is forgotten."""
+        self.model, self.provider = model, ""
+        self.times.forget()
+
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Take down how long a part of the work takes, however it ends."""

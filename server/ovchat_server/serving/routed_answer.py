@@ -109,8 +109,7 @@ class RoutedAnswer(ChunkedAnswer):
                 return
 
     async def _chunks_of(self, model: str) -> AsyncGenerator[ChunkChoice, None]:
-        self._record.model = model
-        self._record.times.forget()
+        self._record.ask(model)
         async with self._deadline.limit():
             request = dataclasses.replace(self._request, model=model)
             answer = await self._find(model).answer(request, self._deadline)

@@ -22,7 +22,7 @@ from ovchat_server.engine.contract.observer import Unobserved
 from ovchat_server.engine.contract.times import Interruption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from ovchat_server.domain.errors import ApiError, OverloadedError
     from ovchat_server.engine.contract.engine import Caller
@@ -148,8 +148,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
     @property
     def unfinished(self) -> int:
         """The number of requests that wait or run."""
-        # At once: another thread may ask.
-        return sum(not entry.ended for entry in [*self._in_flight.values()])
+        return len(self._unfinished())
 
     def new_id(self) -> int:
         """Return a new, unique request id."""
@@ -188,19 +187,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
 
     def deliver(self, report: Report[OutputT]) -> None:
         """Deliver the outputs of a step to their streams."""
-        for identifier in report.admitted:
-            if entry := self._in_flight.get(identifier):
-                entry.admitted, entry.since = True, self._reports
-                self._queue.admitted(identifier)
-                entry.stream.times.admit(report.began)
-                entry.stream.admit()
-        for identifiers, what in (
-            (report.preempted, Interruption.PREEMPTED),
-            (report.resumed, Interruption.RESUMED),
-        ):
-            for identifier in identifiers:
-                if entry := self._in_flight.get(identifier):
-                    entry.stream.times.interrupt(what, report.began)
+        self._note_places(report)
         self._reports += 1
         gaps: dict[float, int] = {}
         for output in report.outputs:
@@ -218,6 +205,22 @@ class InFlightRequests(Generic[RequestT, OutputT]):
                 entry.stream.put(output)
         self.observer.stepped(report, gaps)
 
+    def _note_places(self, report: Report[OutputT]) -> None:
+        """Note who got or lost a place in the engine."""
+        for identifier in report.admitted:
+            if entry := self._in_flight.get(identifier):
+                entry.admitted, entry.since = True, self._reports
+                self._queue.admitted(identifier)
+                entry.stream.times.admit(report.began)
+                entry.stream.admit()
+        for identifiers, what in (
+            (report.preempted, Interruption.PREEMPTED),
+            (report.resumed, Interruption.RESUMED),
+        ):
+            for identifier in identifiers:
+                if entry := self._in_flight.get(identifier):
+                    entry.stream.times.interrupt(what, report.began)
+
     def isolate(self, identifier: int | None) -> None:
         """Note which suspect runs alone, to be blamed if the process dies; None: none does."""
         self._isolated = identifier
@@ -225,8 +228,9 @@ class InFlightRequests(Generic[RequestT, OutputT]):
     def process_died(self) -> None:
         """Keep all requests for the next process, except one that has crashed several."""
         now = time.monotonic()
-        for times in {id(item): item for item in self._unfinished_times()}.values():
-            times.interrupt(Interruption.RESTARTED, now)
+        # Of requests that belong together once.
+        for stream in {id(entry.stream): entry.stream for entry in self._unfinished()}.values():
+            stream.times.interrupt(Interruption.RESTARTED, now)
         suspect = self._in_flight.get(self._isolated) if self._isolated is not None else None
         self._isolated = None
         if suspect:
@@ -242,7 +246,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
 
     def resume(self) -> None:
         """Send all unfinished requests to a new process."""
-        unfinished = [entry for entry in self._in_flight.values() if not entry.ended]
+        unfinished = self._unfinished()
         # The others are new to it.
         self.observer.resumed(sum(entry.admitted for entry in unfinished))
         for _, together in itertools.groupby(unfinished, lambda entry: id(entry.stream)):
@@ -254,8 +258,9 @@ class InFlightRequests(Generic[RequestT, OutputT]):
             entry.ended = True
             entry.stream.fail(error())
 
-    def _unfinished_times(self) -> Iterator[RequestTimes]:
-        return (entry.stream.times for entry in self._in_flight.values() if not entry.ended)
+    def _unfinished(self) -> list[_Entry[RequestT, OutputT]]:
+        # Of a copy: a scrape asks in another thread.
+        return [entry for entry in [*self._in_flight.values()] if not entry.ended]
 
     def _remaining(self, entry: _Entry[RequestT, OutputT]) -> RequestT:
         steps = self._reports - entry.since if entry.admitted else 0
