@@ -11,7 +11,9 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.identity import KeyRing
 from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
+from ovchat_server.keys.watch import watch_keys
 from ovchat_server.kinds.base import EngineHost
 from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
@@ -43,6 +45,7 @@ from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
 from ovchat_server.served_models import built_models, registered_models
+from ovchat_server.serving.rate_limits import RateLimits
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
 from ovchat_server.start_error import StartError
@@ -89,10 +92,9 @@ class Server:
         """
         self._settings = settings
         self._changed = asyncio.Event()
+        self._keys = KeyRing(settings.api_keys)
         parts = ServingParts.of(settings)
-        self._metrics = ServerMetrics(
-            settings.server_number, [key.name for key in settings.api_keys]
-        )
+        self._metrics = ServerMetrics(settings.server_number)
         host = EngineHost(tuple(processors), self._changed.set, self._metrics, settings.replicas)
         all_kinds: Sequence[ModelKind] = (
             TextGeneration(parts.pipeline),
@@ -132,7 +134,8 @@ class Server:
                 request_timeout=settings.request_timeout or None,
                 idle_timeout=settings.idle_timeout or None,
                 limits=settings.limits,
-                api_keys=settings.api_keys,
+                keys=self._keys,
+                rate_limits=RateLimits(settings.replicas),
                 observers=[self._metrics, *self._tracing],
             ),
         )
@@ -156,10 +159,12 @@ class Server:
             await stack.enter_async_context(serving_metrics(exposition, metrics))
             # Listen before the models are loaded: callers see "loading" instead of a closed port.
             await publish_health(self._health, self._models, self._served)
-            background = (
+            background = [
                 asyncio.create_task(self._publish_changes()),
                 asyncio.create_task(measure_lag(self._metrics.lag)),
-            )
+            ]
+            if key_file := self._settings.api_key_file:
+                background.append(asyncio.create_task(watch_keys(key_file, self._keys)))
             try:
                 await self._server.start()
                 for engine in self._engines.values():

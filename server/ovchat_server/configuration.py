@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ovchat_server.api_keys import read_api_keys
 from ovchat_server.config_file import ConfigFile
+from ovchat_server.keys.key_file import read_keys
 from ovchat_server.options import config_file
 from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.settings import ModelSettings, Settings
@@ -70,6 +70,6 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         ),
         limits=limits,
         stored_responses=stored_responses,
-        api_keys=read_api_keys(given["api_key_file"]),
+        api_keys=read_keys(key_file) if (key_file := given["api_key_file"]) else (),
         **{**_OTHERS, **given},
     )

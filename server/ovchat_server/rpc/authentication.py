@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import AuthenticationError
-from ovchat_server.domain.identity import find_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ovchat_server.domain.identity import ApiKey
+    from ovchat_server.domain.identity import ApiKey, KeyRing
     from ovchat_server.rpc.middleware import Context
 
 # Azure's is the second.
 KEY_HEADERS = ("x-api-key", "api-key")
 
 
-def authenticated(context: Context, keys: Iterable[ApiKey]) -> ApiKey:
+def authenticated(context: Context, keys: KeyRing) -> ApiKey:
     """Return the key that a call was sent with.
 
     Raises:
@@ -29,7 +26,7 @@ def authenticated(context: Context, keys: Iterable[ApiKey]) -> ApiKey:
             "An API key is required. Send it in the header 'authorization: Bearer <key>', "
             "'x-api-key: <key>' or 'api-key: <key>'."
         )
-    found = find_key(keys, sent)
+    found = keys.find(sent)
     if found is None:
         raise AuthenticationError("The API key is not valid for this server.")
     return found

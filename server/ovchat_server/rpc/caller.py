@@ -13,26 +13,26 @@ from ovchat_server.rpc.probes import Exempt, exempt
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator
 
-    from ovchat_server.domain.identity import ApiKey
+    from ovchat_server.domain.identity import KeyRing
     from ovchat_server.rpc.middleware import Context, Middleware
 
 FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
 
-def identify(keys: Collection[ApiKey]) -> Middleware:
+def identify(keys: KeyRing) -> Middleware:
     """Return middleware that finds out who makes each call.
 
     Args:
-        keys: Callers need one of them, by which they are known. Without keys everybody may call,
+        keys: Where they are required, callers are known by theirs. Otherwise everybody may call,
             and is known by an address: as Envoy on this machine reports it, or the peer's own.
     """
 
     @contextlib.asynccontextmanager
     async def identified(context: Context, method: str) -> AsyncIterator[None]:
         # Of a probe no key is asked for.
-        by_key = keys and not exempt(method, Exempt.KEY)
+        by_key = keys.required and not exempt(method, Exempt.KEY)
         known = _by_key(context, keys) if by_key else _by_address(context)
         current_record().caller = known
         yield
@@ -40,9 +40,9 @@ def identify(keys: Collection[ApiKey]) -> Middleware:
     return identified
 
 
-def _by_key(context: Context, keys: Collection[ApiKey]) -> Identity:
+def _by_key(context: Context, keys: KeyRing) -> Identity:
     key = authenticated(context, keys)
-    return Identity(key.name, key.name)
+    return Identity(key.name, key.name, key.rules)
 
 
 def _by_address(context: Context) -> Identity:

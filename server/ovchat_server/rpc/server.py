@@ -15,19 +15,21 @@ from ovchat_server.rpc.caller import identify
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.idle import IdleInterceptor
 from ovchat_server.rpc.middleware import MiddlewareInterceptor
+from ovchat_server.rpc.rate_limits import rate_limits
 from ovchat_server.rpc.reflection import add_reflection
 from ovchat_server.rpc.stream_limit import StreamLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
-    from ovchat_server.domain.identity import ApiKey
+    from ovchat_server.domain.identity import KeyRing
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
     from ovchat_server.rpc.health import HealthServicer
     from ovchat_server.rpc.typed_service import TypedService
     from ovchat_server.serving.model_registry import ModelRegistry
+    from ovchat_server.serving.rate_limits import RateLimits
     from ovchat_server.serving.record import RequestObserver
 
 # Seconds after which a connection takes no new calls: clients open another one by themselves. It is
@@ -72,7 +74,8 @@ class ServerOptions:
             never.
         max_concurrent_streams: Concurrent calls per connection; further calls wait.
         limits: How much a request may contain.
-        api_keys: The valid API keys; if empty, none is needed.
+        keys: Those of the callers.
+        rate_limits: Counts what they use.
         observers: Are told of requests.
     """
 
@@ -81,7 +84,8 @@ class ServerOptions:
     request_timeout: float | None
     idle_timeout: float | None
     limits: Limits
-    api_keys: Collection[ApiKey] = ()
+    keys: KeyRing
+    rate_limits: RateLimits
     observers: Sequence[RequestObserver] = ()
 
 
@@ -110,7 +114,8 @@ def create_server(
                 StreamLimit(options.max_concurrent_streams).count,
                 error_translation(served.encode_rest_error),
                 calls.admit,
-                identify(options.api_keys),
+                identify(options.keys),
+                rate_limits(options.rate_limits),
             ),
         ],
         options=[

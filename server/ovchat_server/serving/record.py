@@ -12,7 +12,7 @@ from ovchat_server.domain.identity import NOBODY
 from ovchat_server.engine.contract.times import RequestTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ovchat_server.domain.completion import FinishReason, Usage
     from ovchat_server.domain.errors import ApiError
@@ -51,6 +51,7 @@ class RequestRecord:
         http_method: The HTTP method of a REST request; "" of other calls, and so the next.
         path: The path as the client sent it, without its query.
         caller: Who makes it; NOBODY until they are known.
+        rate_limits: Headers that tell them how much they may still use.
         operation: What is asked of the model, in OpenTelemetry's words: "chat", "text_completion",
             "embeddings", ...; "" if nothing is.
         requested_model: The id that was asked for, which need not exist; "" for the only model.
@@ -82,6 +83,7 @@ class RequestRecord:
     http_method: str = ""
     path: str = ""
     caller: Identity = NOBODY
+    rate_limits: Sequence[tuple[str, str]] = ()
     operation: str = ""
     requested_model: str = ""
     streams: bool = False
