@@ -163,6 +163,33 @@ def top(address: str, api_key: str | None, interval: float, *, once: bool) -> No
         raise click.ClickException(str(error)) from error
 
 
+@main.group()
+def keys() -> None:
+    """Make API keys."""
+
+
+@keys.command("new")
+@click.argument("name")
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Add its line to this file of keys; a server that has it in --api-key-file takes it over.",
+)
+def new(name: str, file: Path | None) -> None:
+    """Make an API key for NAME, and print it: the file has its SHA-256 alone.
+
+    Without --file, the line for the file is printed behind it.
+    """
+    from ovchat_server.keys.new_key import add_line, new_key  # noqa: PLC0415
+
+    key, line = new_key(name)
+    if file is not None:
+        add_line(file, name, line)
+    click.echo(key)
+    if file is None:
+        click.echo(line)
+
+
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:

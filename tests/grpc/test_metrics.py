@@ -248,10 +248,9 @@ async def test_refusals_are_counted_by_their_code_and_key(
         "model_not_found": 1,
         "invalid_value": 1,
     }
-    key, other = (key.name for key in api_keys("right", "other"))
+    [key] = (key.name for key in api_keys("right"))
     for code, owner in (("invalid_api_key", ""), ("invalid_value", key)):
         assert now.of_server("ovchat_request_errors_total", code=code, key=owner) == 1
-    assert now.of_server("ovchat_request_errors_total", code="invalid_value", key=other) == 0
     # The engine was not asked.
     assert now.of("vllm:request_queue_time_seconds_count") == 0
     assert sum(now.finished().values()) == 0

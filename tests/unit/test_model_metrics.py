@@ -146,13 +146,13 @@ def test_a_step_counts_its_sequences_tokens_and_gaps() -> None:
     ],
 )
 def test_errors_are_counted_by_the_codes_that_ovchat_has(code: str, counted: str) -> None:
-    metrics = ServerMetrics(1, ["0123abcd"])
+    metrics = ServerMetrics(1)
     error = InvalidRequestError("wrong")
     error.code = code
     before = len(metrics.errors)
     metrics.end(record(error=error, caller=Identity("a", "0123abcd")))
     assert metrics.errors[counted, "0123abcd"] == 1
-    assert len(metrics.errors) == before
+    assert len(metrics.errors) == before + 1
 
 
 def test_the_beams_of_a_search_are_one_in_a_batch() -> None:

@@ -119,9 +119,9 @@ def _digest(key: str) -> bytes:
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if name not in _SETTINGS or not equals:
-        # Not echoed in full: it may be a part of a key.
-        meant = did_you_mean(name, _SETTINGS) or f" It has {', '.join(_SETTINGS)}."
-        raise ValueError(f"has something behind its key that is no setting.{meant}")
+        # Not echoed: it may be a part of a key.
+        meant = did_you_mean(name, _SETTINGS) or f": there are {', '.join(_SETTINGS)}"
+        raise ValueError(f"has something behind its key that is no setting{meant}")
     if name == "models":
         models = tuple(filter(None, value.split(",")))
         if not models:
