@@ -127,8 +127,8 @@ SETTINGS = (
     Setting(
         "--api-key-file",
         ExistingFile(),
-        "File of API keys, one per line (# begins a comment line); clients must send one. "
-        "By default none is needed.",
+        "File of API keys, one per line (docs/keys.md); clients must send one. By default none is "
+        "needed.",
         section="Listening",
     ),
     Setting(

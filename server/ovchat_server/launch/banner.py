@@ -20,6 +20,11 @@ _IMAGE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAABlBMVEX/////AADrWueTAAAA"
     "GUlEQVR42mNgwAuY//8/wMTAwMBAOwI/AABqkwLoKHaLEgAAAABJRU5ErkJggg=="
 )
+# Lines are as keys.key_file reads them: comments, a key alone, or a name and its keys.
+_FIRST_KEY = (
+    r'{ sub(/(^|[ \t])#.*/, "") } NF { split(NF > 1 ? $2 : $1, key, ","); '
+    r"if (key[1] !~ /^sha256:/) { print key[1]; exit } }"
+)
 # Read in the callers' own environment: no key is printed.
 _HEADER = '-H "authorization: Bearer $OVCHAT_API_KEY" '
 _END = """\
@@ -95,8 +100,8 @@ print(answer.choices[0].message.content)
 def _key(file: Path | None) -> str:
     if file is None:
         return ""
-    # The first line that is neither empty nor a comment, as the server reads the file.
-    first = f"awk 'NF && !/^[ \\t]*#/ {{ print $1; exit }}' {shlex.quote(str(file))}"
+    # Of the first line whose key the file has in clear.
+    first = f"awk '{_FIRST_KEY}' {shlex.quote(str(file))}"
     return f"\nA key, for all requests below:\n\nexport OVCHAT_API_KEY=$({first})\n"
 
 
