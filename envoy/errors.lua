@@ -57,6 +57,8 @@ local REPLIES = {
     -- Envoy's is 403, but nothing is forbidden.
     status = "400",
   },
+  -- What the server said of the request's key.
+  ext_authz_denied = { "invalid_api_key", "$body" },
   -- From the transcoder, which says what it could not read.
   grpc_json_transcode_failure = { "invalid_request", "Invalid request: $body" },
   -- A limit of this proxy, not a server that is away: see circuit_breakers.

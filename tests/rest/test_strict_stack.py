@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import anthropic
@@ -236,6 +237,40 @@ async def test_grpc_callers_need_the_key_too(strict: Stack, door: str) -> None:
         health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
         answer = await health.Check(health_pb2.HealthCheckRequest())
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+BODY = 8 * 2**20 - 1
+
+
+@pytest.mark.parametrize("header", ["", "authorization: Bearer wrong\r\n"])
+@pytest.mark.parametrize("path", ["/v3/chat/completions", "/v1/messages", "/ovchat/v1/chat:create"])
+async def test_a_body_without_a_key_is_refused_before_it_arrives(
+    strict: Stack, path: str, header: str
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", strict.rest_port)
+    writer.write(
+        f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{header}"
+        f"content-length: {BODY}\r\n\r\n{{".encode()
+    )
+    answer = await reader.readuntil(b"}")
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"www-authenticate: Bearer" in answer
+    expected = b"An API key is required" if not header else b"The API key is not valid"
+    assert expected in answer
+    assert (b"authentication_error" if "messages" in path else b"invalid_api_key") in answer
+
+
+async def test_a_message_without_a_key_is_refused_before_it_arrives(strict: Stack) -> None:
+    async def never() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{strict.grpc_port}") as channel:
+        call = channel.stream_unary("/ovchat.v1.ChatService/CreateChatCompletion")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call(never(), metadata=(("authorization", "Bearer wrong"),))
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_unknown_parameters_are_refused_by_name(client: httpx.AsyncClient) -> None:

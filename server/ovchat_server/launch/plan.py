@@ -25,6 +25,7 @@ from ovchat_server.launch.envoy_config import (
 )
 from ovchat_server.launch.envoy_logs import EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.key_checks import check_keys
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
 from ovchat_server.processors import available, serving
 from ovchat_server.serving.model_path import is_vision_model
@@ -122,6 +123,8 @@ class LaunchPlan:
             Bounds(settings.max_request_bytes, settings.max_concurrent_streams),
             logs=_logs(settings),
         )
+        if settings.api_key_file:
+            check_keys(config)
         if settings.providers:
             add_egress(config, files.egress, egress, settings.providers)
             replicas = [replica.with_argument(f"--egress={egress.name}") for replica in replicas]

@@ -87,7 +87,9 @@ def access(observers: Sequence[RequestObserver]) -> Middleware:
             raise
         finally:
             record.status, record.ended = status.name, time.monotonic()
-            quiet = status in QUIET_STATUSES and probe
+            # With an error in its answer, it is about another request, which is refused.
+            refuses = status is grpc.StatusCode.OK and record.error is not None
+            quiet = probe and status in QUIET_STATUSES and not refuses
             if not quiet:
                 for observer in observers:
                     _told(observer.end, record)

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 from ovchat_server.domain.errors import AuthenticationError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ovchat_server.domain.identity import ApiKey, KeyRing
-    from ovchat_server.rpc.middleware import Context
 
 # Azure's is the second.
 KEY_HEADERS = ("x-api-key", "api-key")
 
 
-def authenticated(context: Context, keys: KeyRing) -> ApiKey:
-    """Return the key that a call was sent with.
+def authenticated(metadata: Mapping[str, str | bytes], keys: KeyRing) -> ApiKey:
+    """Return the key that a call was sent with, given its headers.
 
     Raises:
         AuthenticationError: It is none of `keys`.
     """
-    sent = _sent_key(context)
+    sent = _sent_key(metadata)
     if not sent:
         raise AuthenticationError(
             "An API key is required. Send it in the header 'authorization: Bearer <key>', "
@@ -32,12 +33,11 @@ def authenticated(context: Context, keys: KeyRing) -> ApiKey:
     return found
 
 
-def _sent_key(context: Context) -> str:
+def _sent_key(metadata: Mapping[str, str | bytes]) -> str:
     """Return the API key that a call was sent with; "" if there is none.
 
     A bearer token counts before a key in another header: some clients send both.
     """
-    metadata = dict(context.invocation_metadata() or ())
     scheme, _, key = str(metadata.get("authorization", "")).partition(" ")
     sent = [key] if scheme.lower() == "bearer" else []
     sent += [str(metadata.get(name, "")) for name in KEY_HEADERS]

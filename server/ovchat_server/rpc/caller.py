@@ -7,13 +7,14 @@ import socket
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from ovchat_server.domain.errors import AuthenticationError
 from ovchat_server.domain.identity import Identity
 from ovchat_server.rpc.authentication import authenticated
 from ovchat_server.rpc.probes import Exempt, exempt
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from ovchat_server.domain.identity import KeyRing
     from ovchat_server.rpc.middleware import Context, Middleware
@@ -40,8 +41,19 @@ def identify(keys: KeyRing) -> Middleware:
     return identified
 
 
+def lacks_key(keys: KeyRing, method: str, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
+    """Return whether `identify` will refuse a call."""
+    if not keys.required or exempt(method, Exempt.KEY):
+        return False
+    try:
+        authenticated(dict(metadata), keys)
+    except AuthenticationError:
+        return True
+    return False
+
+
 def _by_key(context: Context, keys: KeyRing) -> Identity:
-    key = authenticated(context, keys)
+    key = authenticated(dict(context.invocation_metadata() or ()), keys)
     return Identity(key.name, key.name, key.rules)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
@@ -11,8 +12,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from ovchat_server.domain.models import ModelState
 from ovchat_server.rpc.access import access, set_request_id, silence_lost_clients
-from ovchat_server.rpc.caller import identify
+from ovchat_server.rpc.caller import identify, lacks_key
 from ovchat_server.rpc.errors import error_translation
+from ovchat_server.rpc.external_authorization import authorization
 from ovchat_server.rpc.idle import IdleInterceptor
 from ovchat_server.rpc.middleware import MiddlewareInterceptor
 from ovchat_server.rpc.rate_limits import rate_limits
@@ -109,6 +111,7 @@ def create_server(
         interceptors=[
             *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
             MiddlewareInterceptor(
+                partial(lacks_key, options.keys),
                 set_request_id,
                 access(options.observers),
                 StreamLimit(options.max_concurrent_streams).count,
@@ -136,7 +139,7 @@ def create_server(
     )
     for service in served.typed:
         service.add(server)
-    server.add_generic_rpc_handlers((served.rest_handlers,))
+    server.add_generic_rpc_handlers((served.rest_handlers, authorization(options.keys)))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     names = [service.name for service in served.typed]
     add_reflection((*names, served.rest_service, health.SERVICE_NAME), server)
