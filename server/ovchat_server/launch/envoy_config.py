@@ -29,6 +29,9 @@ LUA = "envoy.filters.http.lua"
 UNKNOWN_PATHS = "unknown_paths"
 TRANSCODER = "envoy.filters.http.grpc_json_transcoder"
 
+HEAP = "envoy.resource_monitors.fixed_heap"
+# The largest bodies that Envoy holds at once: beyond them it takes no requests.
+BODIES = 64
 # What a request may grow by between a REST client and the gRPC server.
 ENVELOPE_BYTES = 64 * 1024
 
@@ -221,6 +224,8 @@ def envoy_config(
     listener["per_connection_buffer_limit_bytes"] = buffered_bytes
     cluster["per_connection_buffer_limit_bytes"] = buffered_bytes
     transcoder["max_request_body_size"] = buffered_bytes
+    heap = _named(config["overload_manager"]["resource_monitors"], HEAP)["typed_config"]
+    heap["max_heap_size_bytes"] = max(heap["max_heap_size_bytes"], BODIES * buffered_bytes)
 
     first, *others = listening.ports
     listener["address"] = Address(listening.host, first).config

@@ -46,6 +46,31 @@ async def test_a_connection_too_many_is_closed_and_the_others_live_on(tmp_path: 
         assert (await gate.post({})).status_code == 200
 
 
+async def test_bodies_that_never_end_take_no_more_than_envoys_heap(tmp_path: Path) -> None:
+    def small_heap(config: dict[str, Any]) -> None:
+        heap = config["overload_manager"]["resource_monitors"][1]["typed_config"]
+        heap["max_heap_size_bytes"] = 64 << 20
+
+    size = 1 << 20
+    async with edge(tmp_path, small_heap) as gate:
+        held = []
+        # At most twice as much: what is measured is measured four times a second.
+        while (answer := await gate.post({})).status_code == 200:
+            _, writer = await asyncio.open_connection("127.0.0.1", gate.port)
+            writer.write(
+                b"POST /v3/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n"
+                b"content-type: application/json\r\n\r\n" % (size + 1)
+            )
+            writer.write(b" " * size)
+            await writer.drain()
+            held.append(writer)
+        assert answer.status_code == 503
+        for writer in held:
+            writer.close()
+        while (await gate.post({})).status_code != 200:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
 async def test_a_body_that_arrives_byte_by_byte_gets_no_more_time(tmp_path: Path) -> None:
     def impatient(config: dict[str, Any]) -> None:
         manager(config)["request_timeout"] = "0.5s"
