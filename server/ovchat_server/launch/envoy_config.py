@@ -221,7 +221,6 @@ def envoy_config(
     listener["metadata"]["filter_metadata"]["ovchat"]["max_request_bytes"] = (
         bounds.max_request_bytes
     )
-    listener["per_connection_buffer_limit_bytes"] = buffered_bytes
     cluster["per_connection_buffer_limit_bytes"] = buffered_bytes
     transcoder["max_request_body_size"] = buffered_bytes
     heap = _named(config["overload_manager"]["resource_monitors"], HEAP)["typed_config"]
