@@ -157,3 +157,24 @@ async def test_a_key_that_is_taken_out_of_its_file_is_valid_no_more(
     # Who is being answered is answered.
     assert not running.done()
     running.cancel()
+
+
+async def cached(client: Client, name: str, prompt: str, **fields: str) -> int:
+    """How many tokens of a prompt were found in the prefix cache."""
+    asked = requests.ask(prompt, "successor", max_tokens=2, **fields)
+    answer = await client.chat.CreateChatCompletion(asked, metadata=key(name))
+    return int(answer.usage.prompt_tokens_details.cached_tokens)
+
+
+async def test_what_a_prompt_leaves_in_the_prefix_cache_is_found_by_its_key_alone(
+    client: Client,
+) -> None:
+    prompt = "a secret " * 40
+    assert await cached(client, "free", prompt) == 0
+    assert await cached(client, "free", prompt) > 200
+    assert await cached(client, "one", prompt) == 0
+    assert await cached(client, "one", prompt) > 200
+    # A salt of the request's own keeps others of the same key away, too.
+    assert await cached(client, "free", prompt, cache_salt="s") == 0
+    assert await cached(client, "free", prompt, cache_salt="s") > 200
+    assert await cached(client, "one", prompt, cache_salt="s") == 0
