@@ -371,7 +371,7 @@ class CreateChatCompletionRequest(_message.Message):
     """The id of the end user, for abuse monitoring. Has no effect."""
     prompt_cache_key: _builtins.str
     """The key that groups requests with a common prefix. Has no effect: the prefix cache is shared
-    without it.
+    without it, and kept apart by cache_salt.
     """
     verbosity: _builtins.str
     """The verbosity: "low", "medium" or "high". Has no effect."""
