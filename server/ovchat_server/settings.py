@@ -124,8 +124,9 @@ class StoredResponsesSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Which responses of the Responses API a server keeps: the [stored_responses] table.
 
     Attributes:
-        max_count: Responses that a server keeps. The oldest one goes first, also for the next two
-            bounds. 0: none, and each request has to bring its whole conversation.
+        max_count: Responses that a server keeps. The oldest of the API key that has most goes
+            first, also for the next two bounds. 0: none, and each request has to bring its whole
+            conversation.
         max_bytes: Memory that they may take, in bytes, each counted with its whole conversation
             and its images. A response that is larger than that is not kept.
         max_age: Seconds for which a response is kept.
