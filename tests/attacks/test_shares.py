@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
     from ovchat_server.settings import ModelSettings
 
+    # Whether it was served.
+    Ask = Callable[[], Awaitable[bool]]
+    Door = Callable[[Stack, str], Awaitable[Ask]]
+
 pytestmark = pytest.mark.slow
 LIMITS = {"sk-thirty": 30, "sk-ninety": 90}
 SECONDS = 60
 
 
-async def over_rest(stack: Stack, key: str) -> Callable[[], Awaitable[bool]]:
+async def over_rest(stack: Stack, key: str) -> Ask:
     sdk = openai.AsyncOpenAI(base_url=f"{stack.url}/v1", api_key=key, max_retries=0)
     asked = {"role": "user", "content": "a"}
 
@@ -38,19 +42,15 @@ async def over_rest(stack: Stack, key: str) -> Callable[[], Awaitable[bool]]:
     return ask
 
 
-async def over_grpc(stack: Stack, key: str) -> Callable[[], Awaitable[bool]]:
+async def over_grpc(stack: Stack, key: str) -> Ask:
     channel = grpc.aio.insecure_channel(f"127.0.0.1:{stack.grpc_port}")
     stub = chat_service_pb2_grpc.ChatServiceStub(channel)  # type: ignore[no-untyped-call]
 
     async def ask() -> bool:
-        try:
-            await stub.CreateChatCompletion(
-                requests.successor("a", 1), metadata=(("x-api-key", key),)
-            )
-        except grpc.aio.AioRpcError as error:
-            assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            return False
-        return True
+        call = stub.CreateChatCompletion(requests.successor("a", 1), metadata=(("x-api-key", key),))
+        code = await call.code()
+        assert code in {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}
+        return bool(code is grpc.StatusCode.OK)
 
     return ask
 
