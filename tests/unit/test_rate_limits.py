@@ -47,7 +47,18 @@ def test_a_limit_may_change_meanwhile() -> None:
 
 
 def record_of(name: str, rules: KeyRules, tokens: int = 0) -> RequestRecord:
-    return RequestRecord(caller=Identity(name, name, rules), completion_tokens=tokens)
+    record = RequestRecord(caller=Identity(name, name, rules), completion_tokens=tokens)
+    record.times.admit(0.0)
+    return record
+
+
+def test_a_request_that_no_engine_began_costs_no_tokens() -> None:
+    limits, record = RateLimits(), record_of("ann", KeyRules(tokens_per_minute=10), tokens=20)
+    record.times.forget()
+    for _ in range(2):
+        with limits.admitted(record):
+            pass
+    assert dict(record.rate_limits)["x-ratelimit-remaining-tokens"] == "10"
 
 
 def test_requests_at_once_are_counted_until_they_end() -> None:

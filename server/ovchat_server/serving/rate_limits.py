@@ -53,7 +53,9 @@ class RateLimits:
             yield
         finally:
             use.running -= 1
-            use.charge(record.prompt_tokens + record.completion_tokens, self._clock())
+            # What no engine has begun costs nothing.
+            if record.times.admitted is not None:
+                use.charge(record.prompt_tokens + record.completion_tokens, self._clock())
             record.rate_limits = use.headers(self._clock())
 
     def _use(self, caller: Identity) -> _Use:
