@@ -154,7 +154,7 @@ class Server:
             # To the end: what draining does can be seen, too.
             await stack.enter_async_context(serving_metrics(exposition, metrics))
             # Listen before the models are loaded: callers see "loading" instead of a closed port.
-            await publish_health(self._health, self._models, self._served)
+            publish_health(self._health, self._models, self._served)
             background = (
                 asyncio.create_task(self._publish_changes()),
                 asyncio.create_task(measure_lag(self._metrics.lag)),
@@ -208,10 +208,7 @@ class Server:
         await sent
 
     async def _finish(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            # Bounded: the connection of a health watcher may be stuck.
-            async with asyncio.timeout(END_TIMEOUT):
-                await self._health.enter_graceful_shutdown()
+        self._health.stop()
         await asyncio.sleep(NOTICE)
         await self._calls.finished()
 
@@ -245,7 +242,7 @@ class Server:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await publish_health(self._health, self._models, self._served)
+            publish_health(self._health, self._models, self._served)
 
 
 async def serve(settings: Settings) -> None:

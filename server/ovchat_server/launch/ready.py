@@ -38,12 +38,22 @@ async def grpc_serving(target: str) -> None:
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
+        check = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
         while True:
             # A server that closes the connection ends the watch: the next one waits for it.
             with contextlib.suppress(grpc.aio.AioRpcError):
                 async for update in watch(health_pb2.HealthCheckRequest(), wait_for_ready=True):
                     if update.status == health_pb2.HealthCheckResponse.SERVING:
                         return
+            # Or it has as many watches as it takes.
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                answer = await check(health_pb2.HealthCheckRequest())
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return
             await asyncio.sleep(_INTERVAL)
 
 

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 REQUEST_ID = "x-request-id"
 # Ids that callers may choose: they go into logs and headers.
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-# Expected of probes: a watch ends when its caller leaves, and a model that is loading is no fault.
+# Expected of probes: a watch ends when its caller leaves, a model that is loading is no fault, and
+# of watches that are too many there is a line for all.
 QUIET_STATUSES = (
     grpc.StatusCode.OK,
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
 )
 
 P = ParamSpec("P")

@@ -87,7 +87,7 @@ class ServerOptions:
 
 def create_server(
     served: Served,
-    health_servicer: health.aio.HealthServicer,
+    health_servicer: health_pb2_grpc.HealthServicer,
     calls: Calls,
     options: ServerOptions,
 ) -> grpc.aio.Server:
@@ -150,9 +150,7 @@ def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...
     )
 
 
-async def publish_health(
-    health_servicer: HealthServicer, models: ModelRegistry, served: Served
-) -> None:
+def publish_health(health_servicer: HealthServicer, models: ModelRegistry, served: Served) -> None:
     """Set the health of services: SERVING while every model answers that they are for."""
     serving = health_pb2.HealthCheckResponse.SERVING
     not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -166,4 +164,4 @@ async def publish_health(
                 statuses[f"{service.name}/{model.id}"] = health
                 if health == not_serving:
                     statuses[service.name] = not_serving
-    await health_servicer.publish(statuses)
+    health_servicer.publish(statuses)
