@@ -20,6 +20,7 @@ MIB = 1 << 20
 _OTHERS = {
     "rest_port": 0,
     "admin_port": 0,
+    "allowed_origins": (),
     "envoy_path": None,
     "grpc_socket": None,
     "egress": None,

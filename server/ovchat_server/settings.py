@@ -149,7 +149,8 @@ class Settings:
         grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
         egress: Where Envoy takes requests to the providers; see `options` (`ovchat serve` only).
         rest_port: Of Envoy (`ovchat up` only).
-        admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
+        admin_port: Of Envoy's administration, on loopback; 0: it is on a private Unix socket.
+        allowed_origins: Of pages that may call, as browsers send them; "*": all.
         envoy_path: Envoy's binary; None finds it.
         replicas: Servers that `ovchat up` starts; to one of them, those on its processors.
         drain_timeout: Seconds that running requests get to finish when the server stops.
@@ -186,6 +187,7 @@ class Settings:
     egress: str | None
     rest_port: int
     admin_port: int
+    allowed_origins: tuple[str, ...]
     envoy_path: Path | None
     replicas: int
     drain_timeout: float

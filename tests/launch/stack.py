@@ -154,13 +154,13 @@ async def started(
     # has AMX.
     model = model_settings("successor", kv_blocks=kv_blocks)
     config.write_text(model_table(msgspec.structs.replace(model, path=folder)))
-    rest_port, grpc_port, admin_port = unused_port(), unused_port(), unused_port()
+    rest_port, grpc_port = unused_port(), unused_port()
     with log.open("w") as errors:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "ovchat_server", "up"),
             *("--config", str(config)),
             *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
-            *("--admin-port", str(admin_port), "--metrics-port", "0", *options),
+            *("--metrics-port", "0", *options),
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
             cwd=directory,

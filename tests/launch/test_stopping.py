@@ -15,7 +15,9 @@ import pytest
 
 from ovchat_server.backoff import FIRST_DELAY, Backoff
 from ovchat_server.launch import http, up
+from ovchat_server.launch.admin import Admin
 from ovchat_server.launch.child import Child, Program
+from ovchat_server.launch.envoy_config import Address
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.service import Service
 from tests.launch.stack import running, send
@@ -31,7 +33,11 @@ def hung_envoy() -> Iterator[Any]:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         yield SimpleNamespace(
-            admin_port=port, host="127.0.0.1", rest_port=port, drain_timeout=1.0, replicas=("one",)
+            admin=Admin(Address("127.0.0.1", port)),
+            host="127.0.0.1",
+            rest_port=port,
+            drain_timeout=1.0,
+            replicas=("one",),
         )
 
 

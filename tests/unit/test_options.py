@@ -88,7 +88,7 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
 
 DECLARED = sorted(option.name or "" for option in SETTINGS)
 # These have tests of their own.
-OTHERS = {"config", "model", "api_key_file", "allowed_media_domains"}
+OTHERS = {"config", "model", "api_key_file", "allowed_media_domains", "allowed_origins"}
 SINGLE = [name for name in DECLARED if name not in OTHERS]
 # Of `ovchat serve` alone.
 OF_SERVE = {"grpc_socket", "egress"}
@@ -379,6 +379,39 @@ def test_domains_are_separated_by_commas_or_an_array(config: Callable[[str], str
     assert server(told, **variable).allowed_media_domains == ("d.example", "e.example:8443")
     found("--allowed-media-domains=", **variable)
     assert server(arguments_of(CATCH["options"]), **variable).allowed_media_domains == ()
+
+
+def test_origins_are_as_browsers_send_them(config: Callable[[str], str]) -> None:
+    path = ["--config", config('[server]\nallowed_origins = ["https://a.example", "app://b"]')]
+    assert run(*MODEL).allowed_origins == ()
+    assert run(*MODEL, *path).allowed_origins == ("https://a.example", "app://b")
+    given = "http://localhost:3000, http://[::1]:8080,*"
+    found = run(*MODEL, "--allowed-origins", given).allowed_origins
+    assert found == ("http://localhost:3000", "http://[::1]:8080", "*")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "a.example",
+        "https://a.example/",
+        "https://A.example",
+        "https://a.example:443",
+        "http://a.example:80",
+        "https://*.example",
+        "https://a.example\n",
+        "null",
+    ],
+)
+def test_an_origin_that_no_browser_sends_is_refused_by_name(
+    wrong: str, config: Callable[[str], str]
+) -> None:
+    made = ServerCommand("up", callback=catch)
+    path = config(f"[server]\nallowed_origins = [{wrong!r}]".replace("'", '"'))
+    result = CliRunner().invoke(made, [*MODEL, "--config", path])
+    assert result.exit_code == 2
+    assert "allowed_origins" in result.output
+    assert "as browsers send them" in result.output
 
 
 def test_the_limits_table_moves_bounds_and_keeps_the_others(config: Callable[[str], str]) -> None:

@@ -16,6 +16,8 @@ from ovchat_server.launch.http import request
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from ovchat_server.launch.admin import Admin
+
 _HTTP_OK = 200
 _INTERVAL = 0.05
 _HTTP_INTERVAL = 0.5
@@ -116,22 +118,22 @@ async def rest_healthy(host: str, port: int) -> None:
         await asyncio.sleep(_INTERVAL)
 
 
-async def envoy_running(admin_port: int) -> None:
+async def envoy_running(admin: Admin) -> None:
     """Return once Envoy listens."""
     while True:
         with contextlib.suppress(OSError):
-            status, _ = await request("GET", "127.0.0.1", admin_port, "/ready")
+            status, _ = await admin.ask("GET", "/ready")
             if status == _HTTP_OK:
                 return
         await asyncio.sleep(_INTERVAL)
 
 
-async def in_rotation(admin_port: int, socket: str) -> None:
+async def in_rotation(admin: Admin, socket: str) -> None:
     """Return once Envoy considers the server at `socket` healthy."""
     healthy = f"::{socket}::health_flags::healthy\n".encode()
     while True:
         with contextlib.suppress(OSError):
-            _, clusters = await request("GET", "127.0.0.1", admin_port, "/clusters")
+            _, clusters = await admin.ask("GET", "/clusters")
             if healthy in clusters:
                 return
         await asyncio.sleep(_INTERVAL)
