@@ -34,6 +34,7 @@ from ovchat_server.launch.stop_messages import (
 from ovchat_server.metrics.http import serving as serving_metrics
 from ovchat_server.metrics.loop_lag import measure_lag
 from ovchat_server.metrics.server_metrics import ServerMetrics
+from ovchat_server.open_files import connections
 from ovchat_server.processors import available, serving
 from ovchat_server.providers.providers import Providers
 from ovchat_server.rest.door import RestDoor
@@ -131,6 +132,7 @@ class Server:
                 request_timeout=settings.request_timeout or None,
                 idle_timeout=settings.idle_timeout or None,
                 limits=settings.limits,
+                max_connections=connections(),
                 api_keys=settings.api_keys,
                 observers=[self._metrics, *self._tracing],
             ),

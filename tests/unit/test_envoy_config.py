@@ -115,6 +115,14 @@ def test_addresses_and_ports_are_put_in() -> None:
     assert config["admin"]["address"]["socket_address"]["port_value"] == 9901
 
 
+def test_callers_have_as_many_connections_as_files_leave_room_for() -> None:
+    listening = Listening("0.0.0.0", (8000,), Address("127.0.0.1", 9901))
+    one, bounds = [Address("127.0.0.1", 9000)], Bounds(8 << 20, max_connections=768)
+    config = envoy_config(EnvoyFiles.locate(), listening, one, bounds)
+    [monitor] = config["overload_manager"]["resource_monitors"]
+    assert monitor["typed_config"]["max_active_downstream_connections"] == 768
+
+
 def test_admin_may_be_on_a_socket_of_this_user_alone() -> None:
     listening = Listening("0.0.0.0", (8000,), Socket("/private/admin"))
     one = [Address("127.0.0.1", 9000)]

@@ -16,6 +16,7 @@ import yaml
 from ovchat_server.launch.cors import allow_origins
 from ovchat_server.launch.envoy_logs import JSON_LOGS, EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.open_files import MAX_CONNECTIONS
 from ovchat_server.resources import resource
 
 if TYPE_CHECKING:
@@ -169,6 +170,8 @@ class Bounds:
     """The maximum size of a request's body."""
     max_concurrent_streams: int = 1000
     """The maximum number of streams on one of Envoy's connections to a server."""
+    max_connections: int = MAX_CONNECTIONS
+    """The maximum number of callers' connections."""
 
 
 def envoy_config(
@@ -201,6 +204,8 @@ def envoy_config(
     transcoder = _named(manager["http_filters"], TRANSCODER)["typed_config"]
 
     config["admin"]["address"] = listening.admin.config
+    [monitor] = config["overload_manager"]["resource_monitors"]
+    monitor["typed_config"]["max_active_downstream_connections"] = bounds.max_connections
     if listening.origins:
         allow_origins(manager, files.cors, listening.origins)
     cluster["load_assignment"]["endpoints"][0]["lb_endpoints"] = [

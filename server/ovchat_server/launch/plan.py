@@ -27,6 +27,7 @@ from ovchat_server.launch.envoy_config import (
 from ovchat_server.launch.envoy_logs import EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
+from ovchat_server.open_files import connections
 from ovchat_server.processors import available, serving
 from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.serving.model_task import model_task
@@ -123,7 +124,7 @@ class LaunchPlan:
             files,
             Listening(host, envoys, admin.address, settings.allowed_origins),
             [replica.upstream for replica in replicas],
-            Bounds(settings.max_request_bytes, settings.max_concurrent_streams),
+            _bounds(settings),
             logs=_logs(settings),
         )
         if settings.providers:
@@ -164,6 +165,12 @@ def _admin(settings: Settings, folder: Path) -> Admin:
         return Admin(Socket(str(folder / "envoy-admin")))
     check_free("127.0.0.1", settings.admin_port, "--admin-port")
     return Admin(Address("127.0.0.1", settings.admin_port))
+
+
+def _bounds(settings: Settings) -> Bounds:
+    # Each request to a provider has a connection to Envoy's way out, and one from it or two.
+    besides = sum(3 * provider.max_requests for provider in settings.providers)
+    return Bounds(settings.max_request_bytes, settings.max_concurrent_streams, connections(besides))
 
 
 def _logs(settings: Settings) -> EnvoyLogs:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 # closed when none of its calls can still be of use, which is the only way to make gRPC drop a
 # message that its reader does not take.
 CONNECTION_AGE = 3600.0
+# Seconds without a call after which a connection is closed, as Envoy does it.
+IDLE_CONNECTION = 900.0
 # Calls that may wait for the event loop: as many as Envoy lets through. gRPC silently cancels calls
 # beyond that, by default from 1,000 on.
 MAX_PENDING_CALLS = 10_000
@@ -72,6 +74,7 @@ class ServerOptions:
             never.
         max_concurrent_streams: Concurrent calls per connection; further calls wait.
         limits: How much a request may contain.
+        max_connections: Connections at once; further ones are closed.
         api_keys: The valid API keys; if empty, none is needed.
         observers: Are told of requests.
     """
@@ -81,6 +84,7 @@ class ServerOptions:
     request_timeout: float | None
     idle_timeout: float | None
     limits: Limits
+    max_connections: int = MAX_INT
     api_keys: Collection[str] = ()
     observers: Sequence[RequestObserver] = ()
 
@@ -127,6 +131,8 @@ def create_server(
             # Callers may ping as often as they like, with and without calls: gRPC's default cuts
             # them off at the third ping within five minutes of silence, such as a long prefill.
             ("grpc.http2.max_ping_strikes", 0),
+            ("grpc.max_connection_idle_ms", int(IDLE_CONNECTION * 1000)),
+            ("grpc.max_allowed_incoming_connections", options.max_connections),
             *_connection_age(options.request_timeout),
         ],
     )
