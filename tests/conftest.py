@@ -122,6 +122,7 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         rest_port=0,
         admin_port=0,
         allowed_origins=(),
+        liveness_timeout=0,
         envoy_path=None,
         replicas=1,
         drain_timeout=60.0,

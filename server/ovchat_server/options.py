@@ -173,6 +173,14 @@ SETTINGS = (
         default=30,
     ),
     Setting(
+        "--liveness-timeout",
+        SECONDS,
+        "Replace a server or Envoy that has answered nothing for this many seconds; 0: never.",
+        section="Running",
+        commands=UP,
+        default=15,
+    ),
+    Setting(
         "--request-timeout",
         SECONDS,
         "Give up on a request after this many seconds; 0: never.",

@@ -154,6 +154,8 @@ class Settings:
         envoy_path: Envoy's binary; None finds it.
         replicas: Servers that `ovchat up` starts; to one of them, those on its processors.
         drain_timeout: Seconds that running requests get to finish when the server stops.
+        liveness_timeout: Seconds without an answer after which a child of `ovchat up` is replaced;
+            0: never.
         request_timeout: Seconds that the work on a request may take; 0: any.
         idle_timeout: Seconds after which a stream whose reader takes nothing ends; 0: never.
         max_request_bytes: Largest request.
@@ -191,6 +193,7 @@ class Settings:
     envoy_path: Path | None
     replicas: int
     drain_timeout: float
+    liveness_timeout: float
     request_timeout: float
     idle_timeout: float
     max_request_bytes: int

@@ -188,6 +188,7 @@ class Launcher:
             "replicas": 1,
             "admin_port": 0,
             "allowed_origins": [],
+            "liveness_timeout": 15.0,
             "api_key_file": None,
             "models": ["demo"],
             "providers": [],

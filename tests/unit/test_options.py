@@ -72,6 +72,7 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "envoy_path": (str(tmp_path / "x"), str(tmp_path / "y"), str(tmp_path / "z")),
         "replicas": ("2", "3", "4"),
         "drain_timeout": ("1.5", "2.5", "0.0"),
+        "liveness_timeout": ("1.5", "2.5", "0.0"),
         "request_timeout": ("1.5", "2.5", "0.0"),
         "idle_timeout": ("1.5", "2.5", "0.0"),
         "max_request_bytes": ("1024", "2048", "4096"),
@@ -151,6 +152,7 @@ def test_without_anything_the_defaults_hold() -> None:
         "envoy_path": None,
         "replicas": 1,
         "drain_timeout": 30.0,
+        "liveness_timeout": 15.0,
         "request_timeout": 3600.0,
         "idle_timeout": 300.0,
         "max_request_bytes": 8 << 20,
@@ -272,7 +274,8 @@ def test_arguments_give_a_server_the_same_settings(
         env=env if source == "environment" else None,
     )
     arguments = arguments_of(CATCH["options"])
-    first = dataclasses.replace(given, rest_port=0, admin_port=0, envoy_path=None)
+    of_up: dict[str, Any] = {"rest_port": 0, "admin_port": 0, "liveness_timeout": 0}
+    first = dataclasses.replace(given, envoy_path=None, **of_up)
     assert server(arguments) == first
     # Nothing else may change what was decided once.
     assert server(arguments, OVCHAT_GRPC_PORT="55", OVCHAT_GRPC_SOCKET="@x") == first

@@ -82,6 +82,7 @@ class LaunchPlan:
     """The names of those that chat."""
     key_file: Path | None
     drain_timeout: float
+    liveness_timeout: float
     replicas: Sequence[Replica]
     envoy: Program
     """Envoy, which reads its configuration from standard input."""
@@ -144,6 +145,7 @@ class LaunchPlan:
             },
             key_file=settings.api_key_file,
             drain_timeout=settings.drain_timeout,
+            liveness_timeout=settings.liveness_timeout,
             replicas=replicas,
             envoy=_envoy(settings, config),
         )

@@ -23,7 +23,7 @@ _INTERVAL = 0.05
 _HTTP_INTERVAL = 0.5
 _MODEL_INTERVAL = 0.5
 # The server binds its port seconds after its start; gRPC would wait ever longer in between.
-_CHANNEL_OPTIONS = (
+CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
@@ -34,7 +34,7 @@ _CHANNEL_OPTIONS = (
 
 async def grpc_serving(target: str) -> None:
     """Return once the server at `target` reports SERVING."""
-    async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS) as channel:
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
@@ -73,7 +73,7 @@ async def some_served(
             being loaded any more, and again when that has changed.
     """
     told = None
-    async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS) as channel:
         while True:
             ready = {model: await _model_ready(channel, model) for model in models}
             served = [model for model in models if ready[model]]

@@ -16,6 +16,7 @@ from ovchat_server.launch.child import Program
 from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.failed_models import log_failed
+from ovchat_server.launch.liveness import envoy_silent, server_silent
 from ovchat_server.launch.metrics_port import announced, listen_for_metrics
 from ovchat_server.launch.plan import LaunchPlan
 from ovchat_server.launch.private_folder import private_folder
@@ -27,7 +28,7 @@ from ovchat_server.launch.ready import (
     some_served,
 )
 from ovchat_server.launch.scrape import scrape
-from ovchat_server.launch.service import Service, first
+from ovchat_server.launch.service import Checks, Service, first
 from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
 from ovchat_server.metrics.http import serving
 
@@ -133,12 +134,18 @@ async def _run(plan: LaunchPlan, serve_command: Sequence[str], signals: Signals)
         Service(
             replica.name,
             Program([*serve_command, *replica.arguments]),
-            partial(_serving, plan, replica),
+            Checks(
+                partial(_serving, plan, replica),
+                partial(server_silent, replica.target, plan.liveness_timeout),
+            ),
             stop_signal=QUIET_STOP if len(plan.replicas) > 1 else signal.SIGTERM,
         )
         for replica in plan.replicas
     ]
-    envoy = Service("Envoy", plan.envoy, partial(envoy_running, plan.admin))
+    checks = Checks(
+        partial(envoy_running, plan.admin), partial(envoy_silent, plan.admin, plan.liveness_timeout)
+    )
+    envoy = Service("Envoy", plan.envoy, checks)
     services = [*servers, envoy]
     for service in services:
         service.start()
