@@ -112,17 +112,3 @@ def _aborted_status(context: Context) -> grpc.StatusCode:
     code = context.code()
     known = (status for status in grpc.StatusCode if code in (status, status.value[0]))
     return next(known, grpc.StatusCode.UNKNOWN)
-
-
-def silence_lost_clients() -> None:
-    """Keep gRPC from logging a traceback when a caller leaves before it has read its answer.
-
-    The access log has a line about it, which is enough.
-    """
-    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
-
-
-def _is_no_lost_client(record: logging.LogRecord) -> bool:
-    kind = record.exc_info[0] if record.exc_info else None
-    # Raised by an operation on a call that is over. The class has no public name.
-    return kind is None or kind.__name__ != "ExecuteBatchError"

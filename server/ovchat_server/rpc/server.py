@@ -10,10 +10,12 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from ovchat_server.domain.models import ModelState
-from ovchat_server.rpc.access import access, set_request_id, silence_lost_clients
+from ovchat_server.rpc.access import access, set_request_id
 from ovchat_server.rpc.authentication import authentication
 from ovchat_server.rpc.caller import set_client
 from ovchat_server.rpc.errors import error_translation
+from ovchat_server.rpc.grpc_log import bound_grpc_log
+from ovchat_server.rpc.header_values import check_headers
 from ovchat_server.rpc.idle import IdleInterceptor
 from ovchat_server.rpc.middleware import MiddlewareInterceptor
 from ovchat_server.rpc.reflection import add_reflection
@@ -103,7 +105,7 @@ def create_server(
         calls: Knows the calls under way.
         options: How to serve.
     """
-    silence_lost_clients()
+    bound_grpc_log()
     server = grpc.aio.server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
@@ -113,6 +115,7 @@ def create_server(
                 access(options.observers),
                 StreamLimit(options.max_concurrent_streams).count,
                 error_translation(served.encode_rest_error),
+                check_headers,
                 calls.admit,
                 authentication(options.api_keys),
                 set_client(by_key=bool(options.api_keys)),
