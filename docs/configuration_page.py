@@ -34,6 +34,7 @@ EXAMPLES = {
     "cache_dir": "cache",
     "max_request_bytes": 33554432,
     "allowed_media_domains": ["images.example.com"],
+    "allowed_origins": ["https://app.example.com"],
     "allowed_local_media_path": "images",
     "max_model_len": 512,
     "weights": "auto",

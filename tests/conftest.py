@@ -121,6 +121,8 @@ def settings_of(*models: ModelSettings, **changes: Any) -> Settings:
         egress=None,
         rest_port=0,
         admin_port=0,
+        allowed_origins=(),
+        liveness_timeout=0,
         envoy_path=None,
         replicas=1,
         drain_timeout=60.0,

@@ -36,6 +36,7 @@ from ovchat_server.launch.stop_messages import (
 from ovchat_server.metrics.http import serving as serving_metrics
 from ovchat_server.metrics.loop_lag import measure_lag
 from ovchat_server.metrics.server_metrics import ServerMetrics
+from ovchat_server.open_files import connections
 from ovchat_server.processors import available, serving
 from ovchat_server.providers.providers import Providers
 from ovchat_server.rest.door import RestDoor
@@ -136,6 +137,7 @@ class Server:
                 limits=settings.limits,
                 keys=self._keys,
                 rate_limits=RateLimits(settings.replicas),
+                max_connections=connections(),
                 observers=[self._metrics, *self._tracing],
             ),
         )
@@ -158,7 +160,7 @@ class Server:
             # To the end: what draining does can be seen, too.
             await stack.enter_async_context(serving_metrics(exposition, metrics))
             # Listen before the models are loaded: callers see "loading" instead of a closed port.
-            await publish_health(self._health, self._models, self._served)
+            publish_health(self._health, self._models, self._served)
             background = [
                 asyncio.create_task(self._publish_changes()),
                 asyncio.create_task(measure_lag(self._metrics.lag)),
@@ -214,10 +216,7 @@ class Server:
         await sent
 
     async def _finish(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            # Bounded: the connection of a health watcher may be stuck.
-            async with asyncio.timeout(END_TIMEOUT):
-                await self._health.enter_graceful_shutdown()
+        self._health.stop()
         await asyncio.sleep(NOTICE)
         await self._calls.finished()
 
@@ -251,7 +250,7 @@ class Server:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await publish_health(self._health, self._models, self._served)
+            publish_health(self._health, self._models, self._served)
 
 
 async def serve(settings: Settings) -> None:

@@ -23,6 +23,7 @@ from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
 from ovchat_server.environment import unknown_variables
 from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
+from ovchat_server.open_files import raise_limit, warn_if_few
 from ovchat_server.options import CACHE_DIR, arguments_of
 from ovchat_server.resources import resource
 from ovchat_server.serving.model_folder import ModelFilesError
@@ -64,6 +65,8 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
     _warn_of_variables()
+    raise_limit()
+    warn_if_few()
     if demo:
         logger.info("no model is given: serving the demo model; --model NAME=PATH serves another")
     setproctitle("ovchat up")
@@ -81,9 +84,11 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     settings = _checked(options)
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format, options["server_number"])
+    raise_limit()
     if options["servers"] is None:
         # Otherwise `ovchat up`, which started this, has warned.
         _warn_of_variables()
+        warn_if_few()
     setproctitle("ovchat server")
     settings = _with_folders(settings)
     from ovchat_server.app import serve  # noqa: PLC0415

@@ -20,6 +20,8 @@ MIB = 1 << 20
 _OTHERS = {
     "rest_port": 0,
     "admin_port": 0,
+    "allowed_origins": (),
+    "liveness_timeout": 0.0,
     "envoy_path": None,
     "grpc_socket": None,
     "egress": None,

@@ -22,6 +22,7 @@ from ovchat_server.option_types import (
     ExistingFile,
     Folder,
     NamedPath,
+    Origins,
     Setting,
     Switch,
     Value,
@@ -119,7 +120,8 @@ SETTINGS = (
     Setting(
         "--admin-port",
         PORT,
-        "Port of Envoy's administration, on loopback only; 0 picks a free one.",
+        "Port of Envoy's administration, on loopback, for every user of this machine; 0: none, but "
+        "a Unix socket that only this user can reach.",
         section="Listening",
         commands=UP,
         default=0,
@@ -130,6 +132,15 @@ SETTINGS = (
         "File of API keys, one per line (docs/keys.md); clients must send one. By default none is "
         "needed.",
         section="Listening",
+    ),
+    Setting(
+        "--allowed-origins",
+        Origins(),
+        "Origins whose pages in browsers may call, separated by commas: each is SCHEME://HOST or "
+        "SCHEME://HOST:PORT; * for all. By default none.",
+        section="Listening",
+        commands=UP,
+        default=(),
     ),
     Setting(
         "--replicas",
@@ -160,6 +171,14 @@ SETTINGS = (
         "On shutdown, seconds to let running requests finish.",
         section="Running",
         default=30,
+    ),
+    Setting(
+        "--liveness-timeout",
+        SECONDS,
+        "Replace a server or Envoy that has answered nothing for this many seconds; 0: never.",
+        section="Running",
+        commands=UP,
+        default=15,
     ),
     Setting(
         "--request-timeout",

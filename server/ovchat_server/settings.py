@@ -151,10 +151,13 @@ class Settings:
         grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
         egress: Where Envoy takes requests to the providers; see `options` (`ovchat serve` only).
         rest_port: Of Envoy (`ovchat up` only).
-        admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
+        admin_port: Of Envoy's administration, on loopback; 0: it is on a private Unix socket.
+        allowed_origins: Of pages that may call, as browsers send them; "*": all.
         envoy_path: Envoy's binary; None finds it.
         replicas: Servers that `ovchat up` starts; to one of them, those on its processors.
         drain_timeout: Seconds that running requests get to finish when the server stops.
+        liveness_timeout: Seconds without an answer after which a child of `ovchat up` is replaced;
+            0: never.
         request_timeout: Seconds that the work on a request may take; 0: any.
         idle_timeout: Seconds after which a stream whose reader takes nothing ends; 0: never.
         max_request_bytes: Largest request.
@@ -188,9 +191,11 @@ class Settings:
     egress: str | None
     rest_port: int
     admin_port: int
+    allowed_origins: tuple[str, ...]
     envoy_path: Path | None
     replicas: int
     drain_timeout: float
+    liveness_timeout: float
     request_timeout: float
     idle_timeout: float
     max_request_bytes: int

@@ -1,1 +1,1 @@
-"""What one client can do to another: the harm without a bound, and beside it with the bound."""
+"""What one client can do to others: the harm, beside the harmed caller's figures alone."""

@@ -89,7 +89,7 @@ async def test_bodies_without_a_key_take_no_memory(
         alone, before = await figures(stack), envoys_memory(stack)
         async with bodies(stack) as refused:
             beside, held = await figures(stack), envoys_memory(stack) - before
-    print(  # noqa: T201
+    print(
         f"keys: {keys}; refused: {refused}; Envoy holds {held} MiB more; "
         f"median of requests alone {alone[10]:.3f} s, beside them {beside[10]:.3f} s"
     )

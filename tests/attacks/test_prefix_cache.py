@@ -48,5 +48,5 @@ def test_a_prompt_of_another_key_is_not_recognised(
             (with_right, found), (with_wrong, _) = ask(attacker, right), ask(attacker, wrong)
             recognised += with_right < 0.7 * with_wrong
             cached += found > 0
-    print(f"keys: {keys}; recognised by time: {recognised} of {TRIALS}, by usage: {cached}")  # noqa: T201
+    print(f"keys: {keys}; recognised by time: {recognised} of {TRIALS}, by usage: {cached}")
     assert cached == (0 if keys else TRIALS)

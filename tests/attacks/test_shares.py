@@ -78,6 +78,6 @@ async def test_each_gets_its_share(
             return count
 
         counts = await asyncio.gather(*(served(key, limit) for key, limit in LIMITS.items()))
-    print(f"served: {counts}, limits: {[*LIMITS.values()]}")  # noqa: T201
+    print(f"served: {counts}, limits: {[*LIMITS.values()]}")
     for count, limit in zip(counts, LIMITS.values(), strict=True):
         assert count == pytest.approx(limit, rel=0.1)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import yaml
 
+from ovchat_server.launch.cors import allow_origins
 from ovchat_server.launch.envoy_logs import JSON_LOGS, EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.open_files import MAX_CONNECTIONS
 from ovchat_server.resources import resource
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ class EnvoyFiles:
     """replicas.yaml, which is added if there are several servers."""
     egress: Path
     """egress.yaml, which is added if there are providers."""
+    cors: Path
+    """cors.yaml, which is added if pages of some origins may call."""
     lua: Path
     """errors.lua."""
     unknown_paths: Path
@@ -68,6 +72,7 @@ class EnvoyFiles:
                 config=resource("envoy/envoy.yaml"),
                 replicas=resource("envoy/replicas.yaml"),
                 egress=resource("envoy/egress.yaml"),
+                cors=resource("envoy/cors.yaml"),
                 lua=resource("envoy/errors.lua"),
                 unknown_paths=resource("envoy/unknown_paths.lua"),
                 descriptor=resource("gen/ovchat.binpb"),
@@ -138,8 +143,9 @@ class Socket:
 
     @property
     def config(self) -> Config:
-        """The address in Envoy's configuration."""
-        return {"pipe": {"path": self.name}}
+        """The address in Envoy's configuration; of a file for this user alone."""
+        mode = {} if self.name.startswith("@") else {"mode": 0o600}
+        return {"pipe": {"path": self.name, **mode}}
 
 
 Upstream: TypeAlias = Address | Socket
@@ -153,8 +159,10 @@ class Listening:
     """The numeric address of both doors."""
     ports: Sequence[int]
     """The ports, each for REST and gRPC."""
-    admin_port: int
-    """The port of Envoy's admin interface, always on loopback: who reaches it may end Envoy."""
+    admin: Upstream
+    """Where Envoy's admin interface listens: who reaches it may end Envoy."""
+    origins: Sequence[str] = ()
+    """Those whose pages may call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,8 @@ class Bounds:
     """The maximum size of a request's body."""
     max_concurrent_streams: int = 1000
     """The maximum number of streams on one of Envoy's connections to a server."""
+    max_connections: int = MAX_CONNECTIONS
+    """The maximum number of callers' connections."""
 
 
 def envoy_config(
@@ -196,7 +206,11 @@ def envoy_config(
     unknown_paths = _named(manager["http_filters"], UNKNOWN_PATHS)["typed_config"]
     transcoder = _named(manager["http_filters"], TRANSCODER)["typed_config"]
 
-    config["admin"]["address"] = Address("127.0.0.1", listening.admin_port).config
+    config["admin"]["address"] = listening.admin.config
+    [monitor] = config["overload_manager"]["resource_monitors"]
+    monitor["typed_config"]["max_active_downstream_connections"] = bounds.max_connections
+    if listening.origins:
+        allow_origins(manager, files.cors, listening.origins)
     cluster["load_assignment"]["endpoints"][0]["lb_endpoints"] = [
         {"endpoint": {"address": upstream.config}} for upstream in upstreams
     ]

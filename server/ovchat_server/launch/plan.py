@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from ovchat_server.domain.models import MODEL_TYPE
+from ovchat_server.launch.admin import Admin
 from ovchat_server.launch.banner import banner
 from ovchat_server.launch.child import Program
 from ovchat_server.launch.egress import add_egress
@@ -27,6 +28,7 @@ from ovchat_server.launch.envoy_logs import EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.key_checks import check_keys
 from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
+from ovchat_server.open_files import connections
 from ovchat_server.processors import available, serving
 from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.serving.model_task import model_task
@@ -74,20 +76,25 @@ class LaunchPlan:
     """It is reached on all addresses of this machine."""
     rest_port: int
     grpc_port: int
-    admin_port: int
+    admin: Admin
     models: Mapping[str, bool]
     """By name, whether it takes images."""
     chats: Collection[str]
     """The names of those that chat."""
     key_file: Path | None
     drain_timeout: float
+    liveness_timeout: float
     replicas: Sequence[Replica]
     envoy: Program
     """Envoy, which reads its configuration from standard input."""
 
     @classmethod
-    def make(cls, settings: Settings) -> Self:
+    def make(cls, settings: Settings, folder: Path) -> Self:
         """Make the plan, checking all that can be checked before anything runs.
+
+        Args:
+            settings: The settings.
+            folder: A private one, for sockets and what else Envoy needs.
 
         Raises:
             LaunchError: A setting is for `ovchat serve` alone, a port is not free, or Envoy or
@@ -95,19 +102,18 @@ class LaunchPlan:
         """
         host = numeric_host(settings.host)
         rest_port = settings.rest_port or free_port()
-        admin_port = settings.admin_port or free_port()
         if not settings.grpc_port:
             msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
             raise LaunchError(msg)
         ports = {"--rest-port": rest_port, "--grpc-port": settings.grpc_port}
-        ports |= {"--admin-port": admin_port, "--metrics-port": settings.metrics_port}
+        ports |= {"--admin-port": settings.admin_port, "--metrics-port": settings.metrics_port}
         for (one, port), (other, same) in itertools.combinations(ports.items(), 2):
-            if port == same:
+            if port and port == same:
                 msg = f"{one} and {other} are both {port}: choose another for one"
                 raise LaunchError(msg)
         check_free(host, rest_port, "--rest-port")
         check_free(host, settings.grpc_port, "--grpc-port")
-        check_free("127.0.0.1", admin_port, "--admin-port")
+        admin = _admin(settings, folder)
         # Abstract sockets: a free port may be another's by the time a server is started again, and
         # a file would outlive a server that is killed. Nobody can guess the name and be first.
         sockets = f"@ovchat-{os.getpid()}-{secrets.token_hex(8)}"
@@ -118,9 +124,9 @@ class LaunchPlan:
         files = EnvoyFiles.locate()
         config = envoy_config(
             files,
-            Listening(host, envoys, admin_port),
+            Listening(host, envoys, admin.address, settings.allowed_origins),
             [replica.upstream for replica in replicas],
-            Bounds(settings.max_request_bytes, settings.max_concurrent_streams),
+            _bounds(settings),
             logs=_logs(settings),
         )
         if settings.api_key_file:
@@ -133,7 +139,7 @@ class LaunchPlan:
             everywhere=connect_host(host) != host,
             rest_port=rest_port,
             grpc_port=settings.grpc_port,
-            admin_port=admin_port,
+            admin=admin,
             models={model.name: is_vision_model(model.path) for model in settings.models},
             chats={
                 model.name
@@ -142,6 +148,7 @@ class LaunchPlan:
             },
             key_file=settings.api_key_file,
             drain_timeout=settings.drain_timeout,
+            liveness_timeout=settings.liveness_timeout,
             replicas=replicas,
             envoy=_envoy(settings, config),
         )
@@ -155,6 +162,20 @@ class LaunchPlan:
             models={model: self.models[model] for model in served if model in self.chats},
             key_file=self.key_file,
         )
+
+
+def _admin(settings: Settings, folder: Path) -> Admin:
+    """Return where Envoy's admin interface listens; on loopback any user of this machine calls."""
+    if not settings.admin_port:
+        return Admin(Socket(str(folder / "envoy-admin")))
+    check_free("127.0.0.1", settings.admin_port, "--admin-port")
+    return Admin(Address("127.0.0.1", settings.admin_port))
+
+
+def _bounds(settings: Settings) -> Bounds:
+    # Each request to a provider has a connection to Envoy's way out, and one from it or two.
+    besides = sum(3 * provider.max_requests for provider in settings.providers)
+    return Bounds(settings.max_request_bytes, settings.max_concurrent_streams, connections(besides))
 
 
 def _logs(settings: Settings) -> EnvoyLogs:

@@ -16,12 +16,14 @@ from ovchat_server.launch.http import request
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from ovchat_server.launch.admin import Admin
+
 _HTTP_OK = 200
 _INTERVAL = 0.05
 _HTTP_INTERVAL = 0.5
 _MODEL_INTERVAL = 0.5
 # The server binds its port seconds after its start; gRPC would wait ever longer in between.
-_CHANNEL_OPTIONS = (
+CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
@@ -32,9 +34,14 @@ _CHANNEL_OPTIONS = (
 
 async def grpc_serving(target: str) -> None:
     """Return once the server at `target` reports SERVING."""
-    async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS) as channel:
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        check = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
@@ -44,6 +51,11 @@ async def grpc_serving(target: str) -> None:
                 async for update in watch(health_pb2.HealthCheckRequest(), wait_for_ready=True):
                     if update.status == health_pb2.HealthCheckResponse.SERVING:
                         return
+            # Or it has as many watches as it takes.
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                answer = await check(health_pb2.HealthCheckRequest())
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return
             await asyncio.sleep(_INTERVAL)
 
 
@@ -61,7 +73,7 @@ async def some_served(
             being loaded any more, and again when that has changed.
     """
     told = None
-    async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS) as channel:
         while True:
             ready = {model: await _model_ready(channel, model) for model in models}
             served = [model for model in models if ready[model]]
@@ -106,22 +118,22 @@ async def rest_healthy(host: str, port: int) -> None:
         await asyncio.sleep(_INTERVAL)
 
 
-async def envoy_running(admin_port: int) -> None:
+async def envoy_running(admin: Admin) -> None:
     """Return once Envoy listens."""
     while True:
         with contextlib.suppress(OSError):
-            status, _ = await request("GET", "127.0.0.1", admin_port, "/ready")
+            status, _ = await admin.ask("GET", "/ready")
             if status == _HTTP_OK:
                 return
         await asyncio.sleep(_INTERVAL)
 
 
-async def in_rotation(admin_port: int, socket: str) -> None:
+async def in_rotation(admin: Admin, socket: str) -> None:
     """Return once Envoy considers the server at `socket` healthy."""
     healthy = f"::{socket}::health_flags::healthy\n".encode()
     while True:
         with contextlib.suppress(OSError):
-            _, clusters = await request("GET", "127.0.0.1", admin_port, "/clusters")
+            _, clusters = await admin.ask("GET", "/clusters")
             if healthy in clusters:
                 return
         await asyncio.sleep(_INTERVAL)

@@ -11,10 +11,12 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from ovchat_server.domain.models import ModelState
-from ovchat_server.rpc.access import access, set_request_id, silence_lost_clients
+from ovchat_server.rpc.access import access, set_request_id
 from ovchat_server.rpc.caller import identify, lacks_key
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.external_authorization import authorization
+from ovchat_server.rpc.grpc_log import bound_grpc_log
+from ovchat_server.rpc.header_values import check_headers
 from ovchat_server.rpc.idle import IdleInterceptor
 from ovchat_server.rpc.middleware import MiddlewareInterceptor
 from ovchat_server.rpc.rate_limits import rate_limits
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 # closed when none of its calls can still be of use, which is the only way to make gRPC drop a
 # message that its reader does not take.
 CONNECTION_AGE = 3600.0
+# Seconds without a call after which a connection is closed, as Envoy does it.
+IDLE_CONNECTION = 900.0
 # Calls that may wait for the event loop: as many as Envoy lets through. gRPC silently cancels calls
 # beyond that, by default from 1,000 on.
 MAX_PENDING_CALLS = 10_000
@@ -78,6 +82,7 @@ class ServerOptions:
         limits: How much a request may contain.
         keys: Those of the callers.
         rate_limits: Counts what they use.
+        max_connections: Connections at once; further ones are closed.
         observers: Are told of requests.
     """
 
@@ -88,12 +93,13 @@ class ServerOptions:
     limits: Limits
     keys: KeyRing
     rate_limits: RateLimits
+    max_connections: int = MAX_INT
     observers: Sequence[RequestObserver] = ()
 
 
 def create_server(
     served: Served,
-    health_servicer: health.aio.HealthServicer,
+    health_servicer: health_pb2_grpc.HealthServicer,
     calls: Calls,
     options: ServerOptions,
 ) -> grpc.aio.Server:
@@ -105,7 +111,7 @@ def create_server(
         calls: Knows the calls under way.
         options: How to serve.
     """
-    silence_lost_clients()
+    bound_grpc_log()
     server = grpc.aio.server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
@@ -116,6 +122,7 @@ def create_server(
                 access(options.observers),
                 StreamLimit(options.max_concurrent_streams).count,
                 error_translation(served.encode_rest_error),
+                check_headers,
                 calls.admit,
                 identify(options.keys),
                 rate_limits(options.rate_limits),
@@ -134,6 +141,8 @@ def create_server(
             # Callers may ping as often as they like, with and without calls: gRPC's default cuts
             # them off at the third ping within five minutes of silence, such as a long prefill.
             ("grpc.http2.max_ping_strikes", 0),
+            ("grpc.max_connection_idle_ms", int(IDLE_CONNECTION * 1000)),
+            ("grpc.max_allowed_incoming_connections", options.max_connections),
             *_connection_age(options.request_timeout),
         ],
     )
@@ -157,9 +166,7 @@ def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...
     )
 
 
-async def publish_health(
-    health_servicer: HealthServicer, models: ModelRegistry, served: Served
-) -> None:
+def publish_health(health_servicer: HealthServicer, models: ModelRegistry, served: Served) -> None:
     """Set the health of services: SERVING while every model answers that they are for."""
     serving = health_pb2.HealthCheckResponse.SERVING
     not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -173,4 +180,4 @@ async def publish_health(
                 statuses[f"{service.name}/{model.id}"] = health
                 if health == not_serving:
                     statuses[service.name] = not_serving
-    await health_servicer.publish(statuses)
+    health_servicer.publish(statuses)
