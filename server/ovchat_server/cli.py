@@ -63,7 +63,7 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     options["max_request_bytes"] = settings.max_request_bytes
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
-    _warn_of_variables()
+    _warn(settings)
     if demo:
         logger.info("no model is given: serving the demo model; --model NAME=PATH serves another")
     setproctitle("ovchat up")
@@ -83,7 +83,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     configure_logs(settings.log_level, settings.log_format, options["server_number"])
     if options["servers"] is None:
         # Otherwise `ovchat up`, which started this, has warned.
-        _warn_of_variables()
+        _warn(settings)
     setproctitle("ovchat server")
     settings = _with_folders(settings)
     from ovchat_server.app import serve  # noqa: PLC0415
@@ -163,6 +163,39 @@ def top(address: str, api_key: str | None, interval: float, *, once: bool) -> No
         raise click.ClickException(str(error)) from error
 
 
+@main.group()
+def tls() -> None:
+    """Certificates for TLS."""
+
+
+@tls.command("dev-cert")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    default="tls",
+    show_default=True,
+    help="Where to write them.",
+)
+@click.option(
+    "--host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Name or address that clients use, besides this machine's own. Repeatable.",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def dev_cert(out: Path, hosts: tuple[str, ...], *, force: bool) -> None:
+    """Make certificates for trying: of an authority, a server and a client."""
+    from ovchat_server.tls.dev_certificates import write_dev_certificates  # noqa: PLC0415
+    from ovchat_server.tls.errors import TlsError  # noqa: PLC0415
+
+    try:
+        click.echo(write_dev_certificates(out, hosts, force=force), nl=False)
+    except TlsError as error:
+        raise click.ClickException(str(error)) from error
+
+
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
@@ -189,8 +222,9 @@ def _checked(options: dict[str, Any]) -> Settings:
     return settings
 
 
-def _warn_of_variables() -> None:
-    for message in unknown_variables(os.environ):
+def _warn(settings: Settings) -> None:
+    of_tls = settings.tls.warnings() if settings.tls else ()
+    for message in (*unknown_variables(os.environ), *of_tls):
         logger.warning(message)
 
 

@@ -11,6 +11,7 @@ from ovchat_server.config_file import ConfigFile
 from ovchat_server.options import config_file
 from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.settings import ModelSettings, Settings
+from ovchat_server.tls_options import take_tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,7 @@ _OTHERS = {
     "admin_port": 0,
     "envoy_path": None,
     "grpc_socket": None,
+    "envoy_socket": None,
     "egress": None,
     "metrics_socket": None,
 }
@@ -71,5 +73,6 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         limits=limits,
         stored_responses=stored_responses,
         api_keys=read_api_keys(given["api_key_file"]),
+        tls=take_tls(given),
         **{**_OTHERS, **given},
     )

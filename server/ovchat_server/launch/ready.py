@@ -14,7 +14,7 @@ from ovchat.v1 import rest_service_pb2
 from ovchat_server.launch.http import request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
 _HTTP_OK = 200
 _INTERVAL = 0.05
@@ -93,12 +93,16 @@ async def _model_ready(channel: grpc.aio.Channel, model: str) -> bool | None:
     return True
 
 
-async def rest_healthy(host: str, port: int) -> None:
-    """Return once REST requests reach a server that serves."""
+async def rest_healthy(ask: Callable[[], Awaitable[tuple[int, bytes]]]) -> None:
+    """Return once REST requests reach a server that serves.
+
+    Args:
+        ask: Asks /health; returns the status and the body of the answer.
+    """
     # Envoy has nothing to watch; it is up some 100 ms after its start, well before the model.
     while True:
         with contextlib.suppress(OSError):
-            status, _ = await request("GET", host, port, "/health")
+            status, _ = await ask()
             if status == _HTTP_OK:
                 return
             # Every answer is a line in the access log.

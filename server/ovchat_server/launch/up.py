@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from ovchat_server.launch.child import Program
-from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.failed_models import log_failed
-from ovchat_server.launch.http import request
+from ovchat_server.launch.http import get_from_socket, request
 from ovchat_server.launch.metrics_port import announced, listen_for_metrics
 from ovchat_server.launch.plan import LaunchPlan
+from ovchat_server.launch.private_folder import private_folder
 from ovchat_server.launch.ready import (
     envoy_running,
     grpc_serving,
@@ -29,9 +29,11 @@ from ovchat_server.launch.ready import (
 from ovchat_server.launch.scrape import scrape
 from ovchat_server.launch.service import Service, first
 from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
+from ovchat_server.launch.tls import followed
 from ovchat_server.metrics.http import serving
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
@@ -69,20 +71,29 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     Returns:
         The exit code: 0 after a signal, 1 if something could not start at all.
     """
-    try:
-        plan = LaunchPlan.make(settings)
-        metrics = listen_for_metrics(settings)
-    except LaunchError as error:
-        logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
-        return 1
-    if plan.everywhere and plan.key_file is None:
-        logger.warning("everybody who reaches this machine may call: --api-key-file asks for a key")
-    announced(metrics)
+    with contextlib.ExitStack() as stack:
+        try:
+            plan = LaunchPlan.make(settings, stack.enter_context(private_folder()))
+            metrics = listen_for_metrics(settings)
+        except LaunchError as error:
+            logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
+            return 1
+        if plan.open_to_all:
+            logger.warning(
+                "everybody who reaches this machine may call: --api-key-file asks for a key"
+            )
+        announced(metrics)
+        return await _run_with_metrics(plan, serve_command, metrics)
+
+
+async def _run_with_metrics(
+    plan: LaunchPlan, serve_command: Sequence[str], metrics: socket.socket
+) -> int:
     sockets = [replica.metrics_socket for replica in plan.replicas]
     exposition = partial(scrape, sockets, plan.admin_port)
     with Signals() as signals:
         # To the end: what draining does can be seen, too.
-        async with serving(exposition, metrics):
+        async with serving(exposition, metrics), followed(plan.tls):
             return await _run(plan, serve_command, signals)
 
 
@@ -158,7 +169,7 @@ async def _serving(plan: LaunchPlan, replica: Replica) -> None:
 async def _all_served(plan: LaunchPlan, replica: Replica) -> None:
     """Return once a server serves and, if there are several, Envoy sends requests to it."""
     await grpc_serving(replica.target)
-    if isinstance(replica.upstream, Socket):
+    if len(plan.replicas) > 1:
         await in_rotation(plan.admin_port, replica.upstream.name)
 
 
@@ -178,7 +189,10 @@ async def _serve(plan: LaunchPlan, services: Sequence[Service]) -> None:
 
 async def _ready(plan: LaunchPlan, services: Sequence[Service]) -> None:
     await _started(services)
-    await rest_healthy(plan.host, plan.rest_port)
+    if plan.tls:
+        await rest_healthy(partial(get_from_socket, plan.tls.socket.name, "/health"))
+    else:
+        await rest_healthy(partial(request, "GET", plan.host, plan.rest_port, "/health"))
 
 
 async def _started(services: Sequence[Service]) -> None:
