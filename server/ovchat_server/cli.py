@@ -28,6 +28,8 @@ from ovchat_server.resources import resource
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from ovchat_server.telemetry.logs import configure_logs, decided_format
+from ovchat_server.tls.client import client_tls, with_client_tls
+from ovchat_server.tls.errors import TlsError
 
 if TYPE_CHECKING:
     from ovchat_server.settings import Settings
@@ -146,7 +148,10 @@ def _checked_address(_ctx: click.Context, _param: click.Parameter, value: str) -
     help="Time between two questions, over which rates are taken.",
 )
 @click.option("--once", is_flag=True, help="Print the figures of one interval, and end.")
-def top(address: str, api_key: str | None, interval: float, *, once: bool) -> None:
+@with_client_tls
+def top(
+    address: str, api_key: str | None, interval: float, *, once: bool, **tls: Path | None
+) -> None:
     """Show live what a server does; q ends it.
 
     ADDRESS is HOST:PORT of its gRPC or of Envoy, by default 127.0.0.1:9000. Where the output is no
@@ -154,12 +159,14 @@ def top(address: str, api_key: str | None, interval: float, *, once: bool) -> No
     """
     _end_on_ctrl_c()
     setproctitle("ovchat top")
-    from ovchat_server.top.client import TopError  # noqa: PLC0415
+    from ovchat_server.top.client import MetricsClient, TopError  # noqa: PLC0415
     from ovchat_server.top.run import run  # noqa: PLC0415
 
+    # Click's parameters have no types of their own.
+    client = client_tls(**tls)  # type: ignore[arg-type]
     try:
-        asyncio.run(run(address, api_key, interval, once=once))
-    except TopError as error:
+        asyncio.run(run(MetricsClient(address, api_key, client), interval, once=once))
+    except (TlsError, TopError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -188,7 +195,6 @@ def tls() -> None:
 def dev_cert(out: Path, hosts: tuple[str, ...], *, force: bool) -> None:
     """Make certificates for trying: of an authority, a server and a client."""
     from ovchat_server.tls.dev_certificates import write_dev_certificates  # noqa: PLC0415
-    from ovchat_server.tls.errors import TlsError  # noqa: PLC0415
 
     try:
         click.echo(write_dev_certificates(out, hosts, force=force), nl=False)

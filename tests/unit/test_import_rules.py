@@ -74,7 +74,7 @@ ALLOWED: dict[str, set[str]] = {
         "tls",
     },
     # A client: of the server it knows the contract alone.
-    "top": set(),
+    "top": {"tls"},
     "endpoint": {"rest", "rpc"},
     "header_text": {"domain"},
     "backoff": set(),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from ovchat_server.domain.models import MODEL_TYPE
 from ovchat_server.launch.banner import banner
 from ovchat_server.launch.child import Program
+from ovchat_server.launch.doors import Doors
 from ovchat_server.launch.egress import add_egress
 from ovchat_server.launch.envoy_config import (
     Bounds,
@@ -154,15 +155,14 @@ class LaunchPlan:
     @property
     def open_to_all(self) -> bool:
         """Whether everybody who reaches this machine may call."""
-        certified = self.tls is not None and self.tls.files.client_ca is not None
+        certified = self.tls is not None and self.tls.current.files.client_ca is not None
         return self.everywhere and self.key_file is None and not certified
 
     def banner(self, served: Iterable[str]) -> str:
         """Render the text that is printed when it is ready, with requests to models served."""
+        ports = self.rest_port, self.grpc_port
         return banner(
-            self.host,
-            rest_port=self.rest_port,
-            grpc_port=self.grpc_port,
+            Doors.of(self.host, ports, self.tls.current if self.tls else None),
             models={model: self.models[model] for model in served if model in self.chats},
             key_file=self.key_file,
         )

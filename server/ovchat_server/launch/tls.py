@@ -31,14 +31,12 @@ class EnvoyTls:
     """TLS of Envoy's ports.
 
     Attributes:
-        files: The files of the certificate, its key and the authorities of clients.
         folder: A private folder. Envoy reads its secrets (SDS) there, which name the files, and
             reads the files again whenever something is renamed there: it need not understand how
             they were replaced, and does not see a pair of which one half is new.
         current: What the files hold, as far as it can be used.
     """
 
-    files: TlsFiles
     folder: Path
     current: CurrentTls
 
@@ -50,7 +48,7 @@ class EnvoyTls:
             LaunchError: They cannot be used.
         """
         try:
-            return cls(files, folder, CurrentTls(files, "Envoy")) if files else None
+            return cls(folder, CurrentTls(files, "Envoy")) if files else None
         except TlsError as error:
             raise LaunchError(str(error)) from error
 
@@ -68,7 +66,7 @@ class EnvoyTls:
         config["static_resources"]["listeners"].append(plain)
         # Envoy asks nobody for secrets without a name of its own, not even a file.
         config["node"] = {"id": "ovchat", "cluster": "ovchat"}
-        files = self.files
+        files = self.current.files
         context = self._secret(
             _CERTIFICATE,
             tls_certificate={

@@ -74,7 +74,7 @@ class CurrentTls:
         Raises:
             TlsError: They cannot be used.
         """
-        self._files, self._ports = files, ports
+        self.files, self._ports = files, ports
         self.material = files.read()
         self._fault = ""
 
@@ -85,7 +85,7 @@ class CurrentTls:
         and what was there before stays.
         """
         try:
-            found = self._files.read()
+            found = self.files.read()
         except TlsError as error:
             if self._fault != (fault := str(error)):
                 self._fault = fault

@@ -11,6 +11,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from ovchat_server.tls.errors import TlsError
+from ovchat_server.tls.names import host_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,11 @@ class Material:
     def first(self) -> x509.Certificate:
         """The server's own certificate."""
         return x509.load_pem_x509_certificates(self.certificate)[0]
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts and addresses that the certificate is for."""
+        return host_names(self.first)
 
     def valid_until(self) -> str:
         """Return when the certificate expires."""
