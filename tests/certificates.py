@@ -24,7 +24,7 @@ class Authority:
 
     @classmethod
     def new(cls, directory: Path) -> Authority:
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         made = cls(authority.Authority.new("authority"), directory)
         made.file.write_bytes(made.issuer.pem)
         return made
