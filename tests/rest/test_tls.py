@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import ssl
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +176,37 @@ async def test_what_is_older_than_tls_1_2_is_refused(
     # Its alert, or the end of the connection.
     with pytest.raises(OSError):  # noqa: PT011
         await asyncio.open_connection(*address, ssl=context)
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_our_own_clients_speak_tls(served: Stack, files: Files, ours: Caller) -> None:
+    assert ours.shows
+    shows = [f"--{flag}={path}" for flag, path in zip(("cert", "key"), ours.shows, strict=True)]
+    trusts = f"--cacert={files.authority.file}"
+    for port in (served.rest_port, served.grpc_port):
+        top = run("ovchat_server", "top", f"127.0.0.1:{port}", "--interval=0.1", trusts, *shows)
+        assert "successor" in top.stdout, top.stderr
+    health, here = "ovchat_server.launch.healthcheck", f"127.0.0.1:{served.grpc_port}"
+    assert run(health, here, trusts, *shows).stdout == "SERVING\n"
+    assert run(health, here, trusts, *shows, "--servername=elsewhere").returncode == 1
+    assert run(health, here, trusts).returncode == 1
+    # In the server's own container: it trusts that very certificate, as whatever it is reached.
+    own = {"OVCHAT_TLS_CERT": str(files.folder / "cert.pem")}
+    model = "--service=ovchat.v1.ChatService/successor"
+    for address in (here, f"localhost:{served.grpc_port}"):
+        assert run(health, address, *shows, model, **own).stdout == "SERVING\n"
+    ended = run(health, here, *shows, "--service=nothing", **own)
+    assert (ended.returncode, "NOT_FOUND" in ended.stderr) == (1, True)
+    assert "--cert and --key need each other" in run(health, here, trusts, shows[0]).stderr
 
 
 async def shown(caller: Caller, serial: int, *ports: int) -> None:
