@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -9,6 +11,8 @@ from urllib.parse import quote
 import grpc.aio
 import httpx
 import pytest
+import yaml
+from cryptography import x509
 
 from ovchat.v1 import chat_service_pb2_grpc
 from ovchat_server.launch.envoy_config import Socket
@@ -18,6 +22,8 @@ from ovchat_server.rpc.tls import server_credentials
 from ovchat_server.settings import socket_target
 from ovchat_server.tls.files import CurrentTls, TlsFiles
 from tests.certificates import Authority
+from tests.conftest import ROOT
+from tests.rest.conftest import POLL
 from tests.rest.envoy.edge import chat_request, edge
 from tests.rest.envoy.paths import CHAT
 from tests.rest.envoy.scripted import Rest, Seen, scripted_server
@@ -25,6 +31,7 @@ from tests.tls_clients import Caller
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.rest.envoy.edge import Edge
     from tests.rest.envoy.scripted import Progress
@@ -139,3 +146,53 @@ async def test_what_others_than_envoy_say_is_not_believed(
     # An Envoy that asks for no certificates takes it away.
     await gate.post({}, headers=forged)
     assert FORWARDED not in gate.seen.last
+
+
+async def test_the_files_for_containers_are_followed(tmp_path: Path, authority: Authority) -> None:
+    """deploy/tls, as it is mounted: a Secret, whose link is swapped."""
+    folder = tmp_path / "tls"
+    folder.mkdir()
+
+    def mount() -> int:
+        certificate, key = authority.files("server", "127.0.0.1")
+        number = x509.load_pem_x509_certificate(certificate.read_bytes()).serial_number
+        data = folder / f"..{number}"
+        data.mkdir()
+        certificate.rename(data / "tls.crt")
+        key.rename(data / "tls.key")
+        shutil.copy(authority.file, data / "ca.crt")
+        (folder / "..data_tmp").symlink_to(data.name)
+        (folder / "..data_tmp").rename(folder / "..data")
+        return number
+
+    first = mount()
+    for name in ("tls.crt", "tls.key", "ca.crt"):
+        (folder / name).symlink_to(f"..data/{name}")
+
+    def adapted(name: str) -> str:
+        text = (ROOT / "deploy/tls" / name).read_text()
+        return text.replace(" /tls", f" {tmp_path}/tls").replace(" /sds", f" {tmp_path}/sds")
+
+    (tmp_path / "sds").mkdir()
+    for name in ("certificate.yaml", "clients.yaml"):
+        (tmp_path / "sds" / name).write_text(adapted(name))
+
+    def with_tls(config: dict[str, Any]) -> None:
+        config["node"] = {"id": "ovchat", "cluster": "ovchat"}
+        [listener] = config["static_resources"]["listeners"]
+        listener["filter_chains"][0] |= yaml.safe_load(adapted("transport_socket.yaml"))
+
+    caller = Caller(authority, authority.files("caller"))
+    async with edge(tmp_path, with_tls) as envoy:
+        assert await caller.serial(envoy.port) == first
+        second = mount()
+        while True:
+            if await caller.serial(envoy.port) == second:
+                break
+            await asyncio.sleep(POLL)
+        headers = {"x-request-id": "x"}
+        async with caller.channel(envoy.port) as channel:
+            await called(channel, headers)
+        async with Caller(authority).channel(envoy.port) as channel:
+            with pytest.raises(grpc.aio.AioRpcError):
+                await called(channel, headers)
