@@ -88,6 +88,10 @@ def serve(**options: Any) -> None:  # noqa: ANN401
         _warn(settings)
     setproctitle("ovchat server")
     settings = _with_folders(settings)
+    if settings.tls:
+        # Or gRPC, once it is loaded, writes lines of its own about each handshake that fails, and
+        # anybody can make one fail.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from ovchat_server.app import serve  # noqa: PLC0415
     from ovchat_server.start_error import StartError  # noqa: PLC0415
 

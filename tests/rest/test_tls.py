@@ -99,10 +99,13 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def served(
     files: Files, tmp_path_factory: pytest.TempPathFactory, successor: ModelSettings
 ) -> Iterator[Stack]:
-    with running_stack(
-        tmp_path_factory.mktemp("served"), successor, options=files.options
-    ) as stack:
+    options = [*files.options, "--host=0.0.0.0"]
+    with running_stack(tmp_path_factory.mktemp("served"), successor, options=options) as stack:
         yield stack
+    log = stack.log.read_text()
+    # What is warned of without keys and certificates; and gRPC's own words of each handshake.
+    assert "everybody" not in log
+    assert "ssl_transport_security" not in log
 
 
 @pytest.fixture(scope="module")

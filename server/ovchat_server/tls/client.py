@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-import grpc
 
 from ovchat_server.tls.errors import TlsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import grpc
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -41,6 +42,9 @@ class ClientTls:
         Raises:
             TlsError: A file cannot be read.
         """
+        # `ovchat` knows the options of all its commands, and starts without gRPC.
+        import grpc  # noqa: PLC0415
+
         try:
             key, cert = (path.read_bytes() if path else None for path in (self.key, self.cert))
             return grpc.ssl_channel_credentials(self.cacert.read_bytes(), key, cert)
