@@ -12,7 +12,8 @@ import pytest
 from ovchat_server.launch.banner import banner
 from ovchat_server.launch.doors import ClientFiles, Doors
 from ovchat_server.tls.dev_certificates import write_dev_certificates
-from ovchat_server.tls.files import TlsFiles
+from ovchat_server.tls.files import CurrentTls, TlsFiles
+from tests.certificates import Authority
 from tests.conftest import ROOT
 from tests.launch.stack import running
 
@@ -67,6 +68,28 @@ async def test_examples_work_as_typed(
         for script in (curl, f"{sys.executable} - <<'END'\n{sdk}\nEND", grpc, typed_call):
             assert "Paris" in await typed("".join([*key, script]), tmp_path)
         assert "A red square." in await typed("".join([*key, image]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [
+        (["127.0.0.1"], "127.0.0.1"),
+        (["localhost", "127.0.0.1"], "127.0.0.1"),
+        (["chat.example.com"], "chat.example.com"),
+        (["*.example.com"], "any.example.com"),
+        ([], "127.0.0.1"),
+    ],
+)
+def test_with_tls_clients_call_a_name_of_the_certificate(
+    names: list[str], host: str, tmp_path: Path
+) -> None:
+    authority = Authority.new(tmp_path)
+    files = TlsFiles(*authority.files("server", *names))
+    doors = Doors.of("127.0.0.1", (1, 2), CurrentTls(files, "Envoy"))
+    assert doors.rest == f"https://{host}:1"
+    assert doors.grpc == f"{host}:2"
+    # Nothing else is known that a client could trust.
+    assert doors.flags == f"--cacert {files.certificate} "
 
 
 @pytest.mark.parametrize("where", ["PATH", "beside Python", "in the folder", "nowhere"])

@@ -11,10 +11,11 @@ from cryptography.hazmat.primitives import serialization
 
 from ovchat_server.commands import ServerCommand
 from ovchat_server.configuration import settings_from
+from ovchat_server.options import arguments_of
 from ovchat_server.tls.errors import TlsError
 from ovchat_server.tls.files import CurrentTls, TlsFiles
 from tests.certificates import Authority
-from tests.unit.test_options import MODEL, run
+from tests.unit.test_options import CATCH, MODEL, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +62,13 @@ def test_the_files_are_named_as_all_options_are(
     for command in ("up", "serve"):
         arguments = [*MODEL, *given.get("arguments", ())]
         assert run(*arguments, env=given.get("env"), command=command).tls == files
+
+
+def test_a_server_of_ovchat_up_has_the_same_files(files: TlsFiles) -> None:
+    run(*MODEL, *flags(files))
+    arguments = [*arguments_of(CATCH["options"]), "--envoy-socket=/run/x"]
+    settings = run(*arguments, command="serve")
+    assert (settings.tls, settings.envoy_socket) == (files, "/run/x")
 
 
 def test_one_without_the_other_is_refused_by_name(files: TlsFiles) -> None:
@@ -152,9 +160,18 @@ def test_files_are_followed_and_a_fault_is_told_once(
     assert current.material != first
     assert caplog.messages[1].startswith("The port has a new certificate, until ")
 
-    files.key.unlink()
-    assert not current.reload()
-    assert "cannot be read" in caplog.messages[2]
-    files.key.write_bytes(current.material.key)
-    assert not current.reload()
-    assert len(caplog.messages) == 3
+    certificate, key = authority.files("server", "localhost", days=-1)
+    certificate.replace(files.certificate)
+    key.replace(files.key)
+    assert current.reload()
+    expired = "The port has a new certificate: the certificate expired at "
+    assert caplog.messages[2].startswith(expired)
+
+    for number in (3, 4):
+        files.key.unlink()
+        for _ in range(2):
+            assert not current.reload()
+        assert "cannot be read" in caplog.messages[number]
+        files.key.write_bytes(current.material.key)
+        assert not current.reload()
+    assert len(caplog.messages) == 5

@@ -42,6 +42,7 @@ def private_folder() -> Iterator[Path]:
             with contextlib.suppress(OSError), _locked(left):
                 if left.stat().st_uid == os.getuid() and any(left.iterdir()):
                     shutil.rmtree(left)
+        # What cleans temporary folders leaves locked ones alone, however old they are.
         with _locked(folder):
             yield folder
     finally:

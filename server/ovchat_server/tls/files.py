@@ -43,11 +43,30 @@ class TlsFiles:
         Raises:
             TlsError: One cannot be read or used, or the key is another certificate's.
         """
+        found = self.load()
+        self.check(found)
+        return found
+
+    def load(self) -> Material:
+        """Return what they hold, whatever it is.
+
+        Raises:
+            TlsError: One cannot be read.
+        """
         # Only who has TLS loads the library.
         from ovchat_server.tls.material import Material  # noqa: PLC0415
 
-        clients = self.client_ca and (CLIENT_CA, self.client_ca)
-        return Material.of((CERTIFICATE, self.certificate), (KEY, self.key), clients or None)
+        clients = _read(CLIENT_CA, self.client_ca) if self.client_ca else None
+        return Material(_read(CERTIFICATE, self.certificate), _read(KEY, self.key), clients)
+
+    def check(self, found: Material) -> None:
+        """Check that what they hold can be used.
+
+        Raises:
+            TlsError: It cannot.
+        """
+        paths = {CERTIFICATE: self.certificate, KEY: self.key, CLIENT_CA: self.client_ca}
+        found.check(*(f"{option} {path}" for option, path in paths.items()))
 
     def warnings(self) -> list[str]:
         """Return what is no obstacle to start, but a mistake most likely."""
@@ -76,6 +95,7 @@ class CurrentTls:
         """
         self.files, self._ports = files, ports
         self.material = files.read()
+        self._refused: Material | None = None
         self._fault = ""
 
     def reload(self) -> bool:
@@ -85,16 +105,31 @@ class CurrentTls:
         and what was there before stays.
         """
         try:
-            found = self.files.read()
+            found = self.files.load()
+            if found == self.material:
+                self._refused, self._fault = None, ""
+                return False
+            # Checking a key takes some time.
+            if found == self._refused:
+                return False
+            self._refused = found
+            self.files.check(found)
         except TlsError as error:
             if self._fault != (fault := str(error)):
                 self._fault = fault
                 kept = f"{self._ports} keeps the certificate that it has"
                 logger.error("%s: %s", fault, kept)  # noqa: TRY400  a message
             return False
-        self._fault = ""
-        if found == self.material:
-            return False
-        self.material = found
-        logger.info("%s has a new certificate, until %s", self._ports, found.valid_until())
+        self.material, self._refused, self._fault = found, None, ""
+        if fault := found.validity_fault():
+            logger.warning("%s has a new certificate: %s", self._ports, fault)
+        else:
+            logger.info("%s has a new certificate, until %s", self._ports, found.valid_until())
         return True
+
+
+def _read(option: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TlsError(f"{option} {path} cannot be read: {error.strerror}") from error

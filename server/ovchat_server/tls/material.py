@@ -1,10 +1,10 @@
-"""What a server needs for TLS: read, and checked."""
+"""What a server needs for TLS, and whether it can be used."""
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -15,40 +15,34 @@ from ovchat_server.tls.names import host_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
-    from typing import TypeAlias
 
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-
-    # An option, and the file that it names.
-    Named: TypeAlias = "tuple[str, Path]"
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Certificate and key, which fit each other, and the authorities of clients, all in PEM."""
+    """Certificate, key and the authorities of clients, all in PEM."""
 
     certificate: bytes
     key: bytes
     client_ca: bytes | None
 
-    @classmethod
-    def of(cls, certificate: Named, key: Named, client_ca: Named | None) -> Self:
-        """Read the files.
+    def check(self, certificate: str, key: str, client_ca: str) -> None:
+        """Check that it can be used; not when: see `validity_fault`.
+
+        Args:
+            certificate: What errors call the file of the certificate.
+            key: The same, for its key.
+            client_ca: The same, for the authorities.
 
         Raises:
-            TlsError: One cannot be read or used, or the key is another certificate's.
+            TlsError: A file is not in PEM, or the key is another certificate's.
         """
-        found = cls(_read(*certificate), _read(*key), client_ca and _read(*client_ca))
-        first = _certificates(found.certificate, *certificate)[0]
-        if _private_key(found.key, *key).public_key() != first.public_key():
-            raise TlsError(
-                f"{key[0]} {key[1]} is not the key of the first certificate in "
-                f"{certificate[0]} {certificate[1]}"
-            )
-        if client_ca and found.client_ca is not None:
-            _certificates(found.client_ca, *client_ca)
-        return found
+        first = _certificates(self.certificate, certificate)[0]
+        if _private_key(self.key, key).public_key() != first.public_key():
+            raise TlsError(f"{key} is not the key of the first certificate in {certificate}")
+        if self.client_ca is not None:
+            _certificates(self.client_ca, client_ca)
 
     @property
     def first(self) -> x509.Certificate:
@@ -75,25 +69,18 @@ class Material:
         return ""
 
 
-def _read(option: str, path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise TlsError(f"{option} {path} cannot be read: {error.strerror}") from error
-
-
-def _certificates(text: bytes, option: str, path: Path) -> Sequence[x509.Certificate]:
+def _certificates(text: bytes, file: str) -> Sequence[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(text)
     except ValueError as error:
-        raise TlsError(f"{option} {path} holds no certificate in PEM") from error
+        raise TlsError(f"{file} holds no certificate in PEM") from error
 
 
-def _private_key(text: bytes, option: str, path: Path) -> PrivateKeyTypes:
+def _private_key(text: bytes, file: str) -> PrivateKeyTypes:
     try:
         return load_pem_private_key(text, password=None)
     except TypeError as error:
         # How the library says that it is encrypted.
-        raise TlsError(f"{option} {path} has a passphrase: give a key without one") from error
+        raise TlsError(f"{file} has a passphrase: give a key without one") from error
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise TlsError(f"{option} {path} holds no private key in PEM") from error
+        raise TlsError(f"{file} holds no private key in PEM") from error
