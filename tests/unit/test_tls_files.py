@@ -173,5 +173,6 @@ def test_files_are_followed_and_a_fault_is_told_once(
             assert not current.reload()
         assert "cannot be read" in caplog.messages[number]
         files.key.write_bytes(current.material.key)
+        assert current.reload()
         assert not current.reload()
     assert len(caplog.messages) == 5

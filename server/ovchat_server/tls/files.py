@@ -99,7 +99,7 @@ class CurrentTls:
         self._fault = ""
 
     def reload(self) -> bool:
-        """Read the files again, and return whether they have changed and can be used.
+        """Read the files again, and return whether they have changed, and can be used again.
 
         What cannot be used, such as a key that was replaced before its certificate, is logged once,
         and what was there before stays.
@@ -107,8 +107,10 @@ class CurrentTls:
         try:
             found = self.files.load()
             if found == self.material:
+                # Who was started meanwhile has read what could not be used.
+                repaired = bool(self._fault)
                 self._refused, self._fault = None, ""
-                return False
+                return repaired
             # Checking a key takes some time.
             if found == self._refused:
                 return False
