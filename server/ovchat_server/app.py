@@ -45,11 +45,14 @@ from ovchat_server.rest.request_body import BodyReader
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
+from ovchat_server.rpc.tls import server_credentials
 from ovchat_server.served_models import built_models, registered_models
 from ovchat_server.serving.rate_limits import RateLimits
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
 from ovchat_server.start_error import StartError
+from ovchat_server.tls.errors import TlsError
+from ovchat_server.tls.files import CurrentTls
 from ovchat_server.tracing.setup import tracing
 
 if TYPE_CHECKING:
@@ -233,18 +236,26 @@ class Server:
         try:
             self.port = self._listen_for_calls()
             return listen_for_metrics(self._settings)
-        except (LaunchError, RuntimeError) as error:
+        except (LaunchError, RuntimeError, TlsError) as error:
             raise StartError(str(error)) from error
 
     def _listen_for_calls(self) -> int:
         port, socket = self._settings.grpc_port, self._settings.grpc_socket
+        if (envoys := self._settings.envoy_socket) is not None:
+            self._server.add_insecure_port(socket_target(envoys))
+            if self._settings.replicas > 1:
+                # Envoy has the port, before all of them.
+                return 0
         if socket is not None:
             check_socket(socket)
             return self._server.add_insecure_port(socket_target(socket))
         host = numeric_host(self._settings.host)
         # Checked first, because gRPC's own error does not say that the port is in use.
         check_free(host, port, "--grpc-port")
-        return self._server.add_insecure_port(authority(host, port))
+        if (tls := self._settings.tls) is None:
+            return self._server.add_insecure_port(authority(host, port))
+        credentials = server_credentials(CurrentTls(tls, "The gRPC port"))
+        return self._server.add_secure_port(authority(host, port), credentials)
 
     async def _publish_changes(self) -> None:
         while True:

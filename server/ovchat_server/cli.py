@@ -29,6 +29,8 @@ from ovchat_server.resources import resource
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from ovchat_server.telemetry.logs import configure_logs, decided_format
+from ovchat_server.tls.client import client_tls, with_client_tls
+from ovchat_server.tls.errors import TlsError
 
 if TYPE_CHECKING:
     from ovchat_server.settings import Settings
@@ -64,9 +66,8 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     options["max_request_bytes"] = settings.max_request_bytes
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
-    _warn_of_variables()
     raise_limit()
-    warn_if_few()
+    _warn(settings)
     if demo:
         logger.info("no model is given: serving the demo model; --model NAME=PATH serves another")
     setproctitle("ovchat up")
@@ -87,10 +88,13 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     raise_limit()
     if options["servers"] is None:
         # Otherwise `ovchat up`, which started this, has warned.
-        _warn_of_variables()
-        warn_if_few()
+        _warn(settings)
     setproctitle("ovchat server")
     settings = _with_folders(settings)
+    if settings.tls:
+        # Or gRPC, once it is loaded, writes lines of its own about each handshake that fails, and
+        # anybody can make one fail.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from ovchat_server.app import serve  # noqa: PLC0415
     from ovchat_server.start_error import StartError  # noqa: PLC0415
 
@@ -151,7 +155,10 @@ def _checked_address(_ctx: click.Context, _param: click.Parameter, value: str) -
     help="Time between two questions, over which rates are taken.",
 )
 @click.option("--once", is_flag=True, help="Print the figures of one interval, and end.")
-def top(address: str, api_key: str | None, interval: float, *, once: bool) -> None:
+@with_client_tls
+def top(
+    address: str, api_key: str | None, interval: float, *, once: bool, **tls: Path | None
+) -> None:
     """Show live what a server does; q ends it.
 
     ADDRESS is HOST:PORT of its gRPC or of Envoy, by default 127.0.0.1:9000. Where the output is no
@@ -159,12 +166,46 @@ def top(address: str, api_key: str | None, interval: float, *, once: bool) -> No
     """
     _end_on_ctrl_c()
     setproctitle("ovchat top")
-    from ovchat_server.top.client import TopError  # noqa: PLC0415
+    from ovchat_server.top.client import MetricsClient, TopError  # noqa: PLC0415
     from ovchat_server.top.run import run  # noqa: PLC0415
 
+    # Click's parameters have no types of their own.
+    client = client_tls(**tls)  # type: ignore[arg-type]
     try:
-        asyncio.run(run(address, api_key, interval, once=once))
-    except TopError as error:
+        asyncio.run(run(MetricsClient(address, api_key, client), interval, once=once))
+    except (TlsError, TopError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.group()
+def tls() -> None:
+    """Certificates for TLS."""
+
+
+@tls.command("dev-cert")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    default="tls",
+    show_default=True,
+    help="Where to write them.",
+)
+@click.option(
+    "--host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Name or address that clients use, besides this machine's own. Repeatable.",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def dev_cert(out: Path, hosts: tuple[str, ...], *, force: bool) -> None:
+    """Make certificates for trying: of an authority, a server and a client."""
+    from ovchat_server.tls.dev_certificates import write_dev_certificates  # noqa: PLC0415
+
+    try:
+        click.echo(write_dev_certificates(out, hosts, force=force), nl=False)
+    except TlsError as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -221,9 +262,11 @@ def _checked(options: dict[str, Any]) -> Settings:
     return settings
 
 
-def _warn_of_variables() -> None:
-    for message in unknown_variables(os.environ):
+def _warn(settings: Settings) -> None:
+    of_tls = settings.tls.warnings() if settings.tls else ()
+    for message in (*unknown_variables(os.environ), *of_tls):
         logger.warning(message)
+    warn_if_few()
 
 
 def _with_folders(settings: Settings) -> Settings:

@@ -11,6 +11,7 @@ from ovchat_server.keys.key_file import read_keys
 from ovchat_server.options import config_file
 from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.settings import ModelSettings, Settings
+from ovchat_server.tls_options import take_tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,7 @@ _OTHERS = {
     "liveness_timeout": 0.0,
     "envoy_path": None,
     "grpc_socket": None,
+    "envoy_socket": None,
     "egress": None,
     "metrics_socket": None,
 }
@@ -73,5 +75,6 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         limits=limits,
         stored_responses=stored_responses,
         api_keys=read_keys(key_file) if (key_file := given["api_key_file"]) else (),
+        tls=take_tls(given),
         **{**_OTHERS, **given},
     )

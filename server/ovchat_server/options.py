@@ -27,6 +27,7 @@ from ovchat_server.option_types import (
     Switch,
     Value,
 )
+from ovchat_server.tls_options import TLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,6 +134,7 @@ SETTINGS = (
         "needed.",
         section="Listening",
     ),
+    *TLS,
     Setting(
         "--allowed-origins",
         Origins(),
@@ -249,12 +251,15 @@ SERVERS = click.Option(["--servers"], type=int, hidden=True)
 SERVER_NUMBER = click.Option(["--server-number"], type=int, hidden=True)
 # And where it gives it its metrics: --metrics-port is its own.
 METRICS_SOCKET = click.Option(["--metrics-socket"], hidden=True)
+# And where Envoy reaches it, besides its port or, if it is one of several, instead of it.
+ENVOY_SOCKET = click.Option(["--envoy-socket"], hidden=True)
 
 
 def options_of(command: str) -> list[click.Parameter]:
     """Return the options of a command, which gets them as keywords; see `configuration`."""
     own: list[click.Parameter] = [item for item in SETTINGS if command in item.commands]
-    return [*own, SERVERS, SERVER_NUMBER, METRICS_SOCKET] if command in SERVE else own
+    hidden = [SERVERS, SERVER_NUMBER, METRICS_SOCKET, ENVOY_SOCKET]
+    return [*own, *hidden] if command in SERVE else own
 
 
 def config_file(path: Path) -> ConfigFile:

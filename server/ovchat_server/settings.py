@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.identity import ApiKey
     from ovchat_server.domain.limits import Limits
     from ovchat_server.provider_settings import ProviderSettings
+    from ovchat_server.tls.files import TlsFiles
 
 # The types of domain.models.
 Task = Literal["text-generation", "text-embedding", "rerank"]
@@ -149,6 +150,8 @@ class Settings:
         host: Address that both ports listen on.
         grpc_port: Of the gRPC server, or of Envoy before several; 0 picks a free one.
         grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
+        envoy_socket: Unix socket that Envoy calls it on, besides its port, which of several
+            servers none has: it is trusted, and has no TLS.
         egress: Where Envoy takes requests to the providers; see `options` (`ovchat serve` only).
         rest_port: Of Envoy (`ovchat up` only).
         admin_port: Of Envoy's administration, on loopback; 0: it is on a private Unix socket.
@@ -168,6 +171,7 @@ class Settings:
         keep_billing_header: Keep what Claude Code says about itself in prompts.
         api_key_file: What the keys were read from.
         api_keys: Of those who may call; none: everybody may.
+        tls: Files of the ports' TLS; None: they have none.
         allowed_media_domains: Hosts that images are fetched from, each `host` or `host:port`.
         allowed_local_media_path: Folder whose files are read as images; None: no file is.
         cache_dir: Where GGUF files are converted to.
@@ -188,6 +192,7 @@ class Settings:
     host: str
     grpc_port: int
     grpc_socket: str | None
+    envoy_socket: str | None
     egress: str | None
     rest_port: int
     admin_port: int
@@ -206,6 +211,7 @@ class Settings:
     keep_billing_header: bool
     api_key_file: Path | None
     api_keys: tuple[ApiKey, ...]
+    tls: TlsFiles | None
     allowed_media_domains: tuple[str, ...]
     allowed_local_media_path: Path | None
     cache_dir: Path

@@ -35,8 +35,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from ovchat.v1 import rest_service_pb2_grpc
 
 target, mode, *socket = sys.argv[1:]
-if socket[0].startswith("--grpc-socket="):
-    target = "unix-abstract:" + socket[0].removeprefix("--grpc-socket=@")
+envoys = "unix:" + socket[0].removeprefix("--envoy-socket=")
 asked = asyncio.Event()
 loaded = asyncio.Event()
 
@@ -82,7 +81,9 @@ async def main():
     health_pb2_grpc.add_HealthServicer_to_server(state, server)
     if mode == "loads":
         await state.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
-    server.add_insecure_port(target)
+    if not any(argument.startswith("--server-number=") for argument in socket):
+        server.add_insecure_port(target)
+    server.add_insecure_port(envoys)
     await server.start()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGUSR2):
@@ -190,6 +191,7 @@ class Launcher:
             "allowed_origins": [],
             "liveness_timeout": 15.0,
             "api_key_file": None,
+            "tls": None,
             "models": ["demo"],
             "providers": [],
             "drain_timeout": 30.0,

@@ -91,6 +91,7 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
 DECLARED = sorted(option.name or "" for option in SETTINGS)
 # These have tests of their own.
 OTHERS = {"config", "model", "api_key_file", "allowed_media_domains", "allowed_origins"}
+OTHERS |= {"tls_cert", "tls_key", "tls_client_ca"}
 SINGLE = [name for name in DECLARED if name not in OTHERS]
 # Of `ovchat serve` alone.
 OF_SERVE = {"grpc_socket", "egress"}

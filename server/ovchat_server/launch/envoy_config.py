@@ -198,9 +198,9 @@ def envoy_config(
     """
     config: Config = yaml.safe_load(files.config.read_text(encoding="utf-8"))
     listeners = config["static_resources"]["listeners"]
-    listener = _named(listeners, LISTENER)
+    listener = rest_listener(config)
     cluster = _named(config["static_resources"]["clusters"], CLUSTER)
-    manager = _named(listener["filter_chains"][0]["filters"], CONNECTION_MANAGER)["typed_config"]
+    manager = http_manager(listener)
     buffer = _named(manager["http_filters"], BUFFER)["typed_config"]
     lua = _named(manager["http_filters"], LUA)["typed_config"]
     unknown_paths = _named(manager["http_filters"], UNKNOWN_PATHS)["typed_config"]
@@ -246,6 +246,18 @@ def envoy_config(
         name, address = f"{LISTENER}-{number}", Address(listening.host, port).config
         listeners.append({**listener, "name": name, "address": address})
     return config
+
+
+def rest_listener(config: Config) -> Config:
+    """Return the listener of a configuration; those of further ports share its filter chains."""
+    return _named(config["static_resources"]["listeners"], LISTENER)
+
+
+def http_manager(listener: Config) -> Config:
+    """Return what a listener does with HTTP."""
+    manager: Config = _named(listener["filter_chains"][0]["filters"], CONNECTION_MANAGER)
+    typed: Config = manager["typed_config"]
+    return typed
 
 
 def connect_host(host: str) -> str:

@@ -13,6 +13,7 @@ from ovchat_server.domain.models import MODEL_TYPE
 from ovchat_server.launch.admin import Admin
 from ovchat_server.launch.banner import banner
 from ovchat_server.launch.child import Program
+from ovchat_server.launch.doors import Doors
 from ovchat_server.launch.egress import add_egress
 from ovchat_server.launch.envoy_config import (
     Address,
@@ -27,7 +28,8 @@ from ovchat_server.launch.envoy_config import (
 from ovchat_server.launch.envoy_logs import EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.key_checks import check_keys
-from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
+from ovchat_server.launch.ports import check_free, free_port, numeric_host
+from ovchat_server.launch.tls import EnvoyTls
 from ovchat_server.open_files import connections
 from ovchat_server.processors import available, serving
 from ovchat_server.serving.model_path import is_vision_model
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ovchat_server.launch.envoy_config import Config, Upstream
+    from ovchat_server.launch.envoy_config import Config
     from ovchat_server.settings import Settings
 
 # More workers would serve no more: one carries tens of thousands of events a second.
@@ -54,7 +56,7 @@ class Replica:
     """Names it in messages."""
     target: str
     """The gRPC target at which it is reached."""
-    upstream: Upstream
+    upstream: Socket
     """The same address for Envoy."""
     metrics_socket: str
     """The abstract socket on which it is asked for its metrics."""
@@ -82,6 +84,7 @@ class LaunchPlan:
     chats: Collection[str]
     """The names of those that chat."""
     key_file: Path | None
+    tls: EnvoyTls | None
     drain_timeout: float
     liveness_timeout: float
     replicas: Sequence[Replica]
@@ -118,7 +121,7 @@ class LaunchPlan:
         # a file would outlive a server that is killed. Nobody can guess the name and be first.
         sockets = f"@ovchat-{os.getpid()}-{secrets.token_hex(8)}"
         egress = Socket(f"{sockets}-egress")
-        replicas = _replicas(settings, connect_host(host), sockets)
+        replicas = _replicas(settings.replicas, folder, sockets)
         # Several servers share the gRPC port, with Envoy before them; one has it for itself.
         envoys = (rest_port,) if len(replicas) == 1 else (rest_port, settings.grpc_port)
         files = EnvoyFiles.locate()
@@ -131,6 +134,8 @@ class LaunchPlan:
         )
         if settings.api_key_file:
             check_keys(config)
+        if tls := EnvoyTls.make(settings.tls, folder):
+            tls.add_to(config)
         if settings.providers:
             add_egress(config, files.egress, egress, settings.providers)
             replicas = [replica.with_argument(f"--egress={egress.name}") for replica in replicas]
@@ -147,18 +152,24 @@ class LaunchPlan:
                 if (model.task or model_task(model.path)) == MODEL_TYPE
             },
             key_file=settings.api_key_file,
+            tls=tls,
             drain_timeout=settings.drain_timeout,
             liveness_timeout=settings.liveness_timeout,
             replicas=replicas,
             envoy=_envoy(settings, config),
         )
 
+    @property
+    def open_to_all(self) -> bool:
+        """Whether everybody who reaches this machine may call."""
+        certified = self.tls is not None and self.tls.current.files.client_ca is not None
+        return self.everywhere and self.key_file is None and not certified
+
     def banner(self, served: Iterable[str]) -> str:
         """Render the text that is printed when it is ready, with requests to models served."""
+        ports = self.rest_port, self.grpc_port
         return banner(
-            self.host,
-            rest_port=self.rest_port,
-            grpc_port=self.grpc_port,
+            Doors.of(self.host, ports, self.tls.current if self.tls else None),
             models={model: self.models[model] for model in served if model in self.chats},
             key_file=self.key_file,
         )
@@ -209,23 +220,21 @@ def _envoy(settings: Settings, config: Config) -> Program:
     )
 
 
-def _replicas(settings: Settings, host: str, sockets: str) -> Sequence[Replica]:
-    if settings.replicas == 1:
-        port, metrics = settings.grpc_port, f"{sockets}-metrics"
-        one = Replica("the server", authority(host, port), Address(host, port), metrics)
-        return [one.with_argument(f"--metrics-socket={metrics}")]
+def _replicas(count: int, folder: Path, sockets: str) -> Sequence[Replica]:
     return [
         Replica(
-            f"server {number}",
+            "the server" if count == 1 else f"server {number}",
             socket_target(socket),
             Socket(socket),
-            f"{socket}-metrics",
+            metrics,
             (
-                f"--grpc-socket={socket}",
-                f"--server-number={number}",
-                f"--metrics-socket={socket}-metrics",
+                f"--envoy-socket={socket}",
+                f"--metrics-socket={metrics}",
+                *([f"--server-number={number}"] if count > 1 else []),
             ),
         )
-        for number in range(1, settings.replicas + 1)
-        for socket in [f"{sockets}-{number}"]
+        for number in range(1, count + 1)
+        # A file in a private folder: who calls on it may say in headers whose call it is.
+        for socket in [str(folder / f"server-{number}")]
+        for metrics in [f"{sockets}-{number}-metrics"]
     ]

@@ -11,10 +11,9 @@ from google.api import httpbody_pb2
 from grpc_health.v1 import health_pb2
 
 from ovchat.v1 import rest_service_pb2
-from ovchat_server.launch.http import request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from ovchat_server.launch.admin import Admin
 
@@ -105,12 +104,16 @@ async def _model_ready(channel: grpc.aio.Channel, model: str) -> bool | None:
     return True
 
 
-async def rest_healthy(host: str, port: int) -> None:
-    """Return once REST requests reach a server that serves."""
+async def rest_healthy(ask: Callable[[], Awaitable[tuple[int, bytes]]]) -> None:
+    """Return once REST requests reach a server that serves.
+
+    Args:
+        ask: Asks /health; returns the status and the body of the answer.
+    """
     # Envoy has nothing to watch; it is up some 100 ms after its start, well before the model.
     while True:
         with contextlib.suppress(OSError):
-            status, _ = await request("GET", host, port, "/health")
+            status, _ = await ask()
             if status == _HTTP_OK:
                 return
             # Every answer is a line in the access log.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from ovchat_server.launch.child import Program
-from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.failed_models import log_failed
+from ovchat_server.launch.http import request, request_on_socket
 from ovchat_server.launch.liveness import envoy_silent, server_silent
 from ovchat_server.launch.metrics_port import announced, listen_for_metrics
 from ovchat_server.launch.plan import LaunchPlan
@@ -30,6 +30,7 @@ from ovchat_server.launch.ready import (
 from ovchat_server.launch.scrape import scrape
 from ovchat_server.launch.service import Checks, Service, first
 from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
+from ovchat_server.launch.tls import followed
 from ovchat_server.metrics.http import serving
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
         except LaunchError as error:
             logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
             return 1
-        if plan.everywhere and plan.key_file is None:
+        if plan.open_to_all:
             logger.warning(
                 "everybody who reaches this machine may call: --api-key-file asks for a key"
             )
@@ -93,7 +94,7 @@ async def _run_with_metrics(
     exposition = partial(scrape, sockets, plan.admin)
     with Signals() as signals:
         # To the end: what draining does can be seen, too.
-        async with serving(exposition, metrics):
+        async with serving(exposition, metrics), followed(plan.tls):
             return await _run(plan, serve_command, signals)
 
 
@@ -175,7 +176,7 @@ async def _serving(plan: LaunchPlan, replica: Replica) -> None:
 async def _all_served(plan: LaunchPlan, replica: Replica) -> None:
     """Return once a server serves and, if there are several, Envoy sends requests to it."""
     await grpc_serving(replica.target)
-    if isinstance(replica.upstream, Socket):
+    if len(plan.replicas) > 1:
         await in_rotation(plan.admin, replica.upstream.name)
 
 
@@ -195,7 +196,10 @@ async def _serve(plan: LaunchPlan, services: Sequence[Service]) -> None:
 
 async def _ready(plan: LaunchPlan, services: Sequence[Service]) -> None:
     await _started(services)
-    await rest_healthy(plan.host, plan.rest_port)
+    if plan.tls:
+        await rest_healthy(partial(request_on_socket, "GET", plan.tls.socket.name, "/health"))
+    else:
+        await rest_healthy(partial(request, "GET", plan.host, plan.rest_port, "/health"))
 
 
 async def _started(services: Sequence[Service]) -> None:
