@@ -140,6 +140,7 @@ class Server:
                 limits=settings.limits,
                 keys=self._keys,
                 rate_limits=RateLimits(settings.replicas),
+                client_certificates=bool(settings.tls and settings.tls.client_ca),
                 max_connections=connections(),
                 observers=[self._metrics, *self._tracing],
             ),

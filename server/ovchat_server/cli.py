@@ -19,6 +19,7 @@ from ovchat_server.commands import Commands, ServerCommand
 from ovchat_server.configuration import settings_from
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
+from ovchat_server.credential_commands import keys, tls
 from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
 from ovchat_server.environment import unknown_variables
 from ovchat_server.gguf_models import check_paths, with_folders
@@ -177,65 +178,6 @@ def top(
         raise click.ClickException(str(error)) from error
 
 
-@main.group()
-def tls() -> None:
-    """Certificates for TLS."""
-
-
-@tls.command("dev-cert")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    default="tls",
-    show_default=True,
-    help="Where to write them.",
-)
-@click.option(
-    "--host",
-    "hosts",
-    metavar="NAME",
-    multiple=True,
-    help="Name or address that clients use, besides this machine's own. Repeatable.",
-)
-@click.option("--force", is_flag=True, help="Replace files that are there.")
-def dev_cert(out: Path, hosts: tuple[str, ...], *, force: bool) -> None:
-    """Make certificates for trying: of an authority, a server and a client."""
-    from ovchat_server.tls.dev_certificates import write_dev_certificates  # noqa: PLC0415
-
-    try:
-        click.echo(write_dev_certificates(out, hosts, force=force), nl=False)
-    except TlsError as error:
-        raise click.ClickException(str(error)) from error
-
-
-@main.group()
-def keys() -> None:
-    """Make API keys."""
-
-
-@keys.command("new")
-@click.argument("name")
-@click.option(
-    "--file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Add its line to this file of keys; a server that has it in --api-key-file takes it over.",
-)
-def new(name: str, file: Path | None) -> None:
-    """Make an API key for NAME, and print it: the file has its SHA-256 alone.
-
-    Without --file, the line for the file is printed behind it.
-    """
-    from ovchat_server.keys.new_key import add_line, new_key  # noqa: PLC0415
-
-    key, line = new_key(name)
-    if file is not None:
-        add_line(file, name, line)
-    click.echo(key)
-    if file is None:
-        click.echo(line)
-
-
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
@@ -250,6 +192,10 @@ def completion(shell: str) -> None:
 
     if kind := get_completion_class(shell):
         click.echo(kind(main, {}, "ovchat", "_OVCHAT_COMPLETE").source())
+
+
+main.add_command(keys)
+main.add_command(tls)
 
 
 def _checked(options: dict[str, Any]) -> Settings:

@@ -84,6 +84,7 @@ ALLOWED: dict[str, set[str]] = {
     "resources": set(),
     # Certificates; who serves knows it, and who calls.
     "tls": set(),
+    "credential_commands": {"keys", "tls"},
     "tls_options": {"config_file", "option_types", "tls"},
     "start_error": set(),
     "provider_settings": set(),

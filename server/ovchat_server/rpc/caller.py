@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from ovchat_server.domain.errors import AuthenticationError
 from ovchat_server.domain.identity import Identity
 from ovchat_server.rpc.authentication import authenticated
+from ovchat_server.rpc.client_certificate import certificate_name
 from ovchat_server.rpc.probes import Exempt, exempt
 from ovchat_server.serving.record import current_record
 
@@ -22,19 +23,26 @@ if TYPE_CHECKING:
 FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
 
-def identify(keys: KeyRing) -> Middleware:
+def identify(keys: KeyRing, *, by_certificate: bool = False) -> Middleware:
     """Return middleware that finds out who makes each call.
 
+    Where nothing else tells, a caller is known by an address: as Envoy on this machine reports it,
+    or the peer's own.
+
     Args:
-        keys: Where they are required, callers are known by theirs. Otherwise everybody may call,
-            and is known by an address: as Envoy on this machine reports it, or the peer's own.
+        keys: Where they are required, callers are known by theirs.
+        by_certificate: Otherwise they are known by the certificates that TLS asks them for.
     """
 
     @contextlib.asynccontextmanager
     async def identified(context: Context, method: str) -> AsyncIterator[None]:
         # Of a probe no key is asked for.
-        by_key = keys.required and not exempt(method, Exempt.KEY)
-        known = _by_key(context, keys) if by_key else _by_address(context)
+        if keys.required and not exempt(method, Exempt.KEY):
+            known = _by_key(context, keys)
+        elif by_certificate and (name := certificate_name(context)):
+            known = Identity(name, name)
+        else:
+            known = _by_address(context)
         current_record().caller = known
         yield
 

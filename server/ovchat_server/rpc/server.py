@@ -82,6 +82,7 @@ class ServerOptions:
         limits: How much a request may contain.
         keys: Those of the callers.
         rate_limits: Counts what they use.
+        client_certificates: Whether callers must show certificates.
         max_connections: Connections at once; further ones are closed.
         observers: Are told of requests.
     """
@@ -93,6 +94,7 @@ class ServerOptions:
     limits: Limits
     keys: KeyRing
     rate_limits: RateLimits
+    client_certificates: bool = False
     max_connections: int = MAX_INT
     observers: Sequence[RequestObserver] = ()
 
@@ -124,7 +126,7 @@ def create_server(
                 error_translation(served.encode_rest_error),
                 check_headers,
                 calls.admit,
-                identify(options.keys),
+                identify(options.keys, by_certificate=options.client_certificates),
                 rate_limits(options.rate_limits),
             ),
         ],
