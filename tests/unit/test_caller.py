@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ovchat_server.domain.errors import AuthenticationError
-from ovchat_server.domain.identity import Identity
+from ovchat_server.domain.identity import Identity, KeyRing
 from ovchat_server.rpc.caller import identify
 from ovchat_server.serving.record import begin_record
 from tests.keys import api_keys
@@ -34,7 +34,9 @@ async def identified(
 ) -> Identity:
     context: Any = SimpleNamespace(invocation_metadata=lambda: metadata, peer=lambda: peer)
     record = begin_record()
-    async with identify(api_keys(*keys))(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
+    async with identify(KeyRing(api_keys(*keys)))(
+        context, "/ovchat.v1.ChatService/CreateChatCompletion"
+    ):
         return record.caller
 
 

@@ -119,7 +119,7 @@ def test_callers_have_as_many_connections_as_files_leave_room_for() -> None:
     listening = Listening("0.0.0.0", (8000,), Address("127.0.0.1", 9901))
     one, bounds = [Address("127.0.0.1", 9000)], Bounds(8 << 20, max_connections=768)
     config = envoy_config(EnvoyFiles.locate(), listening, one, bounds)
-    [monitor] = config["overload_manager"]["resource_monitors"]
+    monitor, _ = config["overload_manager"]["resource_monitors"]
     assert monitor["typed_config"]["max_active_downstream_connections"] == 768
 
 
@@ -171,7 +171,6 @@ def test_all_limits_of_the_body_rise_together(size: int) -> None:
     config = configured(max_request_bytes=size)
     assert http_filter(config, "buffer")["max_request_bytes"] == size
     limits = {
-        listener(config)["per_connection_buffer_limit_bytes"],
         cluster(config)["per_connection_buffer_limit_bytes"],
         http_filter(config, "transcoder")["max_request_body_size"],
     }

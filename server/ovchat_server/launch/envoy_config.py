@@ -31,6 +31,7 @@ LUA = "envoy.filters.http.lua"
 UNKNOWN_PATHS = "unknown_paths"
 TRANSCODER = "envoy.filters.http.grpc_json_transcoder"
 
+CONNECTIONS = "envoy.resource_monitors.global_downstream_max_connections"
 HEAP = "envoy.resource_monitors.fixed_heap"
 # The largest bodies that Envoy holds at once: beyond them it takes no requests.
 BODIES = 64
@@ -207,8 +208,9 @@ def envoy_config(
     transcoder = _named(manager["http_filters"], TRANSCODER)["typed_config"]
 
     config["admin"]["address"] = listening.admin.config
-    [monitor] = config["overload_manager"]["resource_monitors"]
-    monitor["typed_config"]["max_active_downstream_connections"] = bounds.max_connections
+    monitors = config["overload_manager"]["resource_monitors"]
+    count = _named(monitors, CONNECTIONS)["typed_config"]
+    count["max_active_downstream_connections"] = bounds.max_connections
     if listening.origins:
         allow_origins(manager, files.cors, listening.origins)
     cluster["load_assignment"]["endpoints"][0]["lb_endpoints"] = [
@@ -237,7 +239,7 @@ def envoy_config(
     )
     cluster["per_connection_buffer_limit_bytes"] = buffered_bytes
     transcoder["max_request_body_size"] = buffered_bytes
-    heap = _named(config["overload_manager"]["resource_monitors"], HEAP)["typed_config"]
+    heap = _named(monitors, HEAP)["typed_config"]
     heap["max_heap_size_bytes"] = max(heap["max_heap_size_bytes"], BODIES * buffered_bytes)
 
     first, *others = listening.ports

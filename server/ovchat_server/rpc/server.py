@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from ovchat_server.domain.identity import KeyRing
 from ovchat_server.domain.models import ModelState
 from ovchat_server.rpc.access import access, set_request_id
 from ovchat_server.rpc.caller import identify, lacks_key
@@ -22,18 +23,17 @@ from ovchat_server.rpc.middleware import MiddlewareInterceptor
 from ovchat_server.rpc.rate_limits import rate_limits
 from ovchat_server.rpc.reflection import add_reflection
 from ovchat_server.rpc.stream_limit import StreamLimit
+from ovchat_server.serving.rate_limits import RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ovchat_server.domain.identity import KeyRing
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
     from ovchat_server.rpc.health import HealthServicer
     from ovchat_server.rpc.typed_service import TypedService
     from ovchat_server.serving.model_registry import ModelRegistry
-    from ovchat_server.serving.rate_limits import RateLimits
     from ovchat_server.serving.record import RequestObserver
 
 # Seconds after which a connection takes no new calls: clients open another one by themselves. It is
@@ -92,8 +92,8 @@ class ServerOptions:
     request_timeout: float | None
     idle_timeout: float | None
     limits: Limits
-    keys: KeyRing
-    rate_limits: RateLimits
+    keys: KeyRing = field(default_factory=KeyRing)
+    rate_limits: RateLimits = field(default_factory=RateLimits)
     client_certificates: bool = False
     max_connections: int = MAX_INT
     observers: Sequence[RequestObserver] = ()
