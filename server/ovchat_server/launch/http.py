@@ -1,4 +1,4 @@
-"""A minimal HTTP client for Envoy's admin interface: no dependency, no thread."""
+"""A minimal HTTP client for Envoy: no dependency, no thread."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ async def request(method: str, host: str, port: int, path: str) -> tuple[int, by
         return await _request(connection, f"{method} {path}", authority(host, port))
 
 
-async def get_from_socket(name: str, path: str) -> tuple[int, bytes]:
-    """Send a GET request to a Unix socket, as `request` does to a port."""
+async def request_on_socket(method: str, name: str, path: str) -> tuple[int, bytes]:
+    """Send a request to a Unix socket, as `request` does to a port."""
     async with asyncio.timeout(_TIMEOUT):
         connection = await asyncio.open_unix_connection(name)
-        return await _request(connection, f"GET {path}", "localhost")
+        return await _request(connection, f"{method} {path}", "localhost")
 
 
 async def _request(

@@ -15,7 +15,7 @@ import click
 from ovchat_server.launch.child import Program
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.failed_models import log_failed
-from ovchat_server.launch.http import get_from_socket, request
+from ovchat_server.launch.http import request, request_on_socket
 from ovchat_server.launch.metrics_port import announced, listen_for_metrics
 from ovchat_server.launch.plan import LaunchPlan
 from ovchat_server.launch.private_folder import private_folder
@@ -190,7 +190,7 @@ async def _serve(plan: LaunchPlan, services: Sequence[Service]) -> None:
 async def _ready(plan: LaunchPlan, services: Sequence[Service]) -> None:
     await _started(services)
     if plan.tls:
-        await rest_healthy(partial(get_from_socket, plan.tls.socket.name, "/health"))
+        await rest_healthy(partial(request_on_socket, "GET", plan.tls.socket.name, "/health"))
     else:
         await rest_healthy(partial(request, "GET", plan.host, plan.rest_port, "/health"))
 
