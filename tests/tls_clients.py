@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tests.certificates import Authority
 
 
+# Of those who need one.
+KEY = "a-key"
+
+
 async def ask(client: openai.AsyncOpenAI) -> str:
     """What is answered: the three letters that come next."""
     answer = await client.chat.completions.create(
@@ -36,6 +40,7 @@ class Caller:
     authority: Authority | None
     shows: tuple[Path, Path] | None = None
     host: str = "127.0.0.1"
+    key: str = KEY
 
     def at(self, host: str) -> Caller:
         return replace(self, host=host)
@@ -56,7 +61,7 @@ class Caller:
             openai.DefaultAsyncHttpxClient(verify=verify) as http,
             openai.AsyncOpenAI(
                 base_url=f"{scheme}://{self.host}:{port}/v1",
-                api_key="unused",
+                api_key=self.key,
                 max_retries=0,
                 http_client=http,
             ) as client,
@@ -96,7 +101,7 @@ class Caller:
         )
         async with self.channel(port) as channel:
             answer = await chat_service_pb2_grpc.ChatServiceStub(channel).CreateChatCompletion(
-                request
+                request, metadata=(("authorization", f"Bearer {self.key}"),)
             )
         return answer.choices[0].message.content[0].text
 

@@ -8,7 +8,7 @@ import shutil
 import ssl
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -19,7 +19,7 @@ from cryptography import x509
 
 from tests.certificates import Authority
 from tests.rest.conftest import POLL, Stack, load_of, running_stack
-from tests.tls_clients import Caller, ask
+from tests.tls_clients import KEY, Caller, ask
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -99,12 +99,13 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def served(
     files: Files, tmp_path_factory: pytest.TempPathFactory, successor: ModelSettings
 ) -> Iterator[Stack]:
-    options = [*files.options, "--host=0.0.0.0"]
-    with running_stack(tmp_path_factory.mktemp("served"), successor, options=options) as stack:
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "keys").write_text(KEY)
+    options = [*files.options, "--host=0.0.0.0", f"--api-key-file={folder}/keys"]
+    with running_stack(folder, successor, options=options) as stack:
         yield stack
     log = stack.log.read_text()
-    # What is warned of without keys and certificates; and gRPC's own words of each handshake.
-    assert "everybody" not in log
+    # gRPC's own words of each handshake.
     assert "ssl_transport_security" not in log
 
 
@@ -116,7 +117,10 @@ def ours(files: Files) -> Caller:
 @pytest.fixture
 async def http(served: Stack, ours: Caller) -> AsyncIterator[httpx.AsyncClient]:
     url = served.url.replace("http:", "https:")
-    async with httpx.AsyncClient(base_url=url, verify=ours.context, timeout=None) as client:
+    headers = {"x-api-key": KEY}
+    async with httpx.AsyncClient(
+        base_url=url, verify=ours.context, headers=headers, timeout=None
+    ) as client:
         yield client
 
 
@@ -163,6 +167,18 @@ async def test_nobody_else_reaches_the_engine(
     assert await load_of(http, "successor") == before
 
 
+async def test_a_certificate_does_not_replace_a_key(
+    served: Stack, ours: Caller, http: httpx.AsyncClient
+) -> None:
+    before = await load_of(http, "successor")
+    for way in ways(served, replace(ours, key="wrong")).values():
+        with pytest.raises((openai.AuthenticationError, grpc.aio.AioRpcError)) as caught:
+            await way()
+        if isinstance(caught.value, grpc.aio.AioRpcError):
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert await load_of(http, "successor") == before
+
+
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
 @pytest.mark.parametrize("port", ["rest_port", "grpc_port"])
 async def test_what_is_older_than_tls_1_2_is_refused(
@@ -196,7 +212,8 @@ def test_our_own_clients_speak_tls(served: Stack, files: Files, ours: Caller) ->
     shows = [f"--{flag}={path}" for flag, path in zip(("cert", "key"), ours.shows, strict=True)]
     trusts = f"--cacert={files.authority.file}"
     for port in (served.rest_port, served.grpc_port):
-        top = run("ovchat_server", "top", f"127.0.0.1:{port}", "--interval=0.1", trusts, *shows)
+        command = ["ovchat_server", "top", f"127.0.0.1:{port}", "--interval=0.1", trusts, *shows]
+        top = run(*command, OVCHAT_API_KEY=KEY)
         assert "successor" in top.stdout, top.stderr
     health, here = "ovchat_server.launch.healthcheck", f"127.0.0.1:{served.grpc_port}"
     assert run(health, here, trusts, *shows).stdout == "SERVING\n"
@@ -227,9 +244,11 @@ async def test_certificates_are_replaced_while_callers_call(
 ) -> None:
     files = Files.new(tmp_path / "tls")
     caller = Caller(files.authority, files.authority.files("caller"))
-    options = [*files.options, f"--replicas={replicas}"]
+    options = [*files.options, f"--replicas={replicas}", "--host=0.0.0.0"]
     with running_stack(tmp_path, successor, options=options) as stack:
         await no_call_fails(stack, files, caller)
+    # As it is warned of without keys and certificates.
+    assert "everybody" not in stack.log.read_text()
 
 
 async def no_call_fails(stack: Stack, files: Files, caller: Caller) -> None:

@@ -95,7 +95,8 @@ class ServerOptions:
     keys: KeyRing = field(default_factory=KeyRing)
     rate_limits: RateLimits = field(default_factory=RateLimits)
     client_certificates: bool = False
-    max_connections: int = MAX_INT
+    # gRPC aborts the process if it is given the largest number that it can hold.
+    max_connections: int = MAX_INT - 1
     observers: Sequence[RequestObserver] = ()
 
 
