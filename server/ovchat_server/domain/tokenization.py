@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ class TextsInput:
     max_length: int | None = None
     pad: bool = False
     padding_side: PaddingSide = PaddingSide.RIGHT
-    name: str = "text"
+    name: str = field(default="text", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
