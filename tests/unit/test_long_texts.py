@@ -148,6 +148,15 @@ def test_composed_characters_count_once() -> None:
     assert plain.fewest_tokens(text) <= len(plain.encode(text))
 
 
+@given(st.lists(st.integers(0, 5)))
+def test_batches_are_small_or_one_text(sizes: list[int]) -> None:
+    texts = ["a" * (size * long_texts.BATCH // 4) for size in sizes]
+    found = [*long_texts.batches(texts)]
+    assert [text for batch in found for text in batch] == texts
+    for batch in found:
+        assert len(batch) == 1 or sum(map(len, batch)) <= long_texts.BATCH
+
+
 def test_the_memory_of_long_texts_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     returned: list[None] = []
     monkeypatch.setattr(huggingface, "return_freed_memory", lambda: returned.append(None))
@@ -155,4 +164,3 @@ def test_the_memory_of_long_texts_is_returned(monkeypatch: pytest.MonkeyPatch) -
     assert not returned
     tokenizer("models/demo").encode("a" * (huggingface.MANY_CHARACTERS + 1))
     assert returned
-    assert long_texts.SEARCHED < MAX_UNCUT

@@ -17,6 +17,7 @@ from ovchat_server.tokenizer.long_texts import (
     SHORTEST_PART,
     LongTextError,
     LongTexts,
+    batches,
 )
 from ovchat_server.tokenizer.token_bytes import TokenBytes
 
@@ -200,9 +201,11 @@ class Tokenizer:
         ]
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        found = [encoding.ids for encoding in encodings]
-        del encodings
+        found: list[list[int]] = []
+        for batch in batches(texts):
+            encodings = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            found += [encoding.ids for encoding in encodings]
+            del encodings
         if sum(map(len, texts)) > MANY_CHARACTERS:
             return_freed_memory()
         return found

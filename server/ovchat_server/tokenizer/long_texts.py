@@ -10,7 +10,7 @@ import msgspec
 from tokenizers import pre_tokenizers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import tokenizers
 
@@ -21,6 +21,9 @@ SHORTEST_PART: Final = 1 << 10
 MAX_UNCUT: Final = 1 << 20
 # Tokenizers that drop spaces, or read a whole word as unknown, may lose so many characters.
 MAX_LOST: Final = 1 << 20
+
+# Characters.
+BATCH: Final = 1 << 16
 
 # Where every tokenizer separates words that has no token of two words. No blank or sign is near,
 # of which many may be taken together.
@@ -37,6 +40,22 @@ BYTES: Final = {
     "ByteLevel": pre_tokenizers.ByteLevel.alphabet(),
     "fallback": [f"<0x{byte:02X}>" for byte in range(256)],
 }
+
+
+def batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield texts in batches that take a tenth of a second; a longer text is one by itself.
+
+    All threads of a process tokenize batches in the same few threads, one after the other, but a
+    single text in their own.
+    """
+    begin = size = 0
+    for end, text in enumerate(texts):
+        size += len(text)
+        if size > BATCH and end > begin:
+            yield texts[begin:end]
+            begin, size = end, len(text)
+    if texts:
+        yield texts[begin:]
 
 
 class LongTextError(Exception):
