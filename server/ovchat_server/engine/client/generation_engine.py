@@ -77,9 +77,9 @@ class SupervisedGenerationEngine:
             ready.limits.search_lengths,
         )
 
-    async def check_grammar(self, grammar: str) -> str:
+    async def check_grammar(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
         """See engine.contract.generation_engine.GenerationEngine."""
-        return await self._grammar_process.check(grammar)
+        return await self._grammar_process.check(grammar, caller)
 
     def check_queue(self, caller: Caller = ANONYMOUS) -> None:
         """See engine.contract.generation_engine.GenerationEngine."""
