@@ -8,9 +8,12 @@ from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import grpc.aio
 import pytest
 
-from tests.attacks.callers import Callers, Seconds, calling, timed
+from ovchat.v1 import chat_service_pb2_grpc, tool_pb2
+from tests.attacks.callers import ATTACKER, Callers, Seconds, calling, timed
+from tests.grpc.requests import ask
 from tests.json_schemas import validate
 from tests.rest.questions import PARIS
 
@@ -124,3 +127,71 @@ async def test_the_attackers_own_calls_are_refused_and_lose_no_schema(
         await asyncio.wait(attacks)
     assert response.status_code == 429
     assert "of yours" in response.json()["error"]["message"]
+
+
+# Each property compiles in time, all of them do not.
+TOO_MUCH: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        f"p{n}": {"type": "string", "pattern": f"^[a-z]{{1,{90 + n}}}-$"} for n in range(100)
+    },
+    "additionalProperties": False,
+}
+MESSAGE = {"role": "user", "content": "Hello"}
+DOORS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "chat": (
+        "/v3/chat/completions",
+        {
+            "messages": [MESSAGE],
+            "max_tokens": 1,
+            "tools": [{"type": "function", "function": {"name": "f", "parameters": TOO_MUCH}}],
+        },
+        "tools[0].function.parameters",
+    ),
+    "responses": (
+        "/v3/responses",
+        {
+            "input": [MESSAGE],
+            "max_output_tokens": 16,
+            "tools": [{"type": "function", "name": "f", "parameters": TOO_MUCH, "strict": False}],
+        },
+        "tools[0].parameters",
+    ),
+    "messages": (
+        "/v3/messages",
+        {
+            "messages": [MESSAGE],
+            "max_tokens": 1,
+            "tools": [{"name": "f", "input_schema": TOO_MUCH}],
+        },
+        "tools[0].input_schema",
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("door", DOORS)
+async def test_every_answer_says_that_its_schemas_were_not_compiled_in_time(
+    callers: Callers,
+    door: str,
+    stream: bool,  # noqa: FBT001
+) -> None:
+    path, fields, named = DOORS[door]
+    body = {"model": "demo", "stream": stream, **fields}
+    response = await callers.attacker.post(path, json=body)
+    assert response.status_code == 200, response.text
+    assert response.headers[HEADER] == named
+
+
+async def test_typed_answers_say_so_too(callers: Callers) -> None:
+    function = tool_pb2.FunctionDefinition(name="f", parameters=json.dumps(TOO_MUCH))
+    request = ask("Hello", tools=[tool_pb2.Tool(function=function)], max_tokens=1)
+    metadata = [("authorization", f"Bearer {ATTACKER}")]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{callers.stack.grpc_port}") as channel:
+        stub = chat_service_pb2_grpc.ChatServiceStub(channel)
+        whole = stub.CreateChatCompletion(request, metadata=metadata)
+        await whole
+        stream = stub.StreamChatCompletion(request, metadata=metadata)
+        assert [chunk async for chunk in stream]
+        for call in (whole, stream):
+            assert dict(await call.trailing_metadata())[HEADER] == "tools[0].function.parameters"

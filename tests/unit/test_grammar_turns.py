@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from ovchat_server.domain.errors import OverloadedError, UnavailableError
 from ovchat_server.engine.client import grammar_process
-from ovchat_server.engine.client.grammar_process import GrammarProcess, _Verdict
+from ovchat_server.engine.client.grammar_lane import Verdict
+from ovchat_server.engine.client.grammar_process import SLOW_FOR, GrammarProcess
 from ovchat_server.engine.contract.engine import Caller
 
 if TYPE_CHECKING:
@@ -22,16 +24,21 @@ class Held(GrammarProcess):
     """Compiles nothing, when it is told to."""
 
     def __init__(self) -> None:
-        super().__init__(cast("GenerationSpec", None))
+        super().__init__(cast("GenerationSpec", None), lambda: self.now)
+        self.now = 0.0
         self.compiled: list[str] = []
+        self.slow: list[str] = []
         self.began = asyncio.Event()
         self.go_on = asyncio.Event()
+        self.go_on_slowly = asyncio.Event()
+        self._lane.compile = partial(self._compile, self.compiled, self.go_on)  # type: ignore[method-assign]
+        self._slow_lane.compile = partial(self._compile, self.slow, self.go_on_slowly)  # type: ignore[method-assign]
 
-    async def _ask(self, grammar: str) -> Any:
-        self.compiled.append(grammar)
+    async def _compile(self, compiled: list[str], go_on: asyncio.Event, grammar: str) -> Verdict:
+        compiled.append(grammar)
         self.began.set()
-        await self.go_on.wait()
-        return _Verdict("")
+        await go_on.wait()
+        return Verdict("slow" if "slow" in grammar else "", too_slow="slow" in grammar)
 
 
 async def checking(held: Held, *asked: tuple[str, Caller]) -> list[asyncio.Task[str]]:
@@ -85,3 +92,20 @@ async def test_a_check_that_is_given_up_before_its_turn_holds_up_nobody() -> Non
     held.go_on.set()
     assert await held.check("b0", B) == await begun == ""
     assert held.compiled == ["a0", "b0"]
+
+
+async def test_grammars_of_a_client_of_whom_one_was_slow_are_checked_apart_for_a_while() -> None:
+    held = Held()
+    slow = await checking(held, ("slow 0", A), ("slow 1", A), ("a0", A), ("shared", A))
+    held.go_on.set()
+    assert await slow[0] == "slow"
+    # What waited has moved; what another waits for, too, has its turn with either.
+    assert await held.check("b0", B) == await held.check("shared", B) == await slow[3] == ""
+    assert (held.compiled, held.slow) == (["slow 0", "b0", "shared"], ["slow 1"])
+    held.go_on_slowly.set()
+    assert await slow[1] == "slow"
+    assert await slow[2] == await held.check("a1", A) == ""
+    assert held.slow == ["slow 1", "a0", "a1"]
+    held.now = SLOW_FOR
+    assert await held.check("a2", A) == ""
+    assert held.compiled[-1] == "a2"

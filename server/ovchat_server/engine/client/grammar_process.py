@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import math
 import time
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from ovchat_server.domain.errors import OverloadedError, UnavailableError
-from ovchat_server.engine.client.grammar_child import GrammarChild, GrammarChildDiedError
-from ovchat_server.engine.client.turns import Turns
+from ovchat_server.engine.client.grammar_lane import DIED, GrammarLane, retrieve
 from ovchat_server.engine.contract.engine import ANONYMOUS
-from ovchat_server.engine.contract.grammar_messages import Checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,17 +30,15 @@ MAX_WAITING_OF_CLIENT = 64
 MAX_WAITING = 512
 # Seconds for which "too slow" is remembered: the machine may have been busy.
 SLOW_FOR = 60.0
-DIED = "compiling it crashes the compiler"
+# Clients whose grammars were too slow.
+REMEMBERED_CLIENTS = 1024
 
-logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Known(NamedTuple):
     """Why a grammar does not compile, "" if it does, and how long to remember that."""
 
     reason: str
-    until: float = math.inf
+    until: float
 
 
 @dataclass(slots=True)
@@ -54,7 +49,7 @@ class _Check:
         waiters: How many wait for it, by client.
     """
 
-    turn: asyncio.Future[None]
+    turn: asyncio.Future[GrammarLane]
     task: asyncio.Task[str] = field(init=False)
     waiters: Counter[str] = field(default_factory=Counter)
     begun: bool = False
@@ -63,33 +58,33 @@ class _Check:
 class GrammarProcess:
     """Checks the grammars of one model and caches the verdicts, "too slow" only for a while.
 
-    One grammar is checked at a time, and clients whose grammars wait take turns: a slow one of one
-    client delays another's by the time that one check may take.
+    One grammar is checked at a time, and clients whose grammars wait take turns. Those of clients
+    of whom one was too slow, or ended the process, are checked in a second process for a while.
     """
 
     def __init__(self, spec: GenerationSpec, clock: Callable[[], float] = time.monotonic) -> None:
         """Check grammars for the model of `spec`; `start` starts the process."""
-        self._spec = spec
         self._clock = clock
-        self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()
+        self._lane = GrammarLane(spec, stays=True)
+        self._slow_lane = GrammarLane(spec, stays=False)
+        # Until when, by client, those first who were slow first.
+        self._slow_clients: OrderedDict[str, float] = OrderedDict()
+        self._verdicts: OrderedDict[bytes, _Known] = OrderedDict()
         self._checks: dict[bytes, _Check] = {}
-        self._turns = Turns()
-        self._starting: asyncio.Task[GrammarChild] | None = None
 
     def start(self) -> None:
         """Start the process unless it runs; return at once."""
-        if self._starting is None:
-            self._starting = asyncio.create_task(GrammarChild.start(self._spec))
-            self._starting.add_done_callback(_retrieve)
+        self._lane.start()
 
     async def close(self) -> None:
-        """End the process; pending checks raise UnavailableError."""
+        """End the processes; pending checks raise UnavailableError."""
         checks = [check.task for check in self._checks.values()]
         for check in checks:
             check.cancel()
         if checks:
             await asyncio.wait(checks)
-        await self._end()
+        await self._lane.close()
+        await self._slow_lane.close()
 
     async def check(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
         """Return why a grammar does not compile, as a clause for the caller; "" if it does.
@@ -114,8 +109,8 @@ class GrammarProcess:
             self._check_quota(client)
         if check is None:
             check = self._new_check(key, grammar)
-        if client not in check.waiters and not check.begun:
-            self._turns.enter(client, check.turn)
+        if client not in check.waiters:
+            self._lane_of(client).turns.enter(client, check.turn)
         check.waiters[client] += 1
         try:
             # Cancelling one caller must not cancel the check: others may wait for it.
@@ -149,77 +144,46 @@ class GrammarProcess:
     def _new_check(self, key: bytes, grammar: str) -> _Check:
         self._checks[key] = check = _Check(asyncio.get_running_loop().create_future())
         check.task = asyncio.create_task(self._check(check, key, grammar))
-        check.task.add_done_callback(_retrieve)
+        check.task.add_done_callback(retrieve)
         # Here, because a task that is cancelled before it begins ends nothing itself.
-        check.task.add_done_callback(lambda _: self._turns.end(check.turn))
+        check.task.add_done_callback(lambda _: _end(check.turn))
         return check
 
     async def _check(self, check: _Check, key: bytes, grammar: str) -> str:
         try:
-            await check.turn
+            lane = await check.turn
             check.begun = True
-            verdict = await self._ask(grammar)
-            if verdict.reason == DIED:
-                # Try once more: the process may have died of something else.
-                verdict = await self._ask(grammar)
+            verdict = await lane.compile(grammar)
         finally:
             self._forget(key, check)
-        self._verdicts[key] = verdict
+        soon = self._clock() + SLOW_FOR
+        if verdict.too_slow or verdict.reason == DIED:
+            for client in check.waiters:
+                self._set_apart(client, soon)
+        self._verdicts[key] = _Known(verdict.reason, soon if verdict.too_slow else math.inf)
         if len(self._verdicts) > CACHED_VERDICTS:
             self._verdicts.popitem(last=False)
         return verdict.reason
+
+    def _set_apart(self, client: str, until: float) -> None:
+        """Check the grammars of a client apart from those of others, for a while."""
+        self._slow_clients[client] = until
+        self._slow_clients.move_to_end(client)
+        if len(self._slow_clients) > REMEMBERED_CLIENTS:
+            self._slow_clients.popitem(last=False)
+        self._lane.turns.move(client, self._slow_lane.turns)
+
+    def _lane_of(self, client: str) -> GrammarLane:
+        slow = self._clock() < self._slow_clients.get(client, -math.inf)
+        return self._slow_lane if slow else self._lane
 
     def _forget(self, key: bytes, check: _Check) -> None:
         # Another check of the same grammar may have replaced it.
         if self._checks.get(key) is check:
             del self._checks[key]
 
-    async def _ask(self, grammar: str) -> _Verdict:
-        process = await self._process()
-        checked, until = Checked(DIED, last=True), math.inf
-        try:
-            async with asyncio.timeout(self._spec.options.grammar_timeout):
-                checked = await process.ask(grammar)
-        except TimeoutError:
-            seconds = f"{self._spec.options.grammar_timeout:g}"
-            checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
-            until = self._clock() + SLOW_FOR
-        except GrammarChildDiedError:
-            name = self._spec.name
-            logger.warning("%s: its grammar process died", name, extra={"model": name})
-        finally:
-            # On cancellation, too: nobody would read the verdict that is on its way.
-            if checked.last:
-                await self._end()
-        if checked.last:
-            # Start the next process now, so that the next grammar need not wait for it.
-            self.start()
-        return _Verdict(checked.reason, until)
 
-    async def _process(self) -> GrammarChild:
-        self.start()
-        assert self._starting is not None  # noqa: S101  start() did
-        try:
-            return await asyncio.shield(self._starting)
-        except (OSError, GrammarChildDiedError, TimeoutError) as error:
-            name = self._spec.name
-            message = "%s: its grammar process cannot be started"
-            logger.exception(message, name, extra={"model": name})
-            self._starting = None
-            message = "The answer's grammar cannot be checked at the moment. Try again shortly."
-            raise UnavailableError(message, retry_after=1) from error
-
-    async def _end(self) -> None:
-        starting, self._starting = self._starting, None
-        if starting is None:
-            return
-        starting.cancel()
-        await asyncio.wait([starting])
-        if not starting.cancelled() and starting.exception() is None:
-            await starting.result().close()
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Retrieve a task's exception, which asyncio logs otherwise if nobody waits for it."""
-    if not task.cancelled():
-        task.exception()
+def _end(turn: asyncio.Future[GrammarLane]) -> None:
+    """End a turn, whether it has come or not."""
+    if not turn.cancel() and not turn.cancelled():
+        turn.result().turns.end()

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
 
+Place = TypeVar("Place")
 
-class Turns:
+
+class Turns(Generic[Place]):
     """One turn at a time is somebody's. It ends with `end`, and the next client has one."""
 
-    def __init__(self) -> None:
-        """Nobody waits."""
+    def __init__(self, place: Place) -> None:
+        """Nobody waits. The result of a turn is `place`."""
+        self._place = place
         # By client; the next one is first.
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[str, deque[asyncio.Future[Place]]] = {}
         self._taken = False
 
-    def enter(self, client: str, turn: asyncio.Future[None]) -> None:
+    def enter(self, client: str, turn: asyncio.Future[Place]) -> None:
         """Wait as a client: `turn` has a result once it is its turn.
 
         The same turn may wait as several clients, and comes with the first of them. Who gives it
@@ -27,11 +30,15 @@ class Turns:
         self._waiting.setdefault(client, deque()).append(turn)
         self._go_on()
 
-    def end(self, turn: asyncio.Future[None]) -> None:
-        """End a turn, whether it has come or not."""
-        if not turn.cancel() and not turn.cancelled():
-            self._taken = False
-            self._go_on()
+    def move(self, client: str, other: Turns[Place]) -> None:
+        """Have a client wait for others."""
+        for turn in self._waiting.pop(client, ()):
+            other.enter(client, turn)
+
+    def end(self) -> None:
+        """End the turn that has come."""
+        self._taken = False
+        self._go_on()
 
     def _go_on(self) -> None:
         while self._waiting and not self._taken:
@@ -41,7 +48,7 @@ class Turns:
                 turns.popleft()
             if not turns:
                 continue
-            turns.popleft().set_result(None)
+            turns.popleft().set_result(self._place)
             self._taken = True
             if turns:
                 self._waiting[client] = turns
