@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 
+from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
 from tests.conftest import ROOT
 from tests.launch.stack import Stack, running
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
 ATTACKER, HARMED = "sk-attacker-0123456789", "sk-harmed-0123456789"
@@ -55,17 +55,6 @@ class Callers:
 
         return Seconds([await timed(chat) for _ in range(count)])
 
-    @contextlib.asynccontextmanager
-    async def attacked(self, *attacks: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
-        """Attacks run meanwhile; what is left of them is given up."""
-        tasks = [asyncio.create_task(attack) for attack in attacks]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-
 
 async def timed(ask: Callable[[], Awaitable[None]]) -> float:
     began = time.monotonic()
@@ -74,14 +63,16 @@ async def timed(ask: Callable[[], Awaitable[None]]) -> float:
 
 
 @contextlib.asynccontextmanager
-async def calling(directory: Path, *options: str) -> AsyncIterator[Callers]:
+async def calling(
+    directory: Path, *options: str, kv_blocks: int = DEFAULT_KV_BLOCKS
+) -> AsyncIterator[Callers]:
     """`ovchat up` with the models "demo" and "successor", and both callers."""
     keys = directory / "keys"
     keys.write_text(f"{ATTACKER}\n{HARMED}\n")
     keys.chmod(0o600)
     chosen = ("--model", f"demo={ROOT / 'models/demo'}", "--api-key-file", str(keys), *options)
     async with contextlib.AsyncExitStack() as opened:
-        stack = await opened.enter_async_context(running(directory, *chosen))
+        stack = await opened.enter_async_context(running(directory, *chosen, kv_blocks=kv_blocks))
         attacker, harmed = [
             await opened.enter_async_context(
                 httpx.AsyncClient(

@@ -121,7 +121,11 @@ def start_generation(
     index = 0
     for generation in requests:
         request = SequenceRequest(
-            in_flight.new_id(), generation, client=caller.client, priority=caller.priority
+            in_flight.new_id(),
+            generation,
+            client=caller.client,
+            priority=caller.shared_priority,
+            own_priority=caller.priority,
         )
         started.append(_ResumableSequences(request, prompt_read))
         sequences[request.id] = range(index, index + generation.sequences)
