@@ -39,7 +39,6 @@ from ovchat_server.providers.providers import Providers
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.request_body import BodyReader
-from ovchat_server.rpc.caller import shown_keys
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
@@ -91,7 +90,9 @@ class Server:
         self._settings = settings
         self._changed = asyncio.Event()
         parts = ServingParts.of(settings)
-        self._metrics = ServerMetrics(settings.server_number, shown_keys(settings.api_keys))
+        self._metrics = ServerMetrics(
+            settings.server_number, [key.name for key in settings.api_keys]
+        )
         host = EngineHost(tuple(processors), self._changed.set, self._metrics, settings.replicas)
         all_kinds: Sequence[ModelKind] = (
             TextGeneration(parts.pipeline),

@@ -16,6 +16,7 @@ from ovchat_server.engine.contract.spec import Count  # noqa: TC001  as above
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ovchat_server.domain.identity import ApiKey
     from ovchat_server.domain.limits import Limits
     from ovchat_server.provider_settings import ProviderSettings
 
@@ -198,7 +199,7 @@ class Settings:
     strict_parameters: bool
     keep_billing_header: bool
     api_key_file: Path | None
-    api_keys: tuple[str, ...]
+    api_keys: tuple[ApiKey, ...]
     allowed_media_domains: tuple[str, ...]
     allowed_local_media_path: Path | None
     cache_dir: Path

@@ -101,7 +101,7 @@ ALLOWED: dict[str, set[str]] = {
         "settings",
     },
     "option_types": {"config_file", "near_names", "setting_values", "settings"},
-    "api_keys": {"config_file"},
+    "api_keys": {"config_file", "domain"},
     "observability_options": {"option_types"},
     "options": {"config_file", "observability_options", "option_types"},
     "configuration": {"api_keys", "config_file", "options", "serving", "settings"},

@@ -8,6 +8,7 @@ import pytest
 
 from ovchat_server.domain.completion import FinishReason
 from ovchat_server.domain.errors import InternalError, InvalidRequestError, OverloadedError
+from ovchat_server.domain.identity import Identity
 from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import Report
@@ -149,7 +150,7 @@ def test_errors_are_counted_by_the_codes_that_ovchat_has(code: str, counted: str
     error = InvalidRequestError("wrong")
     error.code = code
     before = len(metrics.errors)
-    metrics.end(record(error=error, client_key="0123abcd"))
+    metrics.end(record(error=error, caller=Identity("a", "0123abcd")))
     assert metrics.errors[counted, "0123abcd"] == 1
     assert len(metrics.errors) == before
 

@@ -22,6 +22,7 @@ from ovchat_server.options import SETTINGS, arguments_of
 from ovchat_server.provider_settings import ProviderSettings
 from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 from tests.conftest import ROOT
+from tests.keys import api_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -358,8 +359,8 @@ def test_api_keys_are_the_lines_of_a_file(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("# ours\nsk-1\n\n  sk-2 \n")
     assert run(*MODEL).api_keys == ()
-    assert run(*MODEL, "--api-key-file", str(keys)).api_keys == ("sk-1", "sk-2")
-    assert run(*MODEL, env={"OVCHAT_API_KEY_FILE": str(keys)}).api_keys == ("sk-1", "sk-2")
+    assert run(*MODEL, "--api-key-file", str(keys)).api_keys == api_keys("sk-1", "sk-2")
+    assert run(*MODEL, env={"OVCHAT_API_KEY_FILE": str(keys)}).api_keys == api_keys("sk-1", "sk-2")
 
 
 def test_domains_are_separated_by_commas_or_an_array(config: Callable[[str], str]) -> None:

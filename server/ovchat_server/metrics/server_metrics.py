@@ -44,7 +44,7 @@ class ServerMetrics:
 
         Args:
             server: Its number.
-            client_keys: What tells API keys apart; see RequestRecord.
+            client_keys: The names of API keys.
         """
         self.server = str(server)
         self.models: dict[str, ModelMetrics[Any]] = {}
@@ -78,7 +78,7 @@ class ServerMetrics:
     def end(self, record: RequestRecord) -> None:
         """Count a request; see RequestObserver."""
         if error := record.error:
-            key = record.client_key
+            key = record.caller.name
             # A provider's code may be any: then that of its kind.
             known = (error.code, key) in self.errors
             self.errors[error.code if known else type(error).code, key] += 1

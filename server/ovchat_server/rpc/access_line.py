@@ -89,8 +89,8 @@ def line(
     fields: dict[str, Any] = {"rpc": call.rpc, "door": "rest" if call.path else "grpc"}
     if record.trace_id:
         fields["trace_id"] = record.trace_id
-    if record.client_key:
-        fields["key"] = record.client_key
+    if record.caller.name:
+        fields["key"] = record.caller.name
     if call.path:
         shown = 200 if record.begun else record.http_status or _http_status(status.name)
         fields |= {"method": call.method, "path": call.path, "status": shown}

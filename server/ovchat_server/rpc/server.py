@@ -11,8 +11,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from ovchat_server.domain.models import ModelState
 from ovchat_server.rpc.access import access, set_request_id, silence_lost_clients
-from ovchat_server.rpc.authentication import authentication
-from ovchat_server.rpc.caller import set_client
+from ovchat_server.rpc.caller import identify
 from ovchat_server.rpc.errors import error_translation
 from ovchat_server.rpc.idle import IdleInterceptor
 from ovchat_server.rpc.middleware import MiddlewareInterceptor
@@ -22,6 +21,7 @@ from ovchat_server.rpc.stream_limit import StreamLimit
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from ovchat_server.domain.identity import ApiKey
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.calls import Calls
     from ovchat_server.rpc.errors import RestErrorEncoder
@@ -81,7 +81,7 @@ class ServerOptions:
     request_timeout: float | None
     idle_timeout: float | None
     limits: Limits
-    api_keys: Collection[str] = ()
+    api_keys: Collection[ApiKey] = ()
     observers: Sequence[RequestObserver] = ()
 
 
@@ -110,8 +110,7 @@ def create_server(
                 StreamLimit(options.max_concurrent_streams).count,
                 error_translation(served.encode_rest_error),
                 calls.admit,
-                authentication(options.api_keys),
-                set_client(by_key=bool(options.api_keys)),
+                identify(options.api_keys),
             ),
         ],
         options=[
