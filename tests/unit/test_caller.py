@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ovchat_server.domain.errors import AuthenticationError
-from ovchat_server.domain.identity import Identity, KeyRing
+from ovchat_server.domain.identity import Identity, KeyRing, KeyRules
 from ovchat_server.rpc.caller import identify
+from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.record import begin_record
 from tests.keys import api_keys
 
@@ -119,6 +120,14 @@ async def test_a_bearer_token_counts_before_another_header() -> None:
 async def test_callers_without_a_key_are_refused(headers: tuple[tuple[str, str], ...]) -> None:
     with pytest.raises(AuthenticationError):
         await identity(*headers)
+
+
+def test_a_key_may_have_a_priority_that_counts_beside_others() -> None:
+    begin_record().caller = Identity("ann", "ann", KeyRules(priority=-5))
+    ranks = [current_caller(priority).rank for priority in (-9, -3, 4)]
+    begin_record().caller = Identity("bob", "bob")
+    assert ranks == [-5, -3, 4]
+    assert [current_caller(priority).rank for priority in (-9, 4)] == [0, 4]
 
 
 async def test_an_address_is_nobodys_name() -> None:

@@ -232,7 +232,8 @@ class CreateCompletionRequest(_message.Message):
     """--- Scheduling ---
 
     The priority of the request while it waits for the engine, as in vLLM: requests with lower
-    values are served first. Defaults to 0.
+    values are served first, of those of the same caller. Beside requests of others no value below
+    0 counts, or below the one that the caller's key may have. Defaults to 0.
     """
     cache_salt: _builtins.str
     """A secret that keeps what the prompt leaves in the prefix cache from others, as in vLLM: prompts

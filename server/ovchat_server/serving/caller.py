@@ -8,4 +8,5 @@ from ovchat_server.serving.record import current_record
 
 def current_caller(priority: int) -> Caller:
     """Return who makes the current request, with the priority that it asks for."""
-    return Caller(current_record().caller.client, priority)
+    caller = current_record().caller
+    return Caller(caller.client, priority, caller.rules.priority)
