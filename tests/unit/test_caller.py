@@ -124,10 +124,10 @@ async def test_callers_without_a_key_are_refused(headers: tuple[tuple[str, str],
 
 def test_a_key_may_have_a_priority_that_counts_beside_others() -> None:
     begin_record().caller = Identity("ann", "ann", KeyRules(priority=-5))
-    ranks = [current_caller(priority).rank for priority in (-9, -3, 4)]
+    ranks = [current_caller(priority).shared_priority for priority in (-9, -3, 4)]
     begin_record().caller = Identity("bob", "bob")
     assert ranks == [-5, -3, 4]
-    assert [current_caller(priority).rank for priority in (-9, 4)] == [0, 4]
+    assert [current_caller(priority).shared_priority for priority in (-9, 4)] == [0, 4]
 
 
 async def test_an_address_is_nobodys_name() -> None:
