@@ -17,13 +17,14 @@ from ovchat_server.domain.errors import (
     UnavailableError,
 )
 from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.identity import Identity
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.engine import ANONYMOUS, Caller
 from ovchat_server.grammar.cache import ENTRY_BYTES, GrammarCache
 from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.values import json_grammar
 from ovchat_server.serving.answer_format import AnswerFormats
-from ovchat_server.serving.caller import client
+from ovchat_server.serving.record import begin_record
 from tests.unit.serving_tools import WORKERS, ScriptedEngine, served
 
 if TYPE_CHECKING:
@@ -189,12 +190,9 @@ async def test_tools_that_no_grammar_can_hold_together_are_all_named() -> None:
 
 async def test_a_grammar_is_checked_for_its_caller_who_comes_back_if_too_many_of_it_wait() -> None:
     engine = Permissive(error=OverloadedError("64 new grammars of yours are waiting"))
-    asked_by = client.set("me")
-    try:
-        with pytest.raises(OverloadedError, match="of yours"):
-            await planned("hermes", engine=engine, tools=[tool("f", PLAIN)])
-    finally:
-        client.reset(asked_by)
+    begin_record().caller = Identity("me")
+    with pytest.raises(OverloadedError, match="of yours"):
+        await planned("hermes", engine=engine, tools=[tool("f", PLAIN)])
     assert engine.checked_for == Caller("me")
 
 

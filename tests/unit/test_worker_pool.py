@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ovchat_server.domain.errors import OverloadedError
+from ovchat_server.domain.identity import Identity
 from ovchat_server.serving import worker_pool
-from ovchat_server.serving.caller import client
+from ovchat_server.serving.record import _current, begin_record, current_record
 from ovchat_server.serving.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ class Held:
 @contextlib.contextmanager
 def called_by(name: str) -> Iterator[None]:
     """Tasks that are made inside are this client's."""
-    token = client.set(name)
+    before = current_record()
+    begin_record().caller = Identity(name)
     yield
-    client.reset(token)
+    _current.set(before)
 
 
 async def test_one_caller_never_has_all_threads() -> None:
