@@ -86,7 +86,7 @@ class ServerOptions:
     request_timeout: float | None
     idle_timeout: float | None
     limits: Limits
-    max_connections: int = MAX_INT
+    max_connections: int = 10_000
     api_keys: Collection[str] = ()
     observers: Sequence[RequestObserver] = ()
 
