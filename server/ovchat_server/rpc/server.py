@@ -95,8 +95,7 @@ class ServerOptions:
     keys: KeyRing = field(default_factory=KeyRing)
     rate_limits: RateLimits = field(default_factory=RateLimits)
     client_certificates: bool = False
-    # gRPC aborts the process if it is given the largest number that it can hold.
-    max_connections: int = MAX_INT - 1
+    max_connections: int = 10_000
     observers: Sequence[RequestObserver] = ()
 
 
