@@ -119,7 +119,6 @@ def create_server(
         interceptors=[
             *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
             MiddlewareInterceptor(
-                partial(lacks_key, options.keys),
                 set_request_id,
                 access(options.observers),
                 StreamLimit(options.max_concurrent_streams).count,
@@ -128,6 +127,7 @@ def create_server(
                 calls.admit,
                 identify(options.keys, by_certificate=options.client_certificates),
                 rate_limits(options.rate_limits),
+                refuses=partial(lacks_key, options.keys),
             ),
         ],
         options=[
