@@ -51,12 +51,19 @@ local REPLIES = {
     "unsupported_content_encoding",
     "The body has the content-encoding $encoding. Send it uncompressed, without that header.",
   },
+  -- From envoy_on_request.
+  lua_response = {
+    "invalid_value",
+    "A header has other characters than visible ASCII and spaces. Encode what it says, such as in base64.",
+  },
   upgrade_failed = {
     "upgrade_not_supported",
     'Connections cannot be upgraded here. Answers are streamed as server-sent events: send "stream": true.',
     -- Envoy's is 403, but nothing is forbidden.
     status = "400",
   },
+  -- What the server said of the request's key.
+  ext_authz_denied = { "invalid_api_key", "$body" },
   -- From the transcoder, which says what it could not read.
   grpc_json_transcode_failure = { "invalid_request", "Invalid request: $body" },
   -- A limit of this proxy, not a server that is away: see circuit_breakers.
@@ -254,17 +261,40 @@ local function write_error(handle)
   body:setBytes(text)
 end
 
+-- Take away headers with bytes that no header may have, and say whether there was one. The server,
+-- which gets headers as metadata of a call, would refuse it, too, but only after the body; and the
+-- access log has some of them.
+local function remove_invalid_headers(headers)
+  local invalid = {}
+  for name, value in pairs(headers) do
+    if value:find("[^\t\32-\126]") and name:sub(-4) ~= "-bin" then
+      table.insert(invalid, name)
+    end
+  end
+  for _, name in ipairs(invalid) do
+    if name:sub(1, 1) ~= ":" then
+      headers:remove(name)
+    end
+  end
+  return #invalid > 0
+end
+
 -- The transcoder knows no HEAD, and no slash at the end of a path. Changing either has the route
 -- chosen again.
 function envoy_on_request(handle)
   local headers = handle:headers()
   local noted = handle:streamInfo():dynamicMetadata()
+  local invalid = remove_invalid_headers(headers)
   local path, query = headers:get(":path"):match("^([^?]*)(.*)$")
   for _, api in ipairs(APIS) do
     if path:find(api.path) or headers:get(api.header) then
       noted:set(METADATA, "format", api.format)
-      noted:set(METADATA, "request_id", headers:get("x-request-id"))
+      noted:set(METADATA, "request_id", headers:get("x-request-id") or "")
     end
+  end
+  if invalid then
+    handle:respond({ [":status"] = "400" }, "")
+    return
   end
   if #path > 1 and path:sub(-1) == "/" then
     headers:replace(":path", path:sub(1, -2) .. query)

@@ -1,42 +1,33 @@
-"""Certificates of a test's own authority."""
+"""Certificates of a test's own authority, and where their files are."""
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
+import itertools
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from ovchat_server.tls import authority
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
-
-DAY = dt.timedelta(days=1)
-PEM = serialization.Encoding.PEM
 
 
 @dataclass(frozen=True)
 class Authority:
     """An authority, and where its files are."""
 
-    key: ec.EllipticCurvePrivateKey
-    certificate: x509.Certificate
+    issuer: authority.Authority
     directory: Path
+    numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @classmethod
     def new(cls, directory: Path) -> Authority:
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = _name("authority")
-        builder = _builder(name, name, key.public_key(), days=1).add_extension(
-            x509.BasicConstraints(ca=True, path_length=0), critical=True
-        )
-        authority = cls(key, builder.sign(key, hashes.SHA256()), directory)
-        authority.file.write_bytes(authority.certificate.public_bytes(PEM))
-        return authority
+        directory.mkdir(parents=True, exist_ok=True)
+        made = cls(authority.Authority.new("authority"), directory)
+        made.file.write_bytes(made.issuer.pem)
+        return made
 
     @property
     def file(self) -> Path:
@@ -50,37 +41,15 @@ class Authority:
 
     def server_file(self, host: str, *, days: int = 1) -> Path:
         """The key and the certificate of such a server."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        try:
-            san: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
-        except ValueError:
-            san = x509.DNSName(host)
-        certificate = (
-            _builder(self.certificate.subject, _name("server"), key.public_key(), days=days)
-            .add_extension(x509.SubjectAlternativeName([san]), critical=False)
-            .sign(self.key, hashes.SHA256())
-        )
-        file = self.directory / f"server-{certificate.serial_number}.pem"
-        plain = serialization.NoEncryption()
-        format_ = serialization.PrivateFormat.PKCS8
-        file.write_bytes(key.private_bytes(PEM, format_, plain) + certificate.public_bytes(PEM))
-        return file
+        certificate, key = self.files("server", host, days=days)
+        certificate.write_bytes(key.read_bytes() + certificate.read_bytes())
+        return certificate
 
-
-def _name(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-
-
-def _builder(
-    issuer: x509.Name, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, days: int
-) -> x509.CertificateBuilder:
-    now = dt.datetime.now(dt.UTC)
-    return (
-        x509.CertificateBuilder()
-        .issuer_name(issuer)
-        .subject_name(subject)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - 9 * DAY)
-        .not_valid_after(now + days * DAY)
-    )
+    def files(self, name: str, *alternatives: str, days: int = 1) -> tuple[Path, Path]:
+        """A certificate, and its key."""
+        issued = self.issuer.issue(name, alternatives, days=days)
+        number = next(self.numbers)
+        certificate, key = (self.directory / f"{kind}-{number}.pem" for kind in ("cert", "key"))
+        certificate.write_bytes(issued.pem)
+        key.write_bytes(issued.key_pem)
+        return certificate, key

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
 END_STREAM, END_HEADERS = 1, 4
+# What a frame may hold unless a peer says more.
+FRAME = 16_384
 PATH = b"/ovchat.v1.ChatService/StreamChatCompletion"
 
 
@@ -22,7 +24,19 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 def field(name: bytes, value: bytes) -> bytes:
     """A header as HPACK writes it without tables."""
-    return b"\x00" + bytes((len(name),)) + name + bytes((len(value),)) + value
+    return b"\x00" + _length(name) + name + _length(value) + value
+
+
+def _length(text: bytes) -> bytes:
+    """The length of a text as HPACK writes it: seven bits, and the rest in as many bytes."""
+    rest = len(text) - 127
+    if rest < 0:
+        return bytes((len(text),))
+    written = [127]
+    while rest >= 128:
+        written.append(rest % 128 | 128)
+        rest //= 128
+    return bytes((*written, rest))
 
 
 def call(data: bytes, *fields: tuple[bytes, bytes], path: bytes = PATH) -> bytes:
@@ -37,7 +51,13 @@ def call(data: bytes, *fields: tuple[bytes, bytes], path: bytes = PATH) -> bytes
         *fields,
     )
     block = b"".join(field(name, value) for name, value in headers)
-    return frame(HEADERS, END_HEADERS, 1, block) + frame(DATA, END_STREAM, 1, data)
+    first, *others = [block[at : at + FRAME] for at in range(0, len(block), FRAME)]
+    frames = [
+        frame(HEADERS, 0 if others else END_HEADERS, 1, first),
+        *(frame(CONTINUATION, 0, 1, part) for part in others[:-1]),
+        *(frame(CONTINUATION, END_HEADERS, 1, part) for part in others[-1:]),
+    ]
+    return b"".join(frames) + frame(DATA, END_STREAM, 1, data)
 
 
 def message(body: bytes, *, compressed: int = 0, length: int | None = None) -> bytes:

@@ -11,7 +11,7 @@ from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.engine.contract.generation_messages import SequenceRequest
 from ovchat_server.engine.contract.prompt import Prompt
 
-_OF_THE_SEQUENCE = {"id", "generated", "suspect", "ran", "client", "priority"}
+_OF_THE_SEQUENCE = {"id", "generated", "suspect", "ran", "client", "priority", "own_priority"}
 
 
 def sequence_request(

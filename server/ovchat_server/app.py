@@ -11,7 +11,9 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.domain.identity import KeyRing
 from ovchat_server.endpoints import REST_SERVICE, endpoints, rest_apis, typed_services
+from ovchat_server.keys.watch import watch_keys
 from ovchat_server.kinds.base import EngineHost
 from ovchat_server.kinds.rerank import Rerank
 from ovchat_server.kinds.text_embedding import TextEmbedding
@@ -34,19 +36,23 @@ from ovchat_server.launch.stop_messages import (
 from ovchat_server.metrics.http import serving as serving_metrics
 from ovchat_server.metrics.loop_lag import measure_lag
 from ovchat_server.metrics.server_metrics import ServerMetrics
+from ovchat_server.open_files import connections
 from ovchat_server.processors import available, serving
 from ovchat_server.providers.providers import Providers
 from ovchat_server.rest.door import RestDoor
 from ovchat_server.rest.openai.codec import encode_error
 from ovchat_server.rest.request_body import BodyReader
-from ovchat_server.rpc.caller import shown_keys
 from ovchat_server.rpc.calls import Calls
 from ovchat_server.rpc.health import HealthServicer
 from ovchat_server.rpc.server import Served, ServerOptions, create_server, publish_health
+from ovchat_server.rpc.tls import server_credentials
 from ovchat_server.served_models import built_models, registered_models
+from ovchat_server.serving.rate_limits import RateLimits
 from ovchat_server.serving_parts import ServingParts
 from ovchat_server.settings import socket_target
 from ovchat_server.start_error import StartError
+from ovchat_server.tls.errors import TlsError
+from ovchat_server.tls.files import CurrentTls
 from ovchat_server.tracing.setup import tracing
 
 if TYPE_CHECKING:
@@ -90,8 +96,9 @@ class Server:
         """
         self._settings = settings
         self._changed = asyncio.Event()
+        self._keys = KeyRing(settings.api_keys)
         parts = ServingParts.of(settings)
-        self._metrics = ServerMetrics(settings.server_number, shown_keys(settings.api_keys))
+        self._metrics = ServerMetrics(settings.server_number)
         host = EngineHost(tuple(processors), self._changed.set, self._metrics, settings.replicas)
         all_kinds: Sequence[ModelKind] = (
             TextGeneration(parts.pipeline),
@@ -131,7 +138,10 @@ class Server:
                 request_timeout=settings.request_timeout or None,
                 idle_timeout=settings.idle_timeout or None,
                 limits=settings.limits,
-                api_keys=settings.api_keys,
+                keys=self._keys,
+                rate_limits=RateLimits(settings.replicas),
+                client_certificates=bool(settings.tls and settings.tls.client_ca),
+                max_connections=connections(),
                 observers=[self._metrics, *self._tracing],
             ),
         )
@@ -154,11 +164,13 @@ class Server:
             # To the end: what draining does can be seen, too.
             await stack.enter_async_context(serving_metrics(exposition, metrics))
             # Listen before the models are loaded: callers see "loading" instead of a closed port.
-            await publish_health(self._health, self._models, self._served)
-            background = (
+            publish_health(self._health, self._models, self._served)
+            background = [
                 asyncio.create_task(self._publish_changes()),
                 asyncio.create_task(measure_lag(self._metrics.lag)),
-            )
+            ]
+            if key_file := self._settings.api_key_file:
+                background.append(asyncio.create_task(watch_keys(key_file, self._keys)))
             try:
                 await self._server.start()
                 for engine in self._engines.values():
@@ -208,10 +220,7 @@ class Server:
         await sent
 
     async def _finish(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            # Bounded: the connection of a health watcher may be stuck.
-            async with asyncio.timeout(END_TIMEOUT):
-                await self._health.enter_graceful_shutdown()
+        self._health.stop()
         await asyncio.sleep(NOTICE)
         await self._calls.finished()
 
@@ -228,24 +237,32 @@ class Server:
         try:
             self.port = self._listen_for_calls()
             return listen_for_metrics(self._settings)
-        except (LaunchError, RuntimeError) as error:
+        except (LaunchError, RuntimeError, TlsError) as error:
             raise StartError(str(error)) from error
 
     def _listen_for_calls(self) -> int:
         port, socket = self._settings.grpc_port, self._settings.grpc_socket
+        if (envoys := self._settings.envoy_socket) is not None:
+            self._server.add_insecure_port(socket_target(envoys))
+            if self._settings.replicas > 1:
+                # Envoy has the port, before all of them.
+                return 0
         if socket is not None:
             check_socket(socket)
             return self._server.add_insecure_port(socket_target(socket))
         host = numeric_host(self._settings.host)
         # Checked first, because gRPC's own error does not say that the port is in use.
         check_free(host, port, "--grpc-port")
-        return self._server.add_insecure_port(authority(host, port))
+        if (tls := self._settings.tls) is None:
+            return self._server.add_insecure_port(authority(host, port))
+        credentials = server_credentials(CurrentTls(tls, "The gRPC port"))
+        return self._server.add_secure_port(authority(host, port), credentials)
 
     async def _publish_changes(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await publish_health(self._health, self._models, self._served)
+            publish_health(self._health, self._models, self._served)
 
 
 async def serve(settings: Settings) -> None:

@@ -19,15 +19,19 @@ from ovchat_server.commands import Commands, ServerCommand
 from ovchat_server.configuration import settings_from
 from ovchat_server.conversion.errors import ConversionError
 from ovchat_server.conversion.weight_form import WeightForm
+from ovchat_server.credential_commands import keys, tls
 from ovchat_server.engine.process.telemetry_off import turn_off_telemetry
 from ovchat_server.environment import unknown_variables
 from ovchat_server.gguf_models import check_paths, with_folders
 from ovchat_server.launch.child import Program
+from ovchat_server.open_files import raise_limit, warn_if_few
 from ovchat_server.options import CACHE_DIR, arguments_of
 from ovchat_server.resources import resource
 from ovchat_server.serving.model_folder import ModelFilesError
 from ovchat_server.settings import ModelSettings
 from ovchat_server.telemetry.logs import configure_logs, decided_format
+from ovchat_server.tls.client import client_tls, with_client_tls
+from ovchat_server.tls.errors import TlsError
 
 if TYPE_CHECKING:
     from ovchat_server.settings import Settings
@@ -63,7 +67,8 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     options["max_request_bytes"] = settings.max_request_bytes
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
-    _warn_of_variables()
+    raise_limit()
+    _warn(settings)
     if demo:
         logger.info("no model is given: serving the demo model; --model NAME=PATH serves another")
     setproctitle("ovchat up")
@@ -81,11 +86,16 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     settings = _checked(options)
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format, options["server_number"])
+    raise_limit()
     if options["servers"] is None:
         # Otherwise `ovchat up`, which started this, has warned.
-        _warn_of_variables()
+        _warn(settings)
     setproctitle("ovchat server")
     settings = _with_folders(settings)
+    if settings.tls:
+        # Or gRPC, once it is loaded, writes lines of its own about each handshake that fails, and
+        # anybody can make one fail.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from ovchat_server.app import serve  # noqa: PLC0415
     from ovchat_server.start_error import StartError  # noqa: PLC0415
 
@@ -146,7 +156,10 @@ def _checked_address(_ctx: click.Context, _param: click.Parameter, value: str) -
     help="Time between two questions, over which rates are taken.",
 )
 @click.option("--once", is_flag=True, help="Print the figures of one interval, and end.")
-def top(address: str, api_key: str | None, interval: float, *, once: bool) -> None:
+@with_client_tls
+def top(
+    address: str, api_key: str | None, interval: float, *, once: bool, **tls: Path | None
+) -> None:
     """Show live what a server does; q ends it.
 
     ADDRESS is HOST:PORT of its gRPC or of Envoy, by default 127.0.0.1:9000. Where the output is no
@@ -154,12 +167,14 @@ def top(address: str, api_key: str | None, interval: float, *, once: bool) -> No
     """
     _end_on_ctrl_c()
     setproctitle("ovchat top")
-    from ovchat_server.top.client import TopError  # noqa: PLC0415
+    from ovchat_server.top.client import MetricsClient, TopError  # noqa: PLC0415
     from ovchat_server.top.run import run  # noqa: PLC0415
 
+    # Click's parameters have no types of their own.
+    client = client_tls(**tls)  # type: ignore[arg-type]
     try:
-        asyncio.run(run(address, api_key, interval, once=once))
-    except TopError as error:
+        asyncio.run(run(MetricsClient(address, api_key, client), interval, once=once))
+    except (TlsError, TopError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -179,6 +194,10 @@ def completion(shell: str) -> None:
         click.echo(kind(main, {}, "ovchat", "_OVCHAT_COMPLETE").source())
 
 
+main.add_command(keys)
+main.add_command(tls)
+
+
 def _checked(options: dict[str, Any]) -> Settings:
     """Return the settings of a command's options, with all checked that can be without starting."""
     settings = settings_from(options)
@@ -189,9 +208,11 @@ def _checked(options: dict[str, Any]) -> Settings:
     return settings
 
 
-def _warn_of_variables() -> None:
-    for message in unknown_variables(os.environ):
+def _warn(settings: Settings) -> None:
+    of_tls = settings.tls.warnings() if settings.tls else ()
+    for message in (*unknown_variables(os.environ), *of_tls):
         logger.warning(message)
+    warn_if_few()
 
 
 def _with_folders(settings: Settings) -> Settings:

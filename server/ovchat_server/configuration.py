@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ovchat_server.api_keys import read_api_keys
 from ovchat_server.config_file import ConfigFile
+from ovchat_server.keys.key_file import read_keys
 from ovchat_server.options import config_file
 from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.settings import ModelSettings, Settings
+from ovchat_server.tls_options import take_tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +21,11 @@ MIB = 1 << 20
 _OTHERS = {
     "rest_port": 0,
     "admin_port": 0,
+    "allowed_origins": (),
+    "liveness_timeout": 0.0,
     "envoy_path": None,
     "grpc_socket": None,
+    "envoy_socket": None,
     "egress": None,
     "metrics_socket": None,
 }
@@ -70,6 +74,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         ),
         limits=limits,
         stored_responses=stored_responses,
-        api_keys=read_api_keys(given["api_key_file"]),
+        api_keys=read_keys(key_file) if (key_file := given["api_key_file"]) else (),
+        tls=take_tls(given),
         **{**_OTHERS, **given},
     )

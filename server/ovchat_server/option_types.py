@@ -115,8 +115,18 @@ def _what_is_at(path: Path, expected: str, value: object) -> str:
         raise wrong(expected, value, but=f", which cannot be read: {error.strerror}") from error
 
 
-class Domains(Value):
-    """Hosts, separated by commas or as an array."""
+class Listed(Value):
+    """Words, separated by commas or as an array."""
+
+    def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Any:  # noqa: ANN401
+        """Return the words."""
+        if isinstance(value, str):
+            value = [word.strip() for word in value.split(",") if word.strip()]
+        return super().read(value, text=text, folder=folder)
+
+
+class Domains(Listed):
+    """Hosts."""
 
     def __init__(self) -> None:
         """Take hosts as URLs have them, perhaps with a port."""
@@ -125,11 +135,20 @@ class Domains(Value):
         said = "hosts without https:// and path, such as images.example.com"
         super().__init__(Annotated[hosts, Meta(description=said)], "DOMAINS")
 
-    def read(self, value: object, *, text: bool = False, folder: Path = HERE) -> Any:  # noqa: ANN401
-        """Return the hosts."""
-        if isinstance(value, str):
-            value = [host.strip() for host in value.split(",") if host.strip()]
-        return super().read(value, text=text, folder=folder)
+
+class Origins(Listed):
+    """Origins of pages."""
+
+    def __init__(self) -> None:
+        """Take origins as browsers write them: another spelling would never be met."""
+        host = r"([a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\])"
+        origin = rf"^(\*|(?!https://.*:443$|http://.*:80$)[a-z][a-z0-9+.-]*://{host}(:[0-9]+)?)\Z"
+        origins = tuple[Annotated[str, Meta(pattern=origin)], ...]
+        said = (
+            "origins as browsers send them, such as https://app.example or http://localhost:3000: "
+            "small letters, no path, no port that is the scheme's own; or *"
+        )
+        super().__init__(Annotated[origins, Meta(description=said)], "ORIGINS")
 
 
 class NamedPath(Value):

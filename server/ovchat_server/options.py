@@ -22,10 +22,12 @@ from ovchat_server.option_types import (
     ExistingFile,
     Folder,
     NamedPath,
+    Origins,
     Setting,
     Switch,
     Value,
 )
+from ovchat_server.tls_options import TLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,7 +121,8 @@ SETTINGS = (
     Setting(
         "--admin-port",
         PORT,
-        "Port of Envoy's administration, on loopback only; 0 picks a free one.",
+        "Port of Envoy's administration, on loopback, for every user of this machine; 0: none, but "
+        "a Unix socket that only this user can reach.",
         section="Listening",
         commands=UP,
         default=0,
@@ -127,9 +130,19 @@ SETTINGS = (
     Setting(
         "--api-key-file",
         ExistingFile(),
-        "File of API keys, one per line (# begins a comment line); clients must send one. "
-        "By default none is needed.",
+        "File of API keys, one per line (docs/keys.md); clients must send one. By default none is "
+        "needed.",
         section="Listening",
+    ),
+    *TLS,
+    Setting(
+        "--allowed-origins",
+        Origins(),
+        "Origins whose pages in browsers may call, separated by commas: each is SCHEME://HOST or "
+        "SCHEME://HOST:PORT; * for all. By default none.",
+        section="Listening",
+        commands=UP,
+        default=(),
     ),
     Setting(
         "--replicas",
@@ -160,6 +173,14 @@ SETTINGS = (
         "On shutdown, seconds to let running requests finish.",
         section="Running",
         default=30,
+    ),
+    Setting(
+        "--liveness-timeout",
+        SECONDS,
+        "Replace a server or Envoy that has answered nothing for this many seconds; 0: never.",
+        section="Running",
+        commands=UP,
+        default=15,
     ),
     Setting(
         "--request-timeout",
@@ -230,12 +251,15 @@ SERVERS = click.Option(["--servers"], type=int, hidden=True)
 SERVER_NUMBER = click.Option(["--server-number"], type=int, hidden=True)
 # And where it gives it its metrics: --metrics-port is its own.
 METRICS_SOCKET = click.Option(["--metrics-socket"], hidden=True)
+# And where Envoy reaches it, besides its port or, if it is one of several, instead of it.
+ENVOY_SOCKET = click.Option(["--envoy-socket"], hidden=True)
 
 
 def options_of(command: str) -> list[click.Parameter]:
     """Return the options of a command, which gets them as keywords; see `configuration`."""
     own: list[click.Parameter] = [item for item in SETTINGS if command in item.commands]
-    return [*own, SERVERS, SERVER_NUMBER, METRICS_SOCKET] if command in SERVE else own
+    hidden = [SERVERS, SERVER_NUMBER, METRICS_SOCKET, ENVOY_SOCKET]
+    return [*own, *hidden] if command in SERVE else own
 
 
 def config_file(path: Path) -> ConfigFile:

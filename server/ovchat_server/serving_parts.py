@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from ovchat_server.settings import Settings
 
 # Threads for reading large requests, writing grammars, and tokenizing for other work than
-# generation. Each of these may take seconds: in pools of their own they do not delay chats.
-READ_THREADS = 2
-GRAMMAR_THREADS = 2
-TOKENIZE_THREADS = 2
+# generation. Each of these may take seconds: in pools of their own they do not delay chats. One of
+# the threads is for another caller.
+READ_THREADS = 3
+GRAMMAR_THREADS = 3
+TOKENIZE_THREADS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ class ServingParts:
         settings, kept = self.settings, self.settings.stored_responses
         timeout = settings.request_timeout or None
         tokenizers = WorkerPool("tokenize", TOKENIZE_THREADS)
-        tokenization = Tokenization(models, self.images, tokenizers, timeout)
+        tokenization = Tokenization(
+            models, self.images, tokenizers, timeout, settings.limits.max_tokenized_bytes
+        )
         completions = Completions(models, timeout)
         pooler = Pooler(WorkerPool("pooling", TOKENIZE_THREADS), timeout)
         return Services(

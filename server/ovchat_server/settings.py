@@ -16,8 +16,10 @@ from ovchat_server.engine.contract.spec import Count  # noqa: TC001  as above
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ovchat_server.domain.identity import ApiKey
     from ovchat_server.domain.limits import Limits
     from ovchat_server.provider_settings import ProviderSettings
+    from ovchat_server.tls.files import TlsFiles
 
 # The types of domain.models.
 Task = Literal["text-generation", "text-embedding", "rerank"]
@@ -123,8 +125,9 @@ class StoredResponsesSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Which responses of the Responses API a server keeps: the [stored_responses] table.
 
     Attributes:
-        max_count: Responses that a server keeps. The oldest one goes first, also for the next two
-            bounds. 0: none, and each request has to bring its whole conversation.
+        max_count: Responses that a server keeps. The oldest of the API key that has most goes
+            first, also for the next two bounds. 0: none, and each request has to bring its whole
+            conversation.
         max_bytes: Memory that they may take, in bytes, each counted with its whole conversation
             and its images. A response that is larger than that is not kept.
         max_age: Seconds for which a response is kept.
@@ -147,12 +150,17 @@ class Settings:
         host: Address that both ports listen on.
         grpc_port: Of the gRPC server, or of Envoy before several; 0 picks a free one.
         grpc_socket: Unix socket that the gRPC server listens on instead; see `socket_target`.
+        envoy_socket: Unix socket that Envoy calls it on, besides its port, which of several
+            servers none has: it is trusted, and has no TLS.
         egress: Where Envoy takes requests to the providers; see `options` (`ovchat serve` only).
         rest_port: Of Envoy (`ovchat up` only).
-        admin_port: Of Envoy's administration, on loopback; 0 picks a free one.
+        admin_port: Of Envoy's administration, on loopback; 0: it is on a private Unix socket.
+        allowed_origins: Of pages that may call, as browsers send them; "*": all.
         envoy_path: Envoy's binary; None finds it.
         replicas: Servers that `ovchat up` starts; to one of them, those on its processors.
         drain_timeout: Seconds that running requests get to finish when the server stops.
+        liveness_timeout: Seconds without an answer after which a child of `ovchat up` is replaced;
+            0: never.
         request_timeout: Seconds that the work on a request may take; 0: any.
         idle_timeout: Seconds after which a stream whose reader takes nothing ends; 0: never.
         max_request_bytes: Largest request.
@@ -163,6 +171,7 @@ class Settings:
         keep_billing_header: Keep what Claude Code says about itself in prompts.
         api_key_file: What the keys were read from.
         api_keys: Of those who may call; none: everybody may.
+        tls: Files of the ports' TLS; None: they have none.
         allowed_media_domains: Hosts that images are fetched from, each `host` or `host:port`.
         allowed_local_media_path: Folder whose files are read as images; None: no file is.
         cache_dir: Where GGUF files are converted to.
@@ -183,12 +192,15 @@ class Settings:
     host: str
     grpc_port: int
     grpc_socket: str | None
+    envoy_socket: str | None
     egress: str | None
     rest_port: int
     admin_port: int
+    allowed_origins: tuple[str, ...]
     envoy_path: Path | None
     replicas: int
     drain_timeout: float
+    liveness_timeout: float
     request_timeout: float
     idle_timeout: float
     max_request_bytes: int
@@ -198,7 +210,8 @@ class Settings:
     strict_parameters: bool
     keep_billing_header: bool
     api_key_file: Path | None
-    api_keys: tuple[str, ...]
+    api_keys: tuple[ApiKey, ...]
+    tls: TlsFiles | None
     allowed_media_domains: tuple[str, ...]
     allowed_local_media_path: Path | None
     cache_dir: Path

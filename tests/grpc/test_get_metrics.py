@@ -14,6 +14,7 @@ from ovchat_server.app import Server
 from tests.grpc.conftest import running
 from tests.grpc.engines import until
 from tests.grpc.requests import ask
+from tests.keys import api_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,12 +78,12 @@ async def test_families_are_named_and_typed_as_prometheus_reads_them(client: Cli
 async def test_with_keys_one_is_needed_and_no_number_tells_whose_it_is(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
-    settings = make_settings(successor, api_keys=("first", "second"))
+    settings = make_settings(successor, api_keys=api_keys("first", "second"))
     server = Server(settings)
     async with running(server) as client:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await client.server_service.GetMetrics(REQUEST)
-        for key in settings.api_keys:
+        for key in ("first", "second"):
             with pytest.raises(grpc.aio.AioRpcError):
                 await client.chat.CreateChatCompletion(
                     ask("Hello", model="nobody"), metadata=(("x-api-key", key),)

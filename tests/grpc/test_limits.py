@@ -37,6 +37,7 @@ LIMITS = Limits(
     max_prompts=2,
     max_prompt_logprobs=6,
     max_texts=2,
+    max_tokenized_bytes=8,
     max_json_depth=20,
 )
 
@@ -102,6 +103,14 @@ def texts(count: int) -> tokenizer_service_pb2.TokenizeRequest:
     return tokenizer_service_pb2.TokenizeRequest(model="successor", text=["a"] * count)
 
 
+def text_of_tokens(count: int) -> tokenizer_service_pb2.DetokenizeRequest:
+    return tokenizer_service_pb2.DetokenizeRequest(model="successor", tokens=[97] * count)
+
+
+def conversation(content: str) -> tokenizer_service_pb2.TokenizeRequest:
+    return tokenizer_service_pb2.TokenizeRequest(model="successor", messages=[user(content)])
+
+
 # The method, what is just within, what is just beyond, the field.
 BOUNDS: dict[str, tuple[str, Any, Any, str]] = {
     "messages": ("chat", chat(*[user("a")] * 3), chat(*[user("a")] * 4), "messages"),
@@ -156,6 +165,24 @@ BOUNDS: dict[str, tuple[str, Any, Any, str]] = {
         "logprobs",
     ),
     "texts": ("tokenize", texts(2), texts(3), "text"),
+    "bytes of texts": (
+        "tokenize",
+        tokenizer_service_pb2.TokenizeRequest(model="successor", text=["é" * 2, "aaaa"]),
+        tokenizer_service_pb2.TokenizeRequest(model="successor", text=["é" * 2, "aaaaa"]),
+        "text",
+    ),
+    "bytes of a conversation": (
+        "tokenize",
+        conversation("a" * 8),
+        conversation("a" * 9),
+        "messages",
+    ),
+    "bytes of the text of tokens": (
+        "detokenize",
+        text_of_tokens(8),
+        text_of_tokens(9),
+        "tokens",
+    ),
     "depth of arguments": (
         "chat",
         chat(chat_template_kwargs=nested(20)),
@@ -192,6 +219,7 @@ async def test_a_bound_lets_pass_what_is_within_and_names_what_is_not(
         "chat": bounded.chat.CreateChatCompletion,
         "text": bounded.texts.CreateCompletion,
         "tokenize": bounded.tokenizer.Tokenize,
+        "detokenize": bounded.tokenizer.Detokenize,
     }[kind]
 
     await method(within)

@@ -15,6 +15,7 @@ import pytest
 from ovchat_server.app import Server
 from tests.grpc.conftest import running
 from tests.grpc.requests import successor
+from tests.keys import api_keys
 from tests.ports import unused_port
 from tests.screen import Screen
 
@@ -136,7 +137,7 @@ async def test_where_nobody_answers_it_says_what_to_look_at() -> None:
 async def test_a_key_is_taken_from_the_option_or_the_environment(
     make_settings: Callable[..., Settings], successor: ModelSettings
 ) -> None:
-    async with running(Server(make_settings(successor, api_keys=("right",)))) as client:
+    async with running(Server(make_settings(successor, api_keys=api_keys("right")))) as client:
         target = (address(client), "--once", "--interval", "0.1")
         none, wrong, option, variable = await asyncio.gather(
             printed(*target, OVCHAT_API_KEY=""),

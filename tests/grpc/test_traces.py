@@ -22,6 +22,7 @@ from ovchat_server.tracing.attributes import MOST
 from tests.grpc import requests
 from tests.grpc.conftest import Client, running
 from tests.grpc.engines import engine_of
+from tests.keys import api_keys
 from tests.otlp import Caller, Collector, grpc_collector, http_collector
 from tests.pooling_folders import folder_settings
 from tests.ports import unused_port
@@ -95,7 +96,7 @@ async def test_an_unknown_method_is_not_named(
     collector: Collector, make_settings: Callable[..., Settings], keys: tuple[str, ...]
 ) -> None:
     caller = Caller()
-    settings = make_settings(otlp_traces_endpoint=collector.endpoint, api_keys=keys)
+    settings = make_settings(otlp_traces_endpoint=collector.endpoint, api_keys=api_keys(*keys))
     async with running(Server(settings)) as client:
         call = client.channel.unary_unary("/made.Up/ByTheCaller")
         with pytest.raises(grpc.aio.AioRpcError) as raised:

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import os
 import re
+import resource
 import socket
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import msgspec
@@ -147,23 +149,28 @@ async def started(
     *options: str,
     kv_blocks: int = DEFAULT_KV_BLOCKS,
     folder: Path = ROOT / "models/successor",
+    open_files: tuple[int, int] = resource.getrlimit(resource.RLIMIT_NOFILE),
 ) -> AsyncIterator[Stack]:
-    """`ovchat up` with the successor model, from a folder, at whatever it does now."""
+    """`ovchat up` with the successor model, from a folder, at whatever it does now.
+
+    `open_files` are the limits of its open files, soft and hard.
+    """
     log, config = directory / "log", directory / "ovchat.toml"
     # Exact numbers: in bfloat16 OpenVINO 2026.4.1 dies of so small a model where the processor
     # has AMX.
     model = model_settings("successor", kv_blocks=kv_blocks)
     config.write_text(model_table(msgspec.structs.replace(model, path=folder)))
-    rest_port, grpc_port, admin_port = unused_port(), unused_port(), unused_port()
+    rest_port, grpc_port = unused_port(), unused_port()
     with log.open("w") as errors:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "ovchat_server", "up"),
             *("--config", str(config)),
             *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
-            *("--admin-port", str(admin_port), "--metrics-port", "0", *options),
+            *("--metrics-port", "0", *options),
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
             cwd=directory,
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, open_files),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
     stack = Stack(process, rest_port, grpc_port, directory, log)
@@ -186,11 +193,9 @@ async def started(
 
 
 @contextlib.asynccontextmanager
-async def running(
-    directory: Path, *options: str, kv_blocks: int = DEFAULT_KV_BLOCKS
-) -> AsyncIterator[Stack]:
+async def running(directory: Path, *options: str, **how: Any) -> AsyncIterator[Stack]:
     """The same, once it is ready."""
-    async with started(directory, *options, kv_blocks=kv_blocks) as stack:
+    async with started(directory, *options, **how) as stack:
         ready = asyncio.create_task(stack.banner.wait())
         ended = asyncio.create_task(stack.process.wait())
         await asyncio.wait([ready, ended], return_when=asyncio.FIRST_COMPLETED)

@@ -15,9 +15,11 @@ import pytest
 
 from ovchat_server.backoff import FIRST_DELAY, Backoff
 from ovchat_server.launch import http, up
+from ovchat_server.launch.admin import Admin
 from ovchat_server.launch.child import Child, Program
+from ovchat_server.launch.envoy_config import Address
 from ovchat_server.launch.errors import LaunchError
-from ovchat_server.launch.service import Service
+from ovchat_server.launch.service import Checks, Service
 from tests.launch.stack import running, send
 
 if TYPE_CHECKING:
@@ -31,7 +33,11 @@ def hung_envoy() -> Iterator[Any]:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         yield SimpleNamespace(
-            admin_port=port, host="127.0.0.1", rest_port=port, drain_timeout=1.0, replicas=("one",)
+            admin=Admin(Address("127.0.0.1", port)),
+            host="127.0.0.1",
+            rest_port=port,
+            drain_timeout=1.0,
+            replicas=("one",),
         )
 
 
@@ -99,7 +105,7 @@ async def test_a_start_that_the_machine_has_no_room_for_is_tried_again(
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    service = Service("it", Program(["true"]), serves, Backoff(sleep))
+    service = Service("it", Program(["true"]), Checks(serves), Backoff(sleep))
     service.start()
     ended = asyncio.create_task(service.ended())
     again = asyncio.create_task(enough.wait())

@@ -85,6 +85,13 @@ SAMPLING: list[Effect] = [
     ),
     # Where nobody waits.
     *of_both("priority", VARIED, {"priority": 9}, lambda without, given: without == given),
+    # What is found in the prefix cache is told apart: tests/grpc/test_keys.py.
+    *of_both(
+        "cache_salt",
+        VARIED,
+        {"cache_salt": "s"},
+        lambda without, given: without.texts == given.texts,
+    ),
     *of_both("min_p", VARIED, {"min_p": 0.999}, becomes_the_likeliest),
     *of_both(
         "repetition_penalty",
@@ -241,6 +248,14 @@ OF_ONE: list[Effect] = [
         "priority",
         ALONE,
         {"priority": 9},
+        lambda without, given: without.choices == given.choices,
+        "of one answer",
+    ),
+    Effect(
+        "chat",
+        "cache_salt",
+        ALONE,
+        {"cache_salt": "s"},
         lambda without, given: without.choices == given.choices,
         "of one answer",
     ),

@@ -28,7 +28,6 @@ CONFIG = """
 [server]
 rest_port = {rest_port}
 grpc_port = {grpc_port}
-admin_port = {admin_port}
 metrics_port = {metrics_port}
 """
 # Between two questions that only another process's work changes the answer to.
@@ -70,7 +69,6 @@ def running_stack(
         CONFIG.format(
             rest_port=rest_port,
             grpc_port=grpc_port,
-            admin_port=unused_port(),
             metrics_port=metrics_port,
         )
         + "".join(map(model_table, models))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import anthropic
@@ -32,7 +33,11 @@ def strict(
 ) -> Iterator[Stack]:
     directory = tmp_path_factory.mktemp("strict")
     keys = directory / "keys"
-    keys.write_text(f"# of the first team\n{KEY}\n\n  {OTHER_KEY}  \n")
+    keys.write_text(
+        f"# of the first team\n{KEY}\n\n  {OTHER_KEY}  \n"
+        "one-model k-one models=demo # no aliases\n"
+        "limited k-limited requests_per_minute=2 tokens_per_minute=1000\n"
+    )
     options = ["--api-key-file", str(keys), "--strict-parameters"]
     tables = f'\n[aliases]\n{ALIAS} = "successor"\n'
     with running_stack(directory, demo, successor, options=options, tables=tables) as stack:
@@ -95,6 +100,13 @@ async def test_every_way_in_is_closed_without_a_key(
         ("GET", "/v1/models/successor"),
         ("GET", "/ovchat/v1/models"),
         ("GET", "/version"),
+        # As it may be spelled, too.
+        ("POST", "/v3/chat/completions/"),
+        ("GET", "/v3/models?key=anything"),
+        ("GET", "/v3/models/demo%2F..%2Fhealth"),
+        ("GET", "/health/../v3/models"),
+        ("GET", "/health/%2e%2e/v3/models"),
+        ("HEAD", "/v3/models/"),
     ):
         body: dict[str, object] | None = CHAT if method == "POST" else None
         if "ovchat" in path and body:
@@ -102,17 +114,70 @@ async def test_every_way_in_is_closed_without_a_key(
             body = {"model": "successor"}
         response = await client.request(method, path, json=body, headers=headers)
         assert response.status_code == 401, path
+        assert response.headers["www-authenticate"] == "Bearer", path
+        if method == "HEAD":
+            continue
         error = response.json()["error"]
         # Anthropic's errors have a type alone.
         reason = error.get("code") or error["type"]
         assert reason in {"invalid_api_key", "unauthenticated", "authentication_error"}, path
-        assert response.headers["www-authenticate"] == "Bearer", path
 
 
-async def test_a_key_may_be_sent_as_anthropics_sdks_do(client: httpx.AsyncClient) -> None:
-    for headers in ({"x-api-key": KEY}, {"x-api-key": "other", "authorization": f"Bearer {KEY}"}):
+async def test_a_key_may_be_sent_as_other_sdks_do(client: httpx.AsyncClient) -> None:
+    for headers in (
+        {"x-api-key": KEY},
+        {"api-key": KEY},
+        {"x-api-key": "other", "authorization": f"Bearer {KEY}"},
+    ):
         response = await client.get("/v3/models", headers=headers)
         assert response.status_code == 200
+
+
+async def test_a_key_does_not_find_models_that_it_may_not_use(client: httpx.AsyncClient) -> None:
+    headers = {"authorization": "Bearer k-one"}
+    listed = (await client.get("/v3/models", headers=headers)).json()["data"]
+    assert [model["id"] for model in listed] == ["demo"]
+    assert list((await client.get("/v1/config", headers=headers)).json()) == ["demo"]
+    for model in ("successor", ALIAS, "ovchat/successor", "nobody"):
+        for response in (
+            await client.get(f"/v3/models/{model}", headers=headers),
+            await client.get(f"/v2/models/{model}", headers=headers),
+            await client.post(
+                "/v3/chat/completions", json=CHAT | {"model": model}, headers=headers
+            ),
+            await client.post(
+                "/v1/tokenize", json={"model": model, "prompt": "a"}, headers=headers
+            ),
+        ):
+            assert response.status_code == 404, response.url
+            error = response.json()["error"]
+            message = error if isinstance(error, str) else error["message"]
+            assert message == (f"The model {model!r} does not exist. Available models: demo.")
+
+
+def test_the_sdk_is_told_what_is_left_of_its_limits(strict: Stack) -> None:
+    with openai.OpenAI(base_url=f"{strict.url}/v1", api_key="k-limited", max_retries=0) as sdk:
+        completions = sdk.chat.completions.with_raw_response
+        whole = completions.create(**CHAT)  # type: ignore[call-overload]
+        used = whole.parse().usage.total_tokens
+        assert whole.headers["x-ratelimit-limit-requests"] == "2"
+        assert whole.headers["x-ratelimit-remaining-requests"] == "1"
+        assert whole.headers["x-ratelimit-reset-requests"]
+        stream = completions.create(**CHAT, stream=True)  # type: ignore[call-overload]
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in stream.parse()) == "def"
+        assert stream.headers["x-ratelimit-remaining-requests"] == "0"
+        assert stream.headers["x-ratelimit-limit-tokens"] == "1000"
+        assert stream.headers["x-ratelimit-remaining-tokens"] == str(1000 - used)
+        with pytest.raises(openai.RateLimitError, match="'limited' may use 2 requests") as caught:
+            completions.create(**CHAT)  # type: ignore[call-overload]
+        assert caught.value.code == "rate_limit_exceeded"
+        assert 0 < int(caught.value.response.headers["retry-after"]) <= 60
+        assert caught.value.response.headers["x-ratelimit-remaining-requests"] == "0"
+        # Nobody else's matter.
+        assert len(sdk.models.list().data) == 3
+    with openai.OpenAI(base_url=f"{strict.url}/v1", api_key=KEY, max_retries=0) as sdk:
+        other = sdk.chat.completions.with_raw_response.create(**CHAT)  # type: ignore[call-overload]
+        assert not [name for name in other.headers if name.startswith("x-ratelimit")]
 
 
 def test_anthropics_sdk_gets_an_answer_with_a_key_and_by_an_alias(strict: Stack) -> None:
@@ -144,25 +209,68 @@ async def test_probes_need_no_key(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(path)).status_code == 200
 
 
-async def test_grpc_callers_need_the_key_too(strict: Stack) -> None:
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{strict.grpc_port}") as channel:
+@pytest.mark.parametrize("door", ["grpc_port", "rest_port"])
+async def test_grpc_callers_need_the_key_too(strict: Stack, door: str) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{getattr(strict, door)}") as channel:
         models = model_service_pb2_grpc.ModelServiceStub(channel)  # type: ignore[no-untyped-call]
         request = model_service_pb2.ListModelsRequest()
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await models.ListModels(request)
-        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
-        status = rpc_status.from_call(caught.value)
-        info = error_details_pb2.ErrorInfo()
-        assert status is not None
-        status.details[0].Unpack(info)
-        assert info.reason == "INVALID_API_KEY"
+        for metadata in (
+            (),
+            (("authorization", "Bearer wrong"),),
+            (("x-api-key", f"{KEY}x"),),
+            # What Envoy and the server know of callers is not theirs to say.
+            (("x-envoy-original-path", "/health"), ("x-forwarded-for", "127.0.0.1")),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await models.ListModels(request, metadata=metadata)
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            status = rpc_status.from_call(caught.value)
+            info = error_details_pb2.ErrorInfo()
+            assert status is not None
+            status.details[0].Unpack(info)
+            assert info.reason == "INVALID_API_KEY"
 
-        response = await models.ListModels(request, metadata=(("authorization", f"Bearer {KEY}"),))
-        assert [model.id for model in response.models] == ["demo", "successor", ALIAS]
+        for header in (("authorization", f"Bearer {KEY}"), ("x-api-key", KEY), ("api-key", KEY)):
+            response = await models.ListModels(request, metadata=(header,))
+            assert [model.id for model in response.models] == ["demo", "successor", ALIAS]
 
         health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
         answer = await health.Check(health_pb2.HealthCheckRequest())
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+BODY = 8 * 2**20 - 1
+
+
+@pytest.mark.parametrize("header", ["", "authorization: Bearer wrong\r\n"])
+@pytest.mark.parametrize("path", ["/v3/chat/completions", "/v1/messages", "/ovchat/v1/chat:create"])
+async def test_a_body_without_a_key_is_refused_before_it_arrives(
+    strict: Stack, path: str, header: str
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", strict.rest_port)
+    writer.write(
+        f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{header}"
+        f"content-length: {BODY}\r\n\r\n{{".encode()
+    )
+    answer = await reader.readuntil(b"}")
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"www-authenticate: Bearer" in answer
+    expected = b"An API key is required" if not header else b"The API key is not valid"
+    assert expected in answer
+    assert (b"authentication_error" if "messages" in path else b"invalid_api_key") in answer
+
+
+async def test_a_message_without_a_key_is_refused_before_it_arrives(strict: Stack) -> None:
+    async def never() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{strict.grpc_port}") as channel:
+        call = channel.stream_unary("/ovchat.v1.ChatService/CreateChatCompletion")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call(never(), metadata=(("authorization", "Bearer wrong"),))
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_unknown_parameters_are_refused_by_name(client: httpx.AsyncClient) -> None:

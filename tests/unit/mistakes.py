@@ -93,7 +93,13 @@ FLAGS = [
     # Or the server would be open to everybody.
     flags("--api-key-file empty holds no key", *DEMO, "--api-key-file", "empty"),
     flags("--api-key-file only comments holds no key", *DEMO, "--api-key-file", "only comments"),
-    flags("--api-key-file spaces:3: a key has no spaces", *DEMO, "--api-key-file", "spaces"),
+    flags(
+        "--api-key-file spaces: line 3 has something behind its key that is no setting: there are "
+        "models, requests_per_minute, tokens_per_minute, concurrent_requests, priority",
+        *DEMO,
+        "--api-key-file",
+        "spaces",
+    ),
     flags("binary is not text in UTF-8", *DEMO, "--api-key-file", "binary"),
     flags("binary is not text in UTF-8", "--config", "binary"),
     flags("Option '--rest-port' requires an argument.", "--rest-port"),

@@ -175,6 +175,7 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = (
             {"n": 2, "best_of": 4, "use_beam_search": True, "length_penalty": -0.5},
         ),
         "a priority": ({"priority": -5}, {"priority": -5}),
+        "a salt": ({"cache_salt": "s"}, {"cache_salt": "s"}),
         "a bias": BIAS,
         "several parts": (
             message(role=ROLES["user"], content=text("a", "", "b"), name="Ann"),

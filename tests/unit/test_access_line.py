@@ -9,6 +9,7 @@ import pytest
 
 from ovchat_server.domain.completion import FinishReason, Usage
 from ovchat_server.domain.errors import InternalError, ModelNotFoundError
+from ovchat_server.domain.identity import Identity
 from ovchat_server.engine.contract.times import Interruption, RequestTimes
 from ovchat_server.rpc.access_line import MOST, Call, line
 from ovchat_server.serving.record import RequestRecord
@@ -35,7 +36,7 @@ def test_a_rest_request_is_logged_as_its_client_sent_it() -> None:
         began=1000.0,
         ended=1000.1234,
         trace_id="4bf92f3577b34da6a3ce929d0e0e4736",
-        client_key="0123abcd",
+        caller=Identity("a", "0123abcd"),
         usage=Usage(36, 20, cached_tokens=32),
         times=RequestTimes(
             1000.01,

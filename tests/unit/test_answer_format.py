@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ovchat_server.domain.chat_request import read_chat_request
-from ovchat_server.domain.errors import InvalidRequestError, UnavailableError
+from ovchat_server.domain.errors import (
+    ApiError,
+    InvalidRequestError,
+    OverloadedError,
+    UnavailableError,
+)
 from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.identity import Identity
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
+from ovchat_server.engine.contract.engine import ANONYMOUS, Caller
 from ovchat_server.grammar.cache import ENTRY_BYTES, GrammarCache
 from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.values import json_grammar
 from ovchat_server.serving.answer_format import AnswerFormats
+from ovchat_server.serving.record import begin_record
 from tests.unit.serving_tools import WORKERS, ScriptedEngine, served
 
 if TYPE_CHECKING:
@@ -44,9 +52,11 @@ TOO_LARGE: dict[str, Any] = {"type": "object", "allOf": [WIDE, WIDE]}
 class Permissive(ScriptedEngine):
     """Can follow any grammar, or none."""
 
-    error: str | UnavailableError = ""
+    error: str | ApiError = ""
+    checked_for: Caller | None = None
 
-    async def check_grammar(self, grammar: str) -> str:  # noqa: ARG002
+    async def check_grammar(self, grammar: str, caller: Caller = ANONYMOUS) -> str:  # noqa: ARG002
+        self.checked_for = caller
         if isinstance(self.error, str):
             return self.error
         raise self.error
@@ -176,6 +186,14 @@ async def test_tools_that_no_grammar_can_hold_together_are_all_named() -> None:
         found, grammar = await planned("hermes", engine=Permissive(error=error), tools=tools)
         assert grammar is None
         assert unenforced(found) == [f"tools[{index}].function.parameters" for index in range(2)]
+
+
+async def test_a_grammar_is_checked_for_its_caller_who_comes_back_if_too_many_of_it_wait() -> None:
+    engine = Permissive(error=OverloadedError("64 new grammars of yours are waiting"))
+    begin_record().caller = Identity("me")
+    with pytest.raises(OverloadedError, match="of yours"):
+        await planned("hermes", engine=engine, tools=[tool("f", PLAIN)])
+    assert engine.checked_for == Caller("me")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from ovchat_server.rpc.caller import set_client
-from ovchat_server.serving.caller import api_key, client
+from ovchat_server.domain.errors import AuthenticationError
+from ovchat_server.domain.identity import Identity, KeyRing, KeyRules
+from ovchat_server.rpc.caller import identify
+from ovchat_server.serving.caller import current_caller
+from ovchat_server.serving.record import begin_record
+from tests.keys import api_keys
+
+[NAME] = (key.name for key in api_keys("k"))
+IDENTITY = Identity(NAME, NAME)
 
 
 def own_address() -> str:
@@ -23,11 +30,24 @@ def own_address() -> str:
     return address if address != "0.0.0.0" else "127.0.0.2"
 
 
+async def identified(
+    metadata: tuple[tuple[str, str], ...], *keys: str, peer: str = "unix:"
+) -> Identity:
+    context: Any = SimpleNamespace(invocation_metadata=lambda: metadata, peer=lambda: peer)
+    record = begin_record()
+    async with identify(KeyRing(api_keys(*keys)))(
+        context, "/ovchat.v1.ChatService/CreateChatCompletion"
+    ):
+        return record.caller
+
+
+async def identity(*headers: tuple[str, str]) -> Identity:
+    return await identified(headers, "k", "other")
+
+
 async def known(peer: str, forwarded_for: str | None) -> str:
     metadata = () if forwarded_for is None else (("x-forwarded-for", forwarded_for),)
-    context: Any = SimpleNamespace(invocation_metadata=lambda: metadata, peer=lambda: peer)
-    async with set_client(by_key=False)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
-        return client.get()
+    return (await identified(metadata, peer=peer)).client
 
 
 @pytest.mark.parametrize(
@@ -71,21 +91,44 @@ async def test_a_direct_caller_of_this_machine_is_known_by_its_address() -> None
     assert await known("ipv4:127.0.0.1:5000", None) == "ipv4:127.0.0.1"
 
 
-async def test_a_key_is_one_client_however_its_header_is_spelled() -> None:
-    async def known_by(header: str, name: str = "authorization") -> str:
-        metadata = ((name, header),)
-        context: Any = SimpleNamespace(invocation_metadata=lambda: metadata)
-        async with set_client(by_key=True)(context, "/ovchat.v1.ChatService/CreateChatCompletion"):
-            return client.get()
-
-    spellings = {await known_by(header) for header in ("Bearer k", "bearer  k", "BEARER k ")}
-    spellings.add(await known_by("k", "x-api-key"))
-
-    assert len(spellings) == 1
-    assert await known_by("Bearer other") not in spellings
-    assert api_key.get() == await known_by("Bearer other")
+@pytest.mark.parametrize("header", ["Bearer k", "bearer  k", "BEARER k "])
+async def test_a_key_is_one_client_however_its_header_is_spelled(header: str) -> None:
+    assert await identity(("authorization", header)) == IDENTITY
 
 
-async def test_an_address_is_nobodys_key() -> None:
-    await known("ipv4:127.0.0.1:5000", None)
-    assert not api_key.get()
+@pytest.mark.parametrize("name", ["x-api-key", "api-key"])
+async def test_a_key_may_come_in_another_header(name: str) -> None:
+    assert await identity((name, "k")) == IDENTITY
+
+
+async def test_a_bearer_token_counts_before_another_header() -> None:
+    headers = (("x-api-key", "other"), ("api-key", "wrong"), ("authorization", "Bearer k"))
+    assert await identity(*headers) == IDENTITY
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (),
+        (("authorization", "Bearer"),),
+        (("authorization", "Basic k"),),
+        (("authorization", "k"),),
+        (("x-api-key", "wrong"),),
+        (("x-api-key", "K"),),
+    ],
+)
+async def test_callers_without_a_key_are_refused(headers: tuple[tuple[str, str], ...]) -> None:
+    with pytest.raises(AuthenticationError):
+        await identity(*headers)
+
+
+def test_a_key_may_have_a_priority_that_counts_beside_others() -> None:
+    begin_record().caller = Identity("ann", "ann", KeyRules(priority=-5))
+    ranks = [current_caller(priority).shared_priority for priority in (-9, -3, 4)]
+    begin_record().caller = Identity("bob", "bob")
+    assert ranks == [-5, -3, 4]
+    assert [current_caller(priority).shared_priority for priority in (-9, 4)] == [0, 4]
+
+
+async def test_an_address_is_nobodys_name() -> None:
+    assert not (await identified((), peer="ipv4:127.0.0.1:5000")).name

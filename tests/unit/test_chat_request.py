@@ -89,6 +89,7 @@ def test_a_request_with_nothing_but_the_required_fields_takes_the_defaults() -> 
         ("use_beam_search", [1, "true"], "true or false"),
         ("length_penalty", ["1", True], "a number"),
         ("priority", ["1", 1.5, True], "an integer"),
+        ("cache_salt", [1, True, [], {}], "a string"),
         ("num_assistant_tokens", ["1", 1.5, True], "an integer"),
         ("max_ngram_size", ["1", 1.5, True], "an integer"),
         ("assistant_confidence_threshold", ["1", True, {}], "a number"),

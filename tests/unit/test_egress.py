@@ -92,15 +92,17 @@ def ways_out(plan: LaunchPlan) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-def test_every_server_is_told_the_way_out(demo: ModelSettings, replicas: int) -> None:
+def test_every_server_is_told_the_way_out(
+    demo: ModelSettings, replicas: int, tmp_path: Path
+) -> None:
     ports = {"grpc_port": unused_port(), "replicas": replicas}
     provider = ProviderSettings(name="one", base_url="http://192.0.2.1")
-    plan = LaunchPlan.make(settings_of(demo, providers=(provider,), **ports))
+    plan = LaunchPlan.make(settings_of(demo, providers=(provider,), **ports), tmp_path)
     [address] = ways_out(plan)
     assert len(plan.replicas) == replicas
     for replica in plan.replicas:
         assert replica.arguments[-1] == f"--egress={address['pipe']['path']}"
 
-    plan = LaunchPlan.make(settings_of(demo, **ports))
+    plan = LaunchPlan.make(settings_of(demo, **ports), tmp_path)
     assert not ways_out(plan)
     assert not any("--egress" in item for server in plan.replicas for item in server.arguments)

@@ -17,6 +17,8 @@ PROMPTS = [
     Prompt((1, 2, 3), cache_salt=CACHE_SALTS - 1),
     Prompt((1, 2, 3), (PromptImage(0, 2, 5),)),
     Prompt((1, 2, 3), (PromptImage(0, 2, 2**60 - 9),)),
+    Prompt((1, 2, 3), (PromptImage(0, 2, 2**60 - 9),), cache_salt=CACHE_SALTS - 1),
+    Prompt((1, 2, 3), (PromptImage(1, 2, 9),), cache_salt=CACHE_SALTS - 1, first_position=7),
 ]
 
 

@@ -10,6 +10,7 @@ import pytest
 from ovchat_server.engine.contract.prompt import (
     ANSWER_SALTS,
     CACHE_SALTS,
+    CALLERS_SALTS,
     SALTED_TOKENS,
     Prompt,
     PromptImage,
@@ -70,6 +71,16 @@ def test_a_salt_changes_the_first_cache_id_alone() -> None:
         assert (first % 2**32, others) == (5, [6, 7])
 
 
+def test_a_salt_and_the_first_position_both_change_the_first_cache_id() -> None:
+    salts, positions = (0, 1 << 30, (1 << 30) + 1000), (0, 1, 2, 500)
+    firsts = {
+        Prompt((5, 6), cache_salt=salt, first_position=position).cache_ids()[0]
+        for salt in salts
+        for position in positions
+    }
+    assert len(firsts) == len(salts) * len(positions)
+
+
 LONG = tuple(range(100, 100 + SALTED_TOKENS + 5))
 
 
@@ -110,7 +121,7 @@ def test_any_beginning_of_what_follows_has_cache_ids(prompt: Prompt) -> None:
 def test_no_two_prompts_have_the_same_salt_and_none_has_no_salt() -> None:
     given = list(itertools.islice(cache_salts(), 100))
     assert len(set(given)) == 100
-    assert 0 < min(given) <= max(given) < CACHE_SALTS
+    assert 0 < min(given) <= max(given) < CALLERS_SALTS < CACHE_SALTS
 
 
 def test_blocks_of_different_images_have_different_names() -> None:

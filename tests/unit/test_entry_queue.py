@@ -34,9 +34,11 @@ class Line:
             self.sent.append, most, patience, lambda: self.unavailable_reason
         )
 
-    def ask(self, client: str = "a", choices: int = 1, priority: int = 0) -> EngineGenerationStream:
+    def ask(
+        self, client: str = "a", choices: int = 1, priority: int = 0, highest: int = 0
+    ) -> EngineGenerationStream:
         requests = [GenerationRequest(Prompt((9,)), 30)] * choices
-        return start_generation(self.in_flight, requests, Caller(client, priority))
+        return start_generation(self.in_flight, requests, Caller(client, priority, highest))
 
     def ids(self) -> list[int]:
         """Those that the engine was told of and not to give up."""
@@ -112,6 +114,32 @@ async def test_who_runs_already_makes_room_for_nobody() -> None:
     line.place(1)
     with pytest.raises(OverloadedError):
         line.ask("modest")
+
+
+async def test_what_is_urgent_for_a_client_replaces_none_of_another() -> None:
+    line = Line(3)
+    own = [line.ask("a", priority=5), line.ask("a", priority=9)]
+    line.ask("b")
+    # Not the newest, but the least urgent of its own; the next has none that is less urgent.
+    line.ask("a", priority=-(2**31))
+    assert isinstance(await failure(own[1]), OverloadedError)
+    line.ask("a", priority=-(2**31))
+    assert isinstance(await failure(own[0]), OverloadedError)
+    with pytest.raises(OverloadedError):
+        line.ask("a", priority=-(2**31))
+    # Nor does it keep them from being replaced.
+    assert line.ids() == [3, 4, 5]
+    line.ask("c")
+    assert line.ids() == [3, 4, 7]
+
+
+async def test_a_client_that_may_replaces_those_of_others() -> None:
+    line = Line(2)
+    usual = [line.ask("a"), line.ask("b")]
+    line.ask("c", priority=-9, highest=-5)
+    assert isinstance(await failure(usual[1]), OverloadedError)
+    with pytest.raises(OverloadedError):
+        line.ask("b", priority=-9)
 
 
 async def test_what_is_urgent_finds_room() -> None:

@@ -45,7 +45,7 @@ def configured(
 ) -> dict[str, Any]:
     return envoy_config(
         files or EnvoyFiles.locate(),
-        Listening(host, ports, 9901),
+        Listening(host, ports, Address("127.0.0.1", 9901)),
         upstreams,
         Bounds(max_request_bytes),
     )
@@ -115,10 +115,19 @@ def test_addresses_and_ports_are_put_in() -> None:
     assert config["admin"]["address"]["socket_address"]["port_value"] == 9901
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_admin_is_reached_from_this_machine_alone(host: str) -> None:
-    admin = configured(host=host)["admin"]["address"]["socket_address"]
-    assert admin["address"] == "127.0.0.1"
+def test_callers_have_as_many_connections_as_files_leave_room_for() -> None:
+    listening = Listening("0.0.0.0", (8000,), Address("127.0.0.1", 9901))
+    one, bounds = [Address("127.0.0.1", 9000)], Bounds(8 << 20, max_connections=768)
+    config = envoy_config(EnvoyFiles.locate(), listening, one, bounds)
+    monitor, _ = config["overload_manager"]["resource_monitors"]
+    assert monitor["typed_config"]["max_active_downstream_connections"] == 768
+
+
+def test_admin_may_be_on_a_socket_of_this_user_alone() -> None:
+    listening = Listening("0.0.0.0", (8000,), Socket("/private/admin"))
+    one = [Address("127.0.0.1", 9000)]
+    config = envoy_config(EnvoyFiles.locate(), listening, one, Bounds(8 << 20))
+    assert config["admin"]["address"] == {"pipe": {"path": "/private/admin", "mode": 0o600}}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +171,6 @@ def test_all_limits_of_the_body_rise_together(size: int) -> None:
     config = configured(max_request_bytes=size)
     assert http_filter(config, "buffer")["max_request_bytes"] == size
     limits = {
-        listener(config)["per_connection_buffer_limit_bytes"],
         cluster(config)["per_connection_buffer_limit_bytes"],
         http_filter(config, "transcoder")["max_request_body_size"],
     }

@@ -49,7 +49,7 @@ def test_envoys_own_log_has_the_same_form(logs: EnvoyLogs) -> None:
 def test_errors_alone_leave_no_access_log() -> None:
     config = envoy_config(
         EnvoyFiles.locate(),
-        Listening("127.0.0.1", [8000], 9901),
+        Listening("127.0.0.1", [8000], Address("127.0.0.1", 9901)),
         [Address("127.0.0.1", 9000)],
         Bounds(1 << 20),
         logs=EnvoyLogs(level="error"),

@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / name).mkdir()
     for name in ("empty", "serve.toml", "hf/model.safetensors", "gguf/x.gguf"):
         (place / name).touch()
-    (place / "spaces").write_text("# our keys\nsk-1\nsk-2 # mine\n")
+    (place / "spaces").write_text("# our keys\nsk-1\nsk-2 is mine\n")
     (place / "only comments").write_text("# none\n\n")
     (place / "binary").write_bytes(b"\xff\xfe")
     return place

@@ -11,7 +11,7 @@ from ovchat_server.metrics.server_metrics import ServerMetrics
 
 
 def of_server(number: int, *models: str) -> bytes:
-    metrics = ServerMetrics(number, ["key"])
+    metrics = ServerMetrics(number)
     for model in models:
         metrics.generation(model)
     return metrics.exposition()

@@ -8,6 +8,7 @@ import pytest
 
 from ovchat_server.domain.completion import FinishReason
 from ovchat_server.domain.errors import InternalError, InvalidRequestError, OverloadedError
+from ovchat_server.domain.identity import Identity
 from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.contract.generation_messages import SequenceOutput
 from ovchat_server.engine.contract.messages import Report
@@ -145,13 +146,13 @@ def test_a_step_counts_its_sequences_tokens_and_gaps() -> None:
     ],
 )
 def test_errors_are_counted_by_the_codes_that_ovchat_has(code: str, counted: str) -> None:
-    metrics = ServerMetrics(1, ["0123abcd"])
+    metrics = ServerMetrics(1)
     error = InvalidRequestError("wrong")
     error.code = code
     before = len(metrics.errors)
-    metrics.end(record(error=error, client_key="0123abcd"))
+    metrics.end(record(error=error, caller=Identity("a", "0123abcd")))
     assert metrics.errors[counted, "0123abcd"] == 1
-    assert len(metrics.errors) == before
+    assert len(metrics.errors) == before + 1
 
 
 def test_the_beams_of_a_search_are_one_in_a_batch() -> None:

@@ -22,6 +22,7 @@ from ovchat_server.options import SETTINGS, arguments_of
 from ovchat_server.provider_settings import ProviderSettings
 from ovchat_server.settings import ModelSettings, StoredResponsesSettings
 from tests.conftest import ROOT
+from tests.keys import api_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +73,7 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
         "envoy_path": (str(tmp_path / "x"), str(tmp_path / "y"), str(tmp_path / "z")),
         "replicas": ("2", "3", "4"),
         "drain_timeout": ("1.5", "2.5", "0.0"),
+        "liveness_timeout": ("1.5", "2.5", "0.0"),
         "request_timeout": ("1.5", "2.5", "0.0"),
         "idle_timeout": ("1.5", "2.5", "0.0"),
         "max_request_bytes": ("1024", "2048", "4096"),
@@ -88,7 +90,8 @@ def values(tmp_path: Path) -> dict[str, tuple[str, str, str]]:
 
 DECLARED = sorted(option.name or "" for option in SETTINGS)
 # These have tests of their own.
-OTHERS = {"config", "model", "api_key_file", "allowed_media_domains"}
+OTHERS = {"config", "model", "api_key_file", "allowed_media_domains", "allowed_origins"}
+OTHERS |= {"tls_cert", "tls_key", "tls_client_ca"}
 SINGLE = [name for name in DECLARED if name not in OTHERS]
 # Of `ovchat serve` alone.
 OF_SERVE = {"grpc_socket", "egress"}
@@ -151,6 +154,7 @@ def test_without_anything_the_defaults_hold() -> None:
         "envoy_path": None,
         "replicas": 1,
         "drain_timeout": 30.0,
+        "liveness_timeout": 15.0,
         "request_timeout": 3600.0,
         "idle_timeout": 300.0,
         "max_request_bytes": 8 << 20,
@@ -272,7 +276,8 @@ def test_arguments_give_a_server_the_same_settings(
         env=env if source == "environment" else None,
     )
     arguments = arguments_of(CATCH["options"])
-    first = dataclasses.replace(given, rest_port=0, admin_port=0, envoy_path=None)
+    of_up: dict[str, Any] = {"rest_port": 0, "admin_port": 0, "liveness_timeout": 0}
+    first = dataclasses.replace(given, envoy_path=None, **of_up)
     assert server(arguments) == first
     # Nothing else may change what was decided once.
     assert server(arguments, OVCHAT_GRPC_PORT="55", OVCHAT_GRPC_SOCKET="@x") == first
@@ -358,8 +363,8 @@ def test_api_keys_are_the_lines_of_a_file(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("# ours\nsk-1\n\n  sk-2 \n")
     assert run(*MODEL).api_keys == ()
-    assert run(*MODEL, "--api-key-file", str(keys)).api_keys == ("sk-1", "sk-2")
-    assert run(*MODEL, env={"OVCHAT_API_KEY_FILE": str(keys)}).api_keys == ("sk-1", "sk-2")
+    assert run(*MODEL, "--api-key-file", str(keys)).api_keys == api_keys("sk-1", "sk-2")
+    assert run(*MODEL, env={"OVCHAT_API_KEY_FILE": str(keys)}).api_keys == api_keys("sk-1", "sk-2")
 
 
 def test_domains_are_separated_by_commas_or_an_array(config: Callable[[str], str]) -> None:
@@ -379,6 +384,39 @@ def test_domains_are_separated_by_commas_or_an_array(config: Callable[[str], str
     assert server(told, **variable).allowed_media_domains == ("d.example", "e.example:8443")
     found("--allowed-media-domains=", **variable)
     assert server(arguments_of(CATCH["options"]), **variable).allowed_media_domains == ()
+
+
+def test_origins_are_as_browsers_send_them(config: Callable[[str], str]) -> None:
+    path = ["--config", config('[server]\nallowed_origins = ["https://a.example", "app://b"]')]
+    assert run(*MODEL).allowed_origins == ()
+    assert run(*MODEL, *path).allowed_origins == ("https://a.example", "app://b")
+    given = "http://localhost:3000, http://[::1]:8080,*"
+    found = run(*MODEL, "--allowed-origins", given).allowed_origins
+    assert found == ("http://localhost:3000", "http://[::1]:8080", "*")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "a.example",
+        "https://a.example/",
+        "https://A.example",
+        "https://a.example:443",
+        "http://a.example:80",
+        "https://*.example",
+        "https://a.example\n",
+        "null",
+    ],
+)
+def test_an_origin_that_no_browser_sends_is_refused_by_name(
+    wrong: str, config: Callable[[str], str]
+) -> None:
+    made = ServerCommand("up", callback=catch)
+    path = config(f"[server]\nallowed_origins = [{wrong!r}]".replace("'", '"'))
+    result = CliRunner().invoke(made, [*MODEL, "--config", path])
+    assert result.exit_code == 2
+    assert "allowed_origins" in result.output
+    assert "as browsers send them" in result.output
 
 
 def test_the_limits_table_moves_bounds_and_keeps_the_others(config: Callable[[str], str]) -> None:

@@ -9,12 +9,15 @@ import pytest
 
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.limits import Limits
+from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.serving.bad_words import MAX_BANNED_TOKENS
 from tests.unit.prompt_tools import chat, text
 from tests.unit.serving_tools import CONTEXT, VOCABULARY, ScriptedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ovchat_server.engine.contract.engine import Caller
 
 ENDPOINTS = pytest.mark.parametrize("ask", [chat, text])
 # Of 64 tokens each.
@@ -28,7 +31,7 @@ class CompilingEngine(ScriptedEngine):
 
     grammars: list[str] = field(default_factory=list)
 
-    async def check_grammar(self, grammar: str) -> str:
+    async def check_grammar(self, grammar: str, caller: Caller = ANONYMOUS) -> str:  # noqa: ARG002
         self.grammars.append(grammar)
         return ""
 

@@ -38,6 +38,11 @@ def request(
     return PoolingRequest(identifier, texts, client=client, priority=priority, suspect=suspect)
 
 
+def urgent(request: PoolingRequest, own_priority: int) -> PoolingRequest:
+    """To its client."""
+    return msgspec.structs.replace(request, own_priority=own_priority)
+
+
 def filled(*requests: PoolingRequest, budget: int = BUDGET) -> Batches:
     batches = Batches(budget)
     for one in requests:
@@ -209,6 +214,24 @@ def test_a_client_that_fills_batches_of_others_does_not_lose_its_turn_to_lead() 
 def test_a_better_priority_fills_up_first() -> None:
     batches = filled(request(1, [8] * 9, "a", 1), request(2, [8] * 4, "b", 0))
     assert Counter(ids(batches.next())) == {2: 4, 1: 4}
+
+
+def test_the_own_priority_orders_a_clients_own_and_takes_no_turn_from_others() -> None:
+    batches = filled(
+        *(urgent(request(number, [60], "a"), -number) for number in (1, 2, 3)),
+        *(request(number, [60], "b") for number in (4, 5)),
+    )
+    assert [ids(batch) for batch in all_of(batches)] == [[3], [4], [2], [5], [1]]
+
+
+def test_of_a_clients_texts_of_a_length_the_most_urgent_fill_a_batch() -> None:
+    batches = filled(
+        request(1, [9] * 9, "a"), request(2, [9] * 9, "b"), urgent(request(3, [9], "b"), -1)
+    )
+    assert ids(batches.next())[:3] == [1, 1, 3]
+    batches.remove(3)
+    batches.remove(2)
+    assert {identifier for batch in all_of(batches) for identifier in ids(batch)} == {1}
 
 
 def test_removing_twice_or_what_never_was_is_no_error() -> None:

@@ -45,6 +45,7 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"n": 2, "best_of": 4, "use_beam_search": True, "length_penalty": 0.5},
     ),
     "a priority": ({"priority": 7}, {"priority": 7}),
+    "a salt": ({"cache_salt": "s"}, {"cache_salt": "s"}),
     "a bias": BIAS,
     "only the prompt": ({"echo": True, "max_tokens": 0}, {"echo": True, "max_tokens": 0}),
 }

@@ -20,7 +20,7 @@ HUGE = "x" * 100_000
 
 def test_every_fault_is_told_at_once_and_the_first_leads() -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        read(temperature=3, top_p="x", messages=[{"content": "x"}], n=0, cache_salt="x")
+        read(temperature=3, top_p="x", messages=[{"content": "x"}], n=0, cache_salt="")
     error = caught.value
     paths = [violation.field for violation in error.violations]
     assert paths == ["messages[0].role", "n", "temperature", "top_p", "cache_salt"]

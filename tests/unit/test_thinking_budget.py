@@ -9,11 +9,13 @@ import pytest
 
 from ovchat_server.domain.chat_request import read_chat_request
 from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import ReasoningBudget
 from ovchat_server.engine.contract.messages import Capabilities
 from tests.unit.serving_tools import READY, TOKENIZER, ScriptedEngine, completions, served
 
 if TYPE_CHECKING:
+    from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
 
 PLAIN = "{{ messages[-1].content }}"
@@ -30,7 +32,7 @@ ASKED: dict[str, Any] = {**FORM, "reasoning_effort": "low"}
 class Permissive(ScriptedEngine):
     """Can follow any grammar."""
 
-    async def check_grammar(self, grammar: str) -> str:  # noqa: ARG002
+    async def check_grammar(self, grammar: str, caller: Caller = ANONYMOUS) -> str:  # noqa: ARG002
         return ""
 
 

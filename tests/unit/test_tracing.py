@@ -28,6 +28,7 @@ from ovchat_server.domain.content import Image
 from ovchat_server.domain.errors import InternalError, InvalidRequestError, OverloadedError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import Ending, GenerationParams, SamplingParams
+from ovchat_server.domain.identity import Identity
 from ovchat_server.domain.text import TextRequest
 from ovchat_server.engine.contract.times import RequestTimes
 from ovchat_server.launch import up
@@ -75,7 +76,7 @@ def of_demo(**fields: Any) -> RequestRecord:
     ("given", "expected"),
     [
         (record(), CALL),
-        (record(client_key="0123abcd"), CALL | {"ovchat.client_key": "0123abcd"}),
+        (record(caller=Identity("a", "0123abcd")), CALL | {"ovchat.client_key": "0123abcd"}),
         (record(request_id="7"), CALL | {"ovchat.request_id": "7"}),
         (
             record(http_method="GET", path="/v1/models"),

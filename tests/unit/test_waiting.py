@@ -33,6 +33,14 @@ def test_lower_priorities_go_first() -> None:
     assert order(run) == [3, 1, 2]
 
 
+def test_the_own_priority_orders_a_clients_own_and_takes_no_turn_from_others() -> None:
+    run = narrow()
+    run.add(*(sequence(i, 4, 6, client="a", own_priority=-i) for i in (1, 2, 3)))
+    run.add(*(sequence(i, 4, 6, client="b") for i in (4, 5)))
+
+    assert order(run) == [3, 4, 2, 5, 1]
+
+
 def test_one_client_is_served_in_the_order_of_coming() -> None:
     run = narrow()
     run.add(*(sequence(i, 4, 6, client="a") for i in range(1, 6)))

@@ -62,7 +62,8 @@ class RerankRequest(_message.Message):
     """--- Scheduling ---
 
     The priority of the request while it waits for the engine, as in vLLM: requests with lower
-    values are served first. Defaults to 0.
+    values are served first, of those of the same caller. Beside requests of others no value below
+    0 counts, or below the one that the caller's key may have. Defaults to 0.
     """
     user: _builtins.str
     """--- Accepted without effect on the answer ---
@@ -226,7 +227,8 @@ class ScoreRequest(_message.Message):
     """--- Scheduling ---
 
     The priority of the request while it waits for the engine, as in vLLM: requests with lower
-    values are served first. Defaults to 0.
+    values are served first, of those of the same caller. Beside requests of others no value below
+    0 counts, or below the one that the caller's key may have. Defaults to 0.
     """
     user: _builtins.str
     """--- Accepted without effect on the answer ---

@@ -115,6 +115,7 @@ class PromptRenderer:
         conversation: Conversation,
         most_tokens: int | None = None,
         image_lengths: Sequence[int] = (),
+        most_characters: int | None = None,
     ) -> TokenizedPrompt:
         """Render a conversation and tokenize it.
 
@@ -123,9 +124,11 @@ class PromptRenderer:
             most_tokens: The maximum number of tokens. A text that must have more of them is not
                 tokenized.
             image_lengths: How many tokens each image of the messages takes, in their order.
+            most_characters: A longer text is not tokenized.
 
         Raises:
-            ContextLengthExceededError: The prompt must have more than `most_tokens`.
+            ContextLengthExceededError: The prompt must have more than `most_tokens`, or has more
+                than `most_characters`.
             InvalidRequestError: The template refuses it or does not show its images, or it is
                 nested too deeply.
         """
@@ -137,6 +140,10 @@ class PromptRenderer:
             )
             said = ErrorText.of(messages, ", ", tools, " or ", arguments, " are nested too deeply.")
             raise InvalidRequestError.of([Violation(tools, said)]) from error
+        if most_characters is not None and len(text) > most_characters:
+            complaint = f"make a prompt of {len(text)} characters > {most_characters} maximum."
+            code = ContextLengthExceededError.code
+            raise ContextLengthExceededError.about("messages", complaint, code)
         # A piece is at least one token: a text of nothing but special tokens has many.
         pieces = filter(None, itertools.chain.from_iterable(sections))
         fewest = sum(max(self._tokenizer.fewest_tokens(piece), 1) for piece in pieces)

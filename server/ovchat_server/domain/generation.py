@@ -159,6 +159,8 @@ class GenerationParams:
         constraint: The constraint on the answer; None if there is none.
         priority: Requests with lower values leave the engine's queue first (vLLM).
         speculation: How tokens are proposed, on models that do so.
+        cache_salt: Prompts share what the prefix cache has with those of the same salt (vLLM);
+            None: with those of the same caller that have none.
     """
 
     sampling: SamplingParams = SamplingParams()
@@ -175,6 +177,7 @@ class GenerationParams:
     constraint: Constraint | None = None
     priority: int = 0
     speculation: SpeculationParams = SpeculationParams()
+    cache_salt: str | None = None
 
     def prompt_alternatives(self) -> dict[FieldPath, int]:
         """Return the parameters that ask for log probabilities of the prompt's tokens.

@@ -88,7 +88,16 @@ def read_generation(
         constraint=constraint,
         priority=reader.integer("priority", MIN_INT32, MAX_INT32) or 0,
         speculation=_read_speculation(reader),
+        cache_salt=_read_cache_salt(reader),
     )
+
+
+def _read_cache_salt(reader: Reader) -> str | None:
+    salt = reader.string("cache_salt")
+    if salt == "":
+        # As vLLM: it would keep nothing from anybody.
+        reader.refuse("cache_salt", "must not be empty")
+    return salt
 
 
 def read_stream_options(reader: Reader) -> StreamOptions | None:

@@ -11,6 +11,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ovchat_server.domain.json_value import JsonValue
 
 # With deeper values, code that recurses may fail: chat templates, encoders.
@@ -45,6 +47,9 @@ class Limits:
         max_prompt_logprobs: Log probabilities of prompt tokens in an answer, those of alternatives
             included.
         max_texts: Texts of a request to `/tokenize`, and inputs of one to `/embeddings`.
+        max_tokenized_bytes: Bytes of all texts of a request to `/tokenize`, and of the text that
+            `/detokenize` returns, as UTF-8: half a million tokens of English. Tokenizing so many
+            may take two seconds, and for their duration 0.8 GB.
         max_json_depth: Nesting depth of objects and arrays in each parameter, and in the
             arguments of each tool call; at most 256. Leaves room for the deepest schema of a
             grammar.
@@ -64,6 +69,7 @@ class Limits:
     max_prompts: int = 128
     max_prompt_logprobs: int = 100_000
     max_texts: int = 2048
+    max_tokenized_bytes: int = 1 << 21
     max_json_depth: int = 128
 
 
@@ -76,6 +82,14 @@ def too_many_parts(total: int, limits: Limits) -> str | None:
     if total <= most:
         return None
     return f"must contain at most {most} content parts and calls in all, got {total}"
+
+
+def byte_size(texts: Iterable[str]) -> int:
+    """Count the bytes of texts as UTF-8."""
+    # An ASCII text has as many as characters: nothing is copied.
+    return sum(
+        len(text) if text.isascii() else len(text.encode(errors="surrogatepass")) for text in texts
+    )
 
 
 def text_deeper(text: str, depth: int) -> bool:

@@ -99,6 +99,7 @@ ANSWER_PARAMETERS = frozenset(
         "seed",
         "structured_outputs",
         "priority",
+        "cache_salt",
         "num_assistant_tokens",
         "max_ngram_size",
         "assistant_confidence_threshold",
@@ -151,8 +152,6 @@ _GENERATION_REFUSED: Mapping[str, tuple[JsonValue, ...]] = {
     "return_token_offsets": (False,),
     # The format of the answer
     "spaces_between_special_tokens": (True,),
-    # Caching
-    "cache_salt": (),
     # Of vLLM's engine and its parts
     "early_stopping": (False,),
     "detokenize": (True,),

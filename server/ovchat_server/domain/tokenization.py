@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ class TextsInput:
         max_length: The maximum number of tokens of a text, including special tokens; the end of
             a longer one is cut off.
         pad: Whether to pad to `max_length` or, if that is None, to the model's context.
+        name: The parameter that has them.
     """
 
     texts: tuple[str, ...]
@@ -36,6 +37,7 @@ class TextsInput:
     max_length: int | None = None
     pad: bool = False
     padding_side: PaddingSide = PaddingSide.RIGHT
+    name: str = field(default="text", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ovchat_server.domain.chat_request import (
 from ovchat_server.domain.errors import Violation
 from ovchat_server.domain.field_path import ErrorText, FieldPath
 from ovchat_server.domain.generation_request import MAX_UINT32
-from ovchat_server.domain.limits import DEFAULT_LIMITS
+from ovchat_server.domain.limits import DEFAULT_LIMITS, byte_size
 from ovchat_server.domain.messages import read_messages
 from ovchat_server.domain.parameters import DETOKENIZE, TOKENIZE
 from ovchat_server.domain.reader import Reader
@@ -106,13 +106,18 @@ def _read_input(reader: Reader, model: str) -> TextsInput | ChatRequest:
 def _read_texts(reader: Reader, kind: str) -> TextsInput:
     special_tokens = reader.boolean("add_special_tokens")
     side = reader.choice("padding_side", [*PaddingSide])
+    texts = _read_strings(reader) if kind == "text" else (reader.string(kind) or "",)
+    most, size = reader.limits.max_tokenized_bytes, byte_size(texts)
+    if size > most:
+        reader.refuse(kind, f"must have at most {most} bytes, got {size}")
     return TextsInput(
-        texts=_read_strings(reader) if kind == "text" else (reader.string(kind) or "",),
+        texts=texts,
         # OVMS's default, and vLLM's of its prompts.
         special_tokens=special_tokens is not False,
         max_length=reader.integer("max_length", 1, MAX_UINT32),
         pad=reader.boolean("pad_to_max_length") or False,
         padding_side=PaddingSide(side or PaddingSide.RIGHT),
+        name=kind,
     )
 
 

@@ -9,16 +9,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ovchat_server.launch.ports import authority
+from ovchat_server.launch.doors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ovchat_server.launch.doors import Doors
 
 _QUESTION = "What is the capital of France?"
 # A red square on white, of 32x32: Qwen's encoders refuse images of less than 28x28.
 _IMAGE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAABlBMVEX/////AADrWueTAAAA"
     "GUlEQVR42mNgwAuY//8/wMTAwMBAOwI/AABqkwLoKHaLEgAAAABJRU5ErkJggg=="
+)
+# Lines are as keys.key_file reads them: comments, a key alone, or a name and its keys.
+_FIRST_KEY = (
+    r'{ sub(/(^|[ \t])#.*/, "") } NF { split(NF > 1 ? $2 : $1, key, ","); '
+    r"if (key[1] !~ /^sha256:/) { print key[1]; exit } }"
 )
 # Read in the callers' own environment: no key is printed.
 _HEADER = '-H "authorization: Bearer $OVCHAT_API_KEY" '
@@ -30,25 +37,20 @@ _KEY = 'os.environ["OVCHAT_API_KEY"]'
 
 
 def banner(
-    host: str,
+    doors: Doors,
     *,
-    rest_port: int,
-    grpc_port: int,
     models: Mapping[str, bool],
     key_file: Path | None = None,
 ) -> str:
-    """Render the banner for the address that clients on this machine use.
+    """Render the banner for the addresses that clients on this machine use.
 
     Args:
-        host: The address.
-        rest_port: Of REST.
-        grpc_port: Of gRPC.
+        doors: The addresses.
         models: Who may be asked to chat, the first one first, and whether they take images.
         key_file: Has the keys that callers need, if they need one.
     """
-    rest = f"http://{authority(host, rest_port)}"
-    target = authority(host, grpc_port)
-    header = _HEADER if key_file else ""
+    rest, target = doors.rest, doors.grpc
+    header = doors.flags + (_HEADER if key_file else "")
     title = f"ovchat is ready.  REST {rest}/v3   gRPC {target} (also on the REST port)"
     if not models:
         return f"""\
@@ -67,7 +69,7 @@ curl {rest}/v3/models {header}
     key = _KEY if key_file else '"unused"'
     program = _program("buf")
     grpc = (
-        _by_reflection(program, target, name, header) if program else _typed(target, name, key_file)
+        _by_reflection(program, doors, name, header) if program else _typed(doors, name, key_file)
     )
     return f"""\
 {title}
@@ -80,8 +82,8 @@ curl {rest}/v3/chat/completions {header}\\
 {_with_image(rest, sees, header) if sees else ""}
 The OpenAI SDK, from `pip install openai`:
 
-{"import os; " if key_file else ""}from openai import OpenAI
-client = OpenAI(base_url="{rest}/v3", api_key={key})
+{"import os; " if key_file else ""}{doors.tls.sdk if doors.tls else "from openai import OpenAI"}
+client = OpenAI(base_url="{rest}/v3", api_key={key}{", http_client=http" if doors.tls else ""})
 answer = client.chat.completions.create(
     model={name}, messages=[{message}], temperature=0
 )
@@ -95,8 +97,8 @@ print(answer.choices[0].message.content)
 def _key(file: Path | None) -> str:
     if file is None:
         return ""
-    # The first line that is neither empty nor a comment, as the server reads the file.
-    first = f"awk 'NF && !/^[ \\t]*#/ {{ print $1; exit }}' {shlex.quote(str(file))}"
+    # Of the first line whose key the file has in clear.
+    first = f"awk '{_FIRST_KEY}' {shlex.quote(str(file))}"
     return f"\nA key, for all requests below:\n\nexport OVCHAT_API_KEY=$({first})\n"
 
 
@@ -113,28 +115,32 @@ curl {rest}/v3/chat/completions {header}\\
 """
 
 
-def _by_reflection(buf: str, target: str, name: str, header: str) -> str:
+def _by_reflection(buf: str, doors: Doors, name: str, header: str) -> str:
+    plain = "" if doors.tls else "--http2-prior-knowledge "
     turn = f'{{"role": "ROLE_USER", "content": [{{"text": "{_QUESTION}"}}]}}'
     return f"""\
 gRPC, by reflection:
 
-{buf} curl --protocol grpc --http2-prior-knowledge {header}\\
-  http://{target}/ovchat.v1.ChatService/CreateChatCompletion \\
+{buf} curl --protocol grpc {plain}{header}\\
+  {doors.grpc_url}/ovchat.v1.ChatService/CreateChatCompletion \\
   -d '{{"model": {name}, "messages": [{turn}], "temperature": 0}}'"""
 
 
-def _typed(target: str, name: str, key_file: Path | None) -> str:
+def _typed(doors: Doors, name: str, key_file: Path | None) -> str:
+    channel = f'insecure_channel("{doors.grpc}")'
+    if doors.tls:
+        channel = f'secure_channel("{doors.grpc}", {doors.tls.credentials})'
     key = f', metadata=[("authorization", "Bearer " + {_KEY})]' if key_file else ""
     return f"""\
 gRPC, with the stubs that come with ovchat:
 
-{_shown(Path(sys.executable))} - <<'END'
+{shown(Path(sys.executable))} - <<'END'
 import grpc{", os" if key_file else ""}
 from ovchat.v1 import chat_pb2, chat_service_pb2_grpc, message_pb2
 content = [message_pb2.ContentPart(text="{_QUESTION}")]
 messages = [message_pb2.Message(role=message_pb2.ROLE_USER, content=content)]
 request = chat_pb2.CreateChatCompletionRequest(model={name}, messages=messages, temperature=0)
-with grpc.insecure_channel("{target}") as channel:
+with grpc.{channel} as channel:
     chat = chat_service_pb2_grpc.ChatServiceStub(channel)
     answer = chat.CreateChatCompletion(request{key})
 print(answer.choices[0].message.content[0].text)
@@ -146,10 +152,4 @@ def _program(name: str) -> str | None:
     if shutil.which(name):
         return name
     installed = Path(sys.executable).parent / name
-    return _shown(installed) if os.access(installed, os.X_OK) else None
-
-
-def _shown(path: Path) -> str:
-    """Return what to type for a path: from the folder one is in, if that has it."""
-    within = path.is_relative_to(Path.cwd())
-    return shlex.quote(str(path.relative_to(Path.cwd()) if within else path))
+    return shown(installed) if os.access(installed, os.X_OK) else None

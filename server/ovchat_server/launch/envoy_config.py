@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import yaml
 
+from ovchat_server.launch.cors import allow_origins
 from ovchat_server.launch.envoy_logs import JSON_LOGS, EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.open_files import MAX_CONNECTIONS
 from ovchat_server.resources import resource
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ LUA = "envoy.filters.http.lua"
 UNKNOWN_PATHS = "unknown_paths"
 TRANSCODER = "envoy.filters.http.grpc_json_transcoder"
 
+CONNECTIONS = "envoy.resource_monitors.global_downstream_max_connections"
+HEAP = "envoy.resource_monitors.fixed_heap"
+# The largest bodies that Envoy holds at once: beyond them it takes no requests.
+BODIES = 64
 # What a request may grow by between a REST client and the gRPC server.
 ENVELOPE_BYTES = 64 * 1024
 
@@ -46,6 +52,8 @@ class EnvoyFiles:
     """replicas.yaml, which is added if there are several servers."""
     egress: Path
     """egress.yaml, which is added if there are providers."""
+    cors: Path
+    """cors.yaml, which is added if pages of some origins may call."""
     lua: Path
     """errors.lua."""
     unknown_paths: Path
@@ -65,6 +73,7 @@ class EnvoyFiles:
                 config=resource("envoy/envoy.yaml"),
                 replicas=resource("envoy/replicas.yaml"),
                 egress=resource("envoy/egress.yaml"),
+                cors=resource("envoy/cors.yaml"),
                 lua=resource("envoy/errors.lua"),
                 unknown_paths=resource("envoy/unknown_paths.lua"),
                 descriptor=resource("gen/ovchat.binpb"),
@@ -135,8 +144,9 @@ class Socket:
 
     @property
     def config(self) -> Config:
-        """The address in Envoy's configuration."""
-        return {"pipe": {"path": self.name}}
+        """The address in Envoy's configuration; of a file for this user alone."""
+        mode = {} if self.name.startswith("@") else {"mode": 0o600}
+        return {"pipe": {"path": self.name, **mode}}
 
 
 Upstream: TypeAlias = Address | Socket
@@ -150,8 +160,10 @@ class Listening:
     """The numeric address of both doors."""
     ports: Sequence[int]
     """The ports, each for REST and gRPC."""
-    admin_port: int
-    """The port of Envoy's admin interface, always on loopback: who reaches it may end Envoy."""
+    admin: Upstream
+    """Where Envoy's admin interface listens: who reaches it may end Envoy."""
+    origins: Sequence[str] = ()
+    """Those whose pages may call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +174,8 @@ class Bounds:
     """The maximum size of a request's body."""
     max_concurrent_streams: int = 1000
     """The maximum number of streams on one of Envoy's connections to a server."""
+    max_connections: int = MAX_CONNECTIONS
+    """The maximum number of callers' connections."""
 
 
 def envoy_config(
@@ -185,15 +199,20 @@ def envoy_config(
     """
     config: Config = yaml.safe_load(files.config.read_text(encoding="utf-8"))
     listeners = config["static_resources"]["listeners"]
-    listener = _named(listeners, LISTENER)
+    listener = rest_listener(config)
     cluster = _named(config["static_resources"]["clusters"], CLUSTER)
-    manager = _named(listener["filter_chains"][0]["filters"], CONNECTION_MANAGER)["typed_config"]
+    manager = http_manager(listener)
     buffer = _named(manager["http_filters"], BUFFER)["typed_config"]
     lua = _named(manager["http_filters"], LUA)["typed_config"]
     unknown_paths = _named(manager["http_filters"], UNKNOWN_PATHS)["typed_config"]
     transcoder = _named(manager["http_filters"], TRANSCODER)["typed_config"]
 
-    config["admin"]["address"] = Address("127.0.0.1", listening.admin_port).config
+    config["admin"]["address"] = listening.admin.config
+    monitors = config["overload_manager"]["resource_monitors"]
+    count = _named(monitors, CONNECTIONS)["typed_config"]
+    count["max_active_downstream_connections"] = bounds.max_connections
+    if listening.origins:
+        allow_origins(manager, files.cors, listening.origins)
     cluster["load_assignment"]["endpoints"][0]["lb_endpoints"] = [
         {"endpoint": {"address": upstream.config}} for upstream in upstreams
     ]
@@ -218,9 +237,10 @@ def envoy_config(
     listener["metadata"]["filter_metadata"]["ovchat"]["max_request_bytes"] = (
         bounds.max_request_bytes
     )
-    listener["per_connection_buffer_limit_bytes"] = buffered_bytes
     cluster["per_connection_buffer_limit_bytes"] = buffered_bytes
     transcoder["max_request_body_size"] = buffered_bytes
+    heap = _named(monitors, HEAP)["typed_config"]
+    heap["max_heap_size_bytes"] = max(heap["max_heap_size_bytes"], BODIES * buffered_bytes)
 
     first, *others = listening.ports
     listener["address"] = Address(listening.host, first).config
@@ -228,6 +248,18 @@ def envoy_config(
         name, address = f"{LISTENER}-{number}", Address(listening.host, port).config
         listeners.append({**listener, "name": name, "address": address})
     return config
+
+
+def rest_listener(config: Config) -> Config:
+    """Return the listener of a configuration; those of further ports share its filter chains."""
+    return _named(config["static_resources"]["listeners"], LISTENER)
+
+
+def http_manager(listener: Config) -> Config:
+    """Return what a listener does with HTTP."""
+    manager: Config = _named(listener["filter_chains"][0]["filters"], CONNECTION_MANAGER)
+    typed: Config = manager["typed_config"]
+    return typed
 
 
 def connect_host(host: str) -> str:

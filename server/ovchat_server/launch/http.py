@@ -1,4 +1,4 @@
-"""A minimal HTTP client for Envoy's admin interface: no dependency, no thread."""
+"""A minimal HTTP client for Envoy: no dependency, no thread."""
 
 from __future__ import annotations
 
@@ -17,13 +17,23 @@ async def request(method: str, host: str, port: int, path: str) -> tuple[int, by
         OSError: There is no complete answer within two seconds.
     """
     async with asyncio.timeout(_TIMEOUT):
-        return await _request(method, host, port, path)
+        connection = await asyncio.open_connection(host, port)
+        return await _request(connection, f"{method} {path}", authority(host, port))
 
 
-async def _request(method: str, host: str, port: int, path: str) -> tuple[int, bytes]:
-    reader, writer = await asyncio.open_connection(host, port)
+async def request_on_socket(method: str, name: str, path: str) -> tuple[int, bytes]:
+    """Send a request to a Unix socket, as `request` does to a port."""
+    async with asyncio.timeout(_TIMEOUT):
+        connection = await asyncio.open_unix_connection(name)
+        return await _request(connection, f"{method} {path}", "localhost")
+
+
+async def _request(
+    connection: tuple[asyncio.StreamReader, asyncio.StreamWriter], what: str, host: str
+) -> tuple[int, bytes]:
+    reader, writer = connection
     try:
-        head = f"{method} {path} HTTP/1.1\r\nhost: {authority(host, port)}\r\n"
+        head = f"{what} HTTP/1.1\r\nhost: {host}\r\n"
         writer.write(f"{head}content-length: 0\r\nconnection: close\r\n\r\n".encode("ascii"))
         await writer.drain()
         answer = await reader.read()

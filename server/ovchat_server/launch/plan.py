@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from ovchat_server.domain.models import MODEL_TYPE
+from ovchat_server.launch.admin import Admin
 from ovchat_server.launch.banner import banner
 from ovchat_server.launch.child import Program
+from ovchat_server.launch.doors import Doors
 from ovchat_server.launch.egress import add_egress
 from ovchat_server.launch.envoy_config import (
     Address,
@@ -25,7 +27,10 @@ from ovchat_server.launch.envoy_config import (
 )
 from ovchat_server.launch.envoy_logs import EnvoyLogs
 from ovchat_server.launch.errors import LaunchError
-from ovchat_server.launch.ports import authority, check_free, free_port, numeric_host
+from ovchat_server.launch.key_checks import check_keys
+from ovchat_server.launch.ports import check_free, free_port, numeric_host
+from ovchat_server.launch.tls import EnvoyTls
+from ovchat_server.open_files import connections
 from ovchat_server.processors import available, serving
 from ovchat_server.serving.model_path import is_vision_model
 from ovchat_server.serving.model_task import model_task
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ovchat_server.launch.envoy_config import Config, Upstream
+    from ovchat_server.launch.envoy_config import Config
     from ovchat_server.settings import Settings
 
 # More workers would serve no more: one carries tens of thousands of events a second.
@@ -51,7 +56,7 @@ class Replica:
     """Names it in messages."""
     target: str
     """The gRPC target at which it is reached."""
-    upstream: Upstream
+    upstream: Socket
     """The same address for Envoy."""
     metrics_socket: str
     """The abstract socket on which it is asked for its metrics."""
@@ -73,20 +78,26 @@ class LaunchPlan:
     """It is reached on all addresses of this machine."""
     rest_port: int
     grpc_port: int
-    admin_port: int
+    admin: Admin
     models: Mapping[str, bool]
     """By name, whether it takes images."""
     chats: Collection[str]
     """The names of those that chat."""
     key_file: Path | None
+    tls: EnvoyTls | None
     drain_timeout: float
+    liveness_timeout: float
     replicas: Sequence[Replica]
     envoy: Program
     """Envoy, which reads its configuration from standard input."""
 
     @classmethod
-    def make(cls, settings: Settings) -> Self:
+    def make(cls, settings: Settings, folder: Path) -> Self:
         """Make the plan, checking all that can be checked before anything runs.
+
+        Args:
+            settings: The settings.
+            folder: A private one, for sockets and what else Envoy needs.
 
         Raises:
             LaunchError: A setting is for `ovchat serve` alone, a port is not free, or Envoy or
@@ -94,34 +105,37 @@ class LaunchPlan:
         """
         host = numeric_host(settings.host)
         rest_port = settings.rest_port or free_port()
-        admin_port = settings.admin_port or free_port()
         if not settings.grpc_port:
             msg = "--grpc-port 0 is for `ovchat serve`: here Envoy has to know the port"
             raise LaunchError(msg)
         ports = {"--rest-port": rest_port, "--grpc-port": settings.grpc_port}
-        ports |= {"--admin-port": admin_port, "--metrics-port": settings.metrics_port}
+        ports |= {"--admin-port": settings.admin_port, "--metrics-port": settings.metrics_port}
         for (one, port), (other, same) in itertools.combinations(ports.items(), 2):
-            if port == same:
+            if port and port == same:
                 msg = f"{one} and {other} are both {port}: choose another for one"
                 raise LaunchError(msg)
         check_free(host, rest_port, "--rest-port")
         check_free(host, settings.grpc_port, "--grpc-port")
-        check_free("127.0.0.1", admin_port, "--admin-port")
+        admin = _admin(settings, folder)
         # Abstract sockets: a free port may be another's by the time a server is started again, and
         # a file would outlive a server that is killed. Nobody can guess the name and be first.
         sockets = f"@ovchat-{os.getpid()}-{secrets.token_hex(8)}"
         egress = Socket(f"{sockets}-egress")
-        replicas = _replicas(settings, connect_host(host), sockets)
+        replicas = _replicas(settings.replicas, folder, sockets)
         # Several servers share the gRPC port, with Envoy before them; one has it for itself.
         envoys = (rest_port,) if len(replicas) == 1 else (rest_port, settings.grpc_port)
         files = EnvoyFiles.locate()
         config = envoy_config(
             files,
-            Listening(host, envoys, admin_port),
+            Listening(host, envoys, admin.address, settings.allowed_origins),
             [replica.upstream for replica in replicas],
-            Bounds(settings.max_request_bytes, settings.max_concurrent_streams),
+            _bounds(settings),
             logs=_logs(settings),
         )
+        if settings.api_key_file:
+            check_keys(config)
+        if tls := EnvoyTls.make(settings.tls, folder):
+            tls.add_to(config)
         if settings.providers:
             add_egress(config, files.egress, egress, settings.providers)
             replicas = [replica.with_argument(f"--egress={egress.name}") for replica in replicas]
@@ -130,7 +144,7 @@ class LaunchPlan:
             everywhere=connect_host(host) != host,
             rest_port=rest_port,
             grpc_port=settings.grpc_port,
-            admin_port=admin_port,
+            admin=admin,
             models={model.name: is_vision_model(model.path) for model in settings.models},
             chats={
                 model.name
@@ -138,20 +152,41 @@ class LaunchPlan:
                 if (model.task or model_task(model.path)) == MODEL_TYPE
             },
             key_file=settings.api_key_file,
+            tls=tls,
             drain_timeout=settings.drain_timeout,
+            liveness_timeout=settings.liveness_timeout,
             replicas=replicas,
             envoy=_envoy(settings, config),
         )
 
+    @property
+    def open_to_all(self) -> bool:
+        """Whether everybody who reaches this machine may call."""
+        certified = self.tls is not None and self.tls.current.files.client_ca is not None
+        return self.everywhere and self.key_file is None and not certified
+
     def banner(self, served: Iterable[str]) -> str:
         """Render the text that is printed when it is ready, with requests to models served."""
+        ports = self.rest_port, self.grpc_port
         return banner(
-            self.host,
-            rest_port=self.rest_port,
-            grpc_port=self.grpc_port,
+            Doors.of(self.host, ports, self.tls.current if self.tls else None),
             models={model: self.models[model] for model in served if model in self.chats},
             key_file=self.key_file,
         )
+
+
+def _admin(settings: Settings, folder: Path) -> Admin:
+    """Return where Envoy's admin interface listens; on loopback any user of this machine calls."""
+    if not settings.admin_port:
+        return Admin(Socket(str(folder / "envoy-admin")))
+    check_free("127.0.0.1", settings.admin_port, "--admin-port")
+    return Admin(Address("127.0.0.1", settings.admin_port))
+
+
+def _bounds(settings: Settings) -> Bounds:
+    # Each request to a provider has a connection to Envoy's way out, and one from it or two.
+    besides = sum(3 * provider.max_requests for provider in settings.providers)
+    return Bounds(settings.max_request_bytes, settings.max_concurrent_streams, connections(besides))
 
 
 def _logs(settings: Settings) -> EnvoyLogs:
@@ -185,23 +220,21 @@ def _envoy(settings: Settings, config: Config) -> Program:
     )
 
 
-def _replicas(settings: Settings, host: str, sockets: str) -> Sequence[Replica]:
-    if settings.replicas == 1:
-        port, metrics = settings.grpc_port, f"{sockets}-metrics"
-        one = Replica("the server", authority(host, port), Address(host, port), metrics)
-        return [one.with_argument(f"--metrics-socket={metrics}")]
+def _replicas(count: int, folder: Path, sockets: str) -> Sequence[Replica]:
     return [
         Replica(
-            f"server {number}",
+            "the server" if count == 1 else f"server {number}",
             socket_target(socket),
             Socket(socket),
-            f"{socket}-metrics",
+            metrics,
             (
-                f"--grpc-socket={socket}",
-                f"--server-number={number}",
-                f"--metrics-socket={socket}-metrics",
+                f"--envoy-socket={socket}",
+                f"--metrics-socket={metrics}",
+                *([f"--server-number={number}"] if count > 1 else []),
             ),
         )
-        for number in range(1, settings.replicas + 1)
-        for socket in [f"{sockets}-{number}"]
+        for number in range(1, count + 1)
+        # A file in a private folder: who calls on it may say in headers whose call it is.
+        for socket in [str(folder / f"server-{number}")]
+        for metrics in [f"{sockets}-{number}-metrics"]
     ]

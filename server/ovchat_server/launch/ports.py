@@ -145,7 +145,8 @@ def _reason(error: OSError, host: str, port: int, option: str) -> str:
 
 def log_listening(settings: Settings, port: int, level: int) -> None:
     """Say where the server listens: on its Unix socket, or else on `port`."""
-    if (name := settings.grpc_socket) is not None:
+    name = settings.envoy_socket if settings.replicas > 1 else settings.grpc_socket
+    if name is not None:
         logger.log(level, "The server listens on socket %s", name, extra={"socket": name})
         return
     address = authority(settings.host, port)

@@ -11,17 +11,18 @@ from google.api import httpbody_pb2
 from grpc_health.v1 import health_pb2
 
 from ovchat.v1 import rest_service_pb2
-from ovchat_server.launch.http import request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+
+    from ovchat_server.launch.admin import Admin
 
 _HTTP_OK = 200
 _INTERVAL = 0.05
 _HTTP_INTERVAL = 0.5
 _MODEL_INTERVAL = 0.5
 # The server binds its port seconds after its start; gRPC would wait ever longer in between.
-_CHANNEL_OPTIONS = (
+CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
@@ -32,9 +33,14 @@ _CHANNEL_OPTIONS = (
 
 async def grpc_serving(target: str) -> None:
     """Return once the server at `target` reports SERVING."""
-    async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS) as channel:
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        check = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
@@ -44,6 +50,11 @@ async def grpc_serving(target: str) -> None:
                 async for update in watch(health_pb2.HealthCheckRequest(), wait_for_ready=True):
                     if update.status == health_pb2.HealthCheckResponse.SERVING:
                         return
+            # Or it has as many watches as it takes.
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                answer = await check(health_pb2.HealthCheckRequest())
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return
             await asyncio.sleep(_INTERVAL)
 
 
@@ -61,7 +72,7 @@ async def some_served(
             being loaded any more, and again when that has changed.
     """
     told = None
-    async with grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS) as channel:
         while True:
             ready = {model: await _model_ready(channel, model) for model in models}
             served = [model for model in models if ready[model]]
@@ -93,12 +104,16 @@ async def _model_ready(channel: grpc.aio.Channel, model: str) -> bool | None:
     return True
 
 
-async def rest_healthy(host: str, port: int) -> None:
-    """Return once REST requests reach a server that serves."""
+async def rest_healthy(ask: Callable[[], Awaitable[tuple[int, bytes]]]) -> None:
+    """Return once REST requests reach a server that serves.
+
+    Args:
+        ask: Asks /health; returns the status and the body of the answer.
+    """
     # Envoy has nothing to watch; it is up some 100 ms after its start, well before the model.
     while True:
         with contextlib.suppress(OSError):
-            status, _ = await request("GET", host, port, "/health")
+            status, _ = await ask()
             if status == _HTTP_OK:
                 return
             # Every answer is a line in the access log.
@@ -106,22 +121,22 @@ async def rest_healthy(host: str, port: int) -> None:
         await asyncio.sleep(_INTERVAL)
 
 
-async def envoy_running(admin_port: int) -> None:
+async def envoy_running(admin: Admin) -> None:
     """Return once Envoy listens."""
     while True:
         with contextlib.suppress(OSError):
-            status, _ = await request("GET", "127.0.0.1", admin_port, "/ready")
+            status, _ = await admin.ask("GET", "/ready")
             if status == _HTTP_OK:
                 return
         await asyncio.sleep(_INTERVAL)
 
 
-async def in_rotation(admin_port: int, socket: str) -> None:
+async def in_rotation(admin: Admin, socket: str) -> None:
     """Return once Envoy considers the server at `socket` healthy."""
     healthy = f"::{socket}::health_flags::healthy\n".encode()
     while True:
         with contextlib.suppress(OSError):
-            _, clusters = await request("GET", "127.0.0.1", admin_port, "/clusters")
+            _, clusters = await admin.ask("GET", "/clusters")
             if healthy in clusters:
                 return
         await asyncio.sleep(_INTERVAL)

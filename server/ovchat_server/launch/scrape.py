@@ -12,20 +12,22 @@ from ovchat_server.metrics.merged import answered, merged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ovchat_server.launch.admin import Admin
+
 # Less than Prometheus waits for the whole scrape, which is 10 s.
 _TIMEOUT = aiohttp.ClientTimeout(total=3)
 
 
-async def scrape(sockets: Sequence[str], admin_port: int) -> bytes:
+async def scrape(sockets: Sequence[str], admin: Admin) -> bytes:
     """Return the metrics of all who answer, in Prometheus' text format.
 
     Args:
         sockets: The abstract sockets of the servers' metrics, by the servers' numbers.
-        admin_port: Envoy's.
+        admin: Envoy's.
     """
     *servers, envoy = await asyncio.gather(
         *(_server(socket) for socket in sockets),
-        _answer(f"http://127.0.0.1:{admin_port}/stats/prometheus"),
+        _answer(f"{admin.url}/stats/prometheus", admin.connector()),
     )
     texts = [text for text in servers if text is not None]
     up = answered([text is not None for text in servers])

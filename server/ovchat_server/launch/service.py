@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.backoff import Backoff
 from ovchat_server.launch.child import Child
 from ovchat_server.launch.errors import LaunchError
+from ovchat_server.launch.liveness import never
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,8 +24,21 @@ _EXPLAINED = (1, 2)
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How a child is watched.
+
+    Attributes:
+        serves: Returns once the child serves.
+        hangs: Called then; returns once the child answers nothing any more.
+    """
+
+    serves: Callable[[], Awaitable[None]]
+    hangs: Callable[[], Awaitable[None]] = never
+
+
 class Service:
-    """A child that is restarted when it ends by itself.
+    """A child that is restarted when it ends by itself, and ended when it hangs.
 
     Runs from `start` to `stop`; leave with `close`, which kills what is left.
     """
@@ -32,7 +47,7 @@ class Service:
         self,
         name: str,
         program: Program,
-        serves: Callable[[], Awaitable[None]],
+        checks: Checks,
         backoff: Backoff | None = None,
         stop_signal: signal.Signals = signal.SIGTERM,
     ) -> None:
@@ -41,14 +56,14 @@ class Service:
         Args:
             name: Names it in messages.
             program: The program.
-            serves: Returns once the child serves.
+            checks: How it is watched.
             backoff: Delays restarts; begins anew once it serves.
             stop_signal: Asks it to end.
         """
         self.name = name
         self.served = asyncio.Event()
         self._program = program
-        self._serves = serves
+        self._checks = checks
         self._backoff = backoff or Backoff()
         self._stop_signal = stop_signal
         self._stopping = asyncio.Event()
@@ -114,7 +129,7 @@ class Service:
             return f"could not be started ({error.strerror})"
         async with child:
             self._child = child
-            watch = asyncio.create_task(self._watch())
+            watch = asyncio.create_task(self._watch(child))
             try:
                 await self._unless_stopping(child.wait())
                 if self._stopping.is_set():
@@ -130,12 +145,19 @@ class Service:
             raise LaunchError(f"{self.name} cannot start: it {describe_end(code)}")
         return describe_end(code)
 
-    async def _watch(self) -> None:
-        await self._serves()
+    async def _watch(self, child: Child) -> None:
+        await self._checks.serves()
         self._backoff.reset()
         if self.served.is_set():
             logger.info("%s serves again", self.name)
         self.served.set()
+        # Only now: what loads may be slow to answer.
+        await self._checks.hangs()
+        if not self._stopping.is_set():
+            logger.warning(
+                "%s answers nothing any more (--liveness-timeout): killing it", self.name
+            )
+            await child.close()
 
     async def _unless_stopping(self, work: Awaitable[object]) -> None:
         """Wait for `work`, or until it is to stop."""

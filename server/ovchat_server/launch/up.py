@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from ovchat_server.launch.child import Program
-from ovchat_server.launch.envoy_config import Socket
 from ovchat_server.launch.errors import LaunchError
 from ovchat_server.launch.failed_models import log_failed
-from ovchat_server.launch.http import request
+from ovchat_server.launch.http import request, request_on_socket
+from ovchat_server.launch.liveness import envoy_silent, server_silent
 from ovchat_server.launch.metrics_port import announced, listen_for_metrics
 from ovchat_server.launch.plan import LaunchPlan
+from ovchat_server.launch.private_folder import private_folder
 from ovchat_server.launch.ready import (
     envoy_running,
     grpc_serving,
@@ -27,11 +28,13 @@ from ovchat_server.launch.ready import (
     some_served,
 )
 from ovchat_server.launch.scrape import scrape
-from ovchat_server.launch.service import Service, first
+from ovchat_server.launch.service import Checks, Service, first
 from ovchat_server.launch.stop_messages import QUIET_STOP, log_at_once, log_draining
+from ovchat_server.launch.tls import followed
 from ovchat_server.metrics.http import serving
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
@@ -69,20 +72,29 @@ async def run_up(settings: Settings, serve_command: Sequence[str]) -> int:
     Returns:
         The exit code: 0 after a signal, 1 if something could not start at all.
     """
-    try:
-        plan = LaunchPlan.make(settings)
-        metrics = listen_for_metrics(settings)
-    except LaunchError as error:
-        logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
-        return 1
-    if plan.everywhere and plan.key_file is None:
-        logger.warning("everybody who reaches this machine may call: --api-key-file asks for a key")
-    announced(metrics)
+    with contextlib.ExitStack() as stack:
+        try:
+            plan = LaunchPlan.make(settings, stack.enter_context(private_folder()))
+            metrics = listen_for_metrics(settings)
+        except LaunchError as error:
+            logger.error(str(error))  # noqa: TRY400  a message, for the person who started it
+            return 1
+        if plan.open_to_all:
+            logger.warning(
+                "everybody who reaches this machine may call: --api-key-file asks for a key"
+            )
+        announced(metrics)
+        return await _run_with_metrics(plan, serve_command, metrics)
+
+
+async def _run_with_metrics(
+    plan: LaunchPlan, serve_command: Sequence[str], metrics: socket.socket
+) -> int:
     sockets = [replica.metrics_socket for replica in plan.replicas]
-    exposition = partial(scrape, sockets, plan.admin_port)
+    exposition = partial(scrape, sockets, plan.admin)
     with Signals() as signals:
         # To the end: what draining does can be seen, too.
-        async with serving(exposition, metrics):
+        async with serving(exposition, metrics), followed(plan.tls):
             return await _run(plan, serve_command, signals)
 
 
@@ -123,12 +135,18 @@ async def _run(plan: LaunchPlan, serve_command: Sequence[str], signals: Signals)
         Service(
             replica.name,
             Program([*serve_command, *replica.arguments]),
-            partial(_serving, plan, replica),
+            Checks(
+                partial(_serving, plan, replica),
+                partial(server_silent, replica.target, plan.liveness_timeout),
+            ),
             stop_signal=QUIET_STOP if len(plan.replicas) > 1 else signal.SIGTERM,
         )
         for replica in plan.replicas
     ]
-    envoy = Service("Envoy", plan.envoy, partial(envoy_running, plan.admin_port))
+    checks = Checks(
+        partial(envoy_running, plan.admin), partial(envoy_silent, plan.admin, plan.liveness_timeout)
+    )
+    envoy = Service("Envoy", plan.envoy, checks)
     services = [*servers, envoy]
     for service in services:
         service.start()
@@ -158,8 +176,8 @@ async def _serving(plan: LaunchPlan, replica: Replica) -> None:
 async def _all_served(plan: LaunchPlan, replica: Replica) -> None:
     """Return once a server serves and, if there are several, Envoy sends requests to it."""
     await grpc_serving(replica.target)
-    if isinstance(replica.upstream, Socket):
-        await in_rotation(plan.admin_port, replica.upstream.name)
+    if len(plan.replicas) > 1:
+        await in_rotation(plan.admin, replica.upstream.name)
 
 
 async def _serve(plan: LaunchPlan, services: Sequence[Service]) -> None:
@@ -178,7 +196,10 @@ async def _serve(plan: LaunchPlan, services: Sequence[Service]) -> None:
 
 async def _ready(plan: LaunchPlan, services: Sequence[Service]) -> None:
     await _started(services)
-    await rest_healthy(plan.host, plan.rest_port)
+    if plan.tls:
+        await rest_healthy(partial(request_on_socket, "GET", plan.tls.socket.name, "/health"))
+    else:
+        await rest_healthy(partial(request, "GET", plan.host, plan.rest_port, "/health"))
 
 
 async def _started(services: Sequence[Service]) -> None:
@@ -230,7 +251,7 @@ async def _log_answers(plan: LaunchPlan, log: Callable[[int], None]) -> None:
         return
     found = None
     with contextlib.suppress(OSError):
-        _, stats = await request("GET", "127.0.0.1", plan.admin_port, _ANSWERS)
+        _, stats = await plan.admin.ask("GET", _ANSWERS)
         found = re.search(rb": (\d+)", stats)
     log(int(found[1]) if found else 0)
 
@@ -240,8 +261,8 @@ async def _stop_accepting(plan: LaunchPlan) -> None:
     # connections after the answer they carry, the second closes the ports. What is answered still
     # needs the way out.
     with contextlib.suppress(OSError):
-        await request("POST", "127.0.0.1", plan.admin_port, "/healthcheck/fail")
-        await request("POST", "127.0.0.1", plan.admin_port, "/drain_listeners?inboundonly")
+        await plan.admin.ask("POST", "/healthcheck/fail")
+        await plan.admin.ask("POST", "/drain_listeners?inboundonly")
         # Envoy answers before its workers have closed the port.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT):
@@ -262,7 +283,7 @@ async def _flushed(plan: LaunchPlan) -> None:
     last, since = b"", loop.time()
     with contextlib.suppress(OSError):
         while loop.time() - since < _FLUSH_TIMEOUT:
-            _, stats = await request("GET", "127.0.0.1", plan.admin_port, _PENDING)
+            _, stats = await plan.admin.ask("GET", _PENDING)
             if not re.search(rb": [1-9]", stats):
                 return
             if stats != last:

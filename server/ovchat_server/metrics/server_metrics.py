@@ -15,7 +15,7 @@ from ovchat_server.metrics.histogram import Histogram
 from ovchat_server.metrics.model_metrics import GenerationMetrics, PoolingMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from prometheus_client import Metric
 
@@ -39,19 +39,13 @@ class ServerMetrics:
         lag: Seconds that the event loop was late.
     """
 
-    def __init__(self, server: int, client_keys: Iterable[str] = ()) -> None:
-        """Begin with zeros.
-
-        Args:
-            server: Its number.
-            client_keys: What tells API keys apart; see RequestRecord.
-        """
+    def __init__(self, server: int) -> None:
+        """Begin with zeros, as the server of this number."""
         self.server = str(server)
         self.models: dict[str, ModelMetrics[Any]] = {}
         self.lag = Histogram(buckets.LAG)
-        codes = sorted({error.code for error in _kinds(ApiError)})
-        keys = ["", *client_keys]
-        self.errors = Counter({(code, key): 0 for code in codes for key in keys})
+        self._codes = sorted({error.code for error in _kinds(ApiError)})
+        self.errors = Counter({(code, ""): 0 for code in self._codes})
         self.served: Sequence[Model] = ()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
@@ -78,10 +72,9 @@ class ServerMetrics:
     def end(self, record: RequestRecord) -> None:
         """Count a request; see RequestObserver."""
         if error := record.error:
-            key = record.client_key
             # A provider's code may be any: then that of its kind.
-            known = (error.code, key) in self.errors
-            self.errors[error.code if known else type(error).code, key] += 1
+            code = error.code if error.code in self._codes else type(error).code
+            self.errors[code, record.caller.name] += 1
         # Others are of providers, or do not exist: what callers make up is no label.
         if model := self.models.get(record.model):
             model.ended(record)

@@ -33,6 +33,7 @@ def of_generation(generation: GenerationParams) -> JsonObject:
         "skip_special_tokens": None if generation.skip_special_tokens else False,
         "prompt_logprobs": generation.prompt_logprobs,
         "priority": generation.priority or None,
+        "cache_salt": generation.cache_salt,
     }
     return own | (_truncation(generation.truncation) if generation.truncation else {})
 

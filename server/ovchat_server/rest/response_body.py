@@ -8,6 +8,7 @@ import msgspec
 from google.api import httpbody_pb2
 
 from ovchat_server.header_text import IGNORED, UNENFORCED, name_list, path_list
+from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,8 +63,8 @@ async def send_hints(
     unenforced: Sequence[SchemaPath],
     context: grpc.aio.ServicerContext[Any, Any],
 ) -> None:
-    """Send headers that name parameters that were ignored and schemas that are not enforced."""
-    headers: list[tuple[str, str]] = []
+    """Send headers about ignored parameters, schemas that are not enforced, and rate limits."""
+    headers = [*current_record().rate_limits]
     if ignored:
         headers.append((IGNORED, name_list(ignored)))
     if unenforced:

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 REQUEST_ID = "x-request-id"
 # Ids that callers may choose: they go into logs and headers.
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-# Expected of probes: a watch ends when its caller leaves, and a model that is loading is no fault.
+# Expected of probes: a watch ends when its caller leaves, a model that is loading is no fault, and
+# of watches that are too many there is a line for all.
 QUIET_STATUSES = (
     grpc.StatusCode.OK,
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
 )
 
 P = ParamSpec("P")
@@ -87,7 +89,9 @@ def access(observers: Sequence[RequestObserver]) -> Middleware:
             raise
         finally:
             record.status, record.ended = status.name, time.monotonic()
-            quiet = status in QUIET_STATUSES and probe
+            # With an error in its answer, it is about another request, which is refused.
+            refuses = status is grpc.StatusCode.OK and record.error is not None
+            quiet = probe and status in QUIET_STATUSES and not refuses
             if not quiet:
                 for observer in observers:
                     _told(observer.end, record)
@@ -110,17 +114,3 @@ def _aborted_status(context: Context) -> grpc.StatusCode:
     code = context.code()
     known = (status for status in grpc.StatusCode if code in (status, status.value[0]))
     return next(known, grpc.StatusCode.UNKNOWN)
-
-
-def silence_lost_clients() -> None:
-    """Keep gRPC from logging a traceback when a caller leaves before it has read its answer.
-
-    The access log has a line about it, which is enough.
-    """
-    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
-
-
-def _is_no_lost_client(record: logging.LogRecord) -> bool:
-    kind = record.exc_info[0] if record.exc_info else None
-    # Raised by an operation on a call that is over. The class has no public name.
-    return kind is None or kind.__name__ != "ExecuteBatchError"

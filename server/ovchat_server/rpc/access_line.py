@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from ovchat_server.engine.contract.times import Interruption
 from ovchat_server.rpc.caller import peer_address
 from ovchat_server.rpc.errors import REST_MARK
+from ovchat_server.rpc.header_values import VALID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,7 +68,9 @@ class Call:
         """Read what is logged of a call from its headers."""
 
         def header(name: str) -> str:
-            return str(metadata.get(name, ""))[:MOST]
+            value = str(metadata.get(name, ""))
+            # Of a call that is refused because of it, nothing is shown.
+            return value[:MOST] if VALID.fullmatch(value) else ""
 
         path = header(REST_MARK).partition("?")[0]
         method = header("x-envoy-original-method") if path else ""
@@ -89,8 +92,8 @@ def line(
     fields: dict[str, Any] = {"rpc": call.rpc, "door": "rest" if call.path else "grpc"}
     if record.trace_id:
         fields["trace_id"] = record.trace_id
-    if record.client_key:
-        fields["key"] = record.client_key
+    if record.caller.name:
+        fields["key"] = record.caller.name
     if call.path:
         shown = 200 if record.begun else record.http_status or _http_status(status.name)
         fields |= {"method": call.method, "path": call.path, "status": shown}

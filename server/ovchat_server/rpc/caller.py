@@ -1,4 +1,4 @@
-"""Which client a call comes from: when the engine is full, clients take turns."""
+"""Who makes a call."""
 
 from __future__ import annotations
 
@@ -7,52 +7,67 @@ import socket
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ovchat_server.rpc.authentication import digest, sent_key
+from ovchat_server.domain.errors import AuthenticationError
+from ovchat_server.domain.identity import Identity
+from ovchat_server.rpc.authentication import authenticated
+from ovchat_server.rpc.client_certificate import certificate_name
 from ovchat_server.rpc.probes import Exempt, exempt
-from ovchat_server.serving.caller import api_key, client
 from ovchat_server.serving.record import current_record
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
+    from ovchat_server.domain.identity import KeyRing
     from ovchat_server.rpc.middleware import Context, Middleware
 
-# Of a key's digest: enough to tell keys apart.
-SHOWN_DIGITS = 8
 FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
 
-def set_client(*, by_key: bool) -> Middleware:
-    """Return middleware that sets the client of each call.
+def identify(keys: KeyRing, *, by_certificate: bool = False) -> Middleware:
+    """Return middleware that finds out who makes each call.
+
+    Where nothing else tells, a caller is known by an address: as Envoy on this machine reports it,
+    or the peer's own.
 
     Args:
-        by_key: Identify clients by their API key, which was checked before; it is set, too.
-            Otherwise by their address: as Envoy on this machine reports it, or the peer's own.
+        keys: Where they are required, callers are known by theirs.
+        by_certificate: Otherwise they are known by the certificates that TLS asks them for.
     """
 
     @contextlib.asynccontextmanager
-    async def set_from_call(
-        context: Context,
-        method: str,
-    ) -> AsyncIterator[None]:
-        # Of a probe the key was not checked.
-        if by_key and not exempt(method, Exempt.KEY):
-            name = digest(sent_key(context)).hex()
-            api_key.set(name)
-            current_record().client_key = name[:SHOWN_DIGITS]
+    async def identified(context: Context, method: str) -> AsyncIterator[None]:
+        # Of a probe no key is asked for.
+        if keys.required and not exempt(method, Exempt.KEY):
+            known = _by_key(context, keys)
+        elif by_certificate and (name := certificate_name(context)):
+            known = Identity(name, name)
         else:
-            metadata = dict(context.invocation_metadata() or ())
-            name = peer_address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")
-        # No reset: every RPC runs in a task of its own.
-        client.set(name)
+            known = _by_address(context)
+        current_record().caller = known
         yield
 
-    return set_from_call
+    return identified
 
 
-def shown_keys(keys: Iterable[str]) -> list[str]:
-    """Return what stands for keys where they must not be shown."""
-    return [digest(key).hex()[:SHOWN_DIGITS] for key in keys]
+def lacks_key(keys: KeyRing, method: str, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
+    """Return whether `identify` will refuse a call."""
+    if not keys.required or exempt(method, Exempt.KEY):
+        return False
+    try:
+        authenticated(dict(metadata), keys)
+    except AuthenticationError:
+        return True
+    return False
+
+
+def _by_key(context: Context, keys: KeyRing) -> Identity:
+    key = authenticated(dict(context.invocation_metadata() or ()), keys)
+    return Identity(key.name, key.name, key.rules)
+
+
+def _by_address(context: Context) -> Identity:
+    metadata = dict(context.invocation_metadata() or ())
+    return Identity(peer_address(str(metadata.get("x-forwarded-for", "")), context.peer() or ""))
 
 
 def peer_address(forwarded_for: str, peer: str) -> str:

@@ -99,6 +99,7 @@ async def _abort(
     metadata: list[tuple[str, str | bytes]] = [
         ("grpc-status-details-bin", status_of(error).SerializeToString()),
         ("x-request-id", request_id.get()),
+        *record.rate_limits,
     ]
     if error.retry_after is not None:
         # HTTP's header takes whole seconds; 0 would mean at once.

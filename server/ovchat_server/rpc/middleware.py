@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, TypeAlias
@@ -24,6 +24,8 @@ Behavior: TypeAlias = Callable[..., Any]
 # Given the context of an RPC, whose record it yields.
 Entered: TypeAlias = Callable[[Context], AbstractAsyncContextManager[RequestRecord]]
 Parse: TypeAlias = Callable[[Any], Any]
+# Given the full method name and the headers.
+Refuses: TypeAlias = Callable[[str, Iterable[tuple[str, str | bytes]]], bool]
 
 FACTORIES = {
     "unary_unary": grpc.unary_unary_rpc_method_handler,
@@ -40,8 +42,14 @@ class MiddlewareInterceptor(grpc.aio.ServerInterceptor):
     message of a stream passes through.
     """
 
-    def __init__(self, *middleware: Middleware) -> None:
-        """Run handlers inside `middleware`; the first is the outermost."""
+    def __init__(self, refuses: Refuses, *middleware: Middleware) -> None:
+        """Run handlers inside `middleware`; the first is the outermost.
+
+        Args:
+            refuses: Tells of a call that middleware will refuse it, whatever its message is.
+            middleware: What handlers run in.
+        """
+        self._refuses = refuses
         self._middleware = middleware
 
     async def intercept_service(
@@ -51,9 +59,10 @@ class MiddlewareInterceptor(grpc.aio.ServerInterceptor):
     ) -> Handler | None:
         """Return the handler of the RPC, wrapped in the middleware."""
         handler, method = await continuation(handler_call_details), handler_call_details.method
-        rpc = method.lstrip("/")
-        if handler is None:
-            rpc, handler = UNKNOWN_RPC, grpc.stream_stream_rpc_method_handler(_unknown)
+        rpc = method.lstrip("/") if handler else UNKNOWN_RPC
+        if handler is None or self._refuses(method, handler_call_details.invocation_metadata):
+            # Of a stream, gRPC receives nothing that is not asked for.
+            handler = grpc.stream_stream_rpc_method_handler(_unknown)
         for kind, factory in FACTORIES.items():
             behavior = getattr(handler, kind)
             if behavior is not None:

@@ -34,6 +34,8 @@ PROBES: Final = {
     "/ovchat.v1.RestService/GetModelReadiness": Exempt.KEY | Exempt.LOG,
     # Load balancers ask for it at /.
     "/ovchat.v1.RestService/GetServerMetadata": Exempt.KEY | Exempt.LOG,
+    # Envoy asks whether a request has a key; logged if it has none.
+    "/envoy.service.auth.v3.Authorization/Check": Exempt.KEY | Exempt.LOG,
     # `ovchat top` asks for it every other second, and shows how a server drains.
     "/ovchat.v1.ServerService/GetMetrics": Exempt.LOG | Exempt.DRAIN,
 }

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from ovchat_server.domain.identity import KeyRing
 from ovchat_server.domain.models import ModelState
-from ovchat_server.rpc.access import access, set_request_id, silence_lost_clients
-from ovchat_server.rpc.authentication import authentication
-from ovchat_server.rpc.caller import set_client
+from ovchat_server.rpc.access import access, set_request_id
+from ovchat_server.rpc.caller import identify, lacks_key
 from ovchat_server.rpc.errors import error_translation
+from ovchat_server.rpc.external_authorization import authorization
+from ovchat_server.rpc.grpc_log import bound_grpc_log
+from ovchat_server.rpc.header_values import check_headers
 from ovchat_server.rpc.idle import IdleInterceptor
 from ovchat_server.rpc.middleware import MiddlewareInterceptor
+from ovchat_server.rpc.rate_limits import rate_limits
 from ovchat_server.rpc.reflection import add_reflection
 from ovchat_server.rpc.stream_limit import StreamLimit
+from ovchat_server.serving.rate_limits import RateLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from ovchat_server.domain.limits import Limits
     from ovchat_server.rpc.calls import Calls
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 # closed when none of its calls can still be of use, which is the only way to make gRPC drop a
 # message that its reader does not take.
 CONNECTION_AGE = 3600.0
+# Seconds without a call after which a connection is closed, as Envoy does it.
+IDLE_CONNECTION = 900.0
 # Calls that may wait for the event loop: as many as Envoy lets through. gRPC silently cancels calls
 # beyond that, by default from 1,000 on.
 MAX_PENDING_CALLS = 10_000
@@ -72,7 +80,10 @@ class ServerOptions:
             never.
         max_concurrent_streams: Concurrent calls per connection; further calls wait.
         limits: How much a request may contain.
-        api_keys: The valid API keys; if empty, none is needed.
+        keys: Those of the callers.
+        rate_limits: Counts what they use.
+        client_certificates: Whether callers must show certificates.
+        max_connections: Connections at once; further ones are closed.
         observers: Are told of requests.
     """
 
@@ -81,13 +92,17 @@ class ServerOptions:
     request_timeout: float | None
     idle_timeout: float | None
     limits: Limits
-    api_keys: Collection[str] = ()
+    keys: KeyRing = field(default_factory=KeyRing)
+    rate_limits: RateLimits = field(default_factory=RateLimits)
+    client_certificates: bool = False
+    # gRPC aborts the process if it is given the largest number that it can hold.
+    max_connections: int = MAX_INT - 1
     observers: Sequence[RequestObserver] = ()
 
 
 def create_server(
     served: Served,
-    health_servicer: health.aio.HealthServicer,
+    health_servicer: health_pb2_grpc.HealthServicer,
     calls: Calls,
     options: ServerOptions,
 ) -> grpc.aio.Server:
@@ -99,19 +114,21 @@ def create_server(
         calls: Knows the calls under way.
         options: How to serve.
     """
-    silence_lost_clients()
+    bound_grpc_log()
     server = grpc.aio.server(
         # The first is the outermost: the log sees what became of the error.
         interceptors=[
             *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
             MiddlewareInterceptor(
+                partial(lacks_key, options.keys),
                 set_request_id,
                 access(options.observers),
                 StreamLimit(options.max_concurrent_streams).count,
                 error_translation(served.encode_rest_error),
+                check_headers,
                 calls.admit,
-                authentication(options.api_keys),
-                set_client(by_key=bool(options.api_keys)),
+                identify(options.keys, by_certificate=options.client_certificates),
+                rate_limits(options.rate_limits),
             ),
         ],
         options=[
@@ -127,12 +144,14 @@ def create_server(
             # Callers may ping as often as they like, with and without calls: gRPC's default cuts
             # them off at the third ping within five minutes of silence, such as a long prefill.
             ("grpc.http2.max_ping_strikes", 0),
+            ("grpc.max_connection_idle_ms", int(IDLE_CONNECTION * 1000)),
+            ("grpc.max_allowed_incoming_connections", options.max_connections),
             *_connection_age(options.request_timeout),
         ],
     )
     for service in served.typed:
         service.add(server)
-    server.add_generic_rpc_handlers((served.rest_handlers,))
+    server.add_generic_rpc_handlers((served.rest_handlers, authorization(options.keys)))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     names = [service.name for service in served.typed]
     add_reflection((*names, served.rest_service, health.SERVICE_NAME), server)
@@ -150,9 +169,7 @@ def _connection_age(request_timeout: float | None) -> tuple[tuple[str, int], ...
     )
 
 
-async def publish_health(
-    health_servicer: HealthServicer, models: ModelRegistry, served: Served
-) -> None:
+def publish_health(health_servicer: HealthServicer, models: ModelRegistry, served: Served) -> None:
     """Set the health of services: SERVING while every model answers that they are for."""
     serving = health_pb2.HealthCheckResponse.SERVING
     not_serving = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -166,4 +183,4 @@ async def publish_health(
                 statuses[f"{service.name}/{model.id}"] = health
                 if health == not_serving:
                     statuses[service.name] = not_serving
-    await health_servicer.publish(statuses)
+    health_servicer.publish(statuses)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.dialects.base import CombinedDialect, ToolDialect
 from ovchat_server.domain.chat import ToolMode
-from ovchat_server.domain.errors import ApiError, InvalidRequestError, Violation
+from ovchat_server.domain.errors import ApiError, InvalidRequestError, OverloadedError, Violation
 from ovchat_server.domain.field_path import SchemaPath
 from ovchat_server.grammar.formats import (
     Reasoning,
@@ -22,6 +22,7 @@ from ovchat_server.grammar.formats import (
     grammar_text,
 )
 from ovchat_server.grammar.schema.errors import SchemaError
+from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.held_tools import held_tool
 from ovchat_server.serving.reasoning import before_form, continues, reasoned_or_not
 from ovchat_server.serving.resumptions import resumptions
@@ -99,6 +100,7 @@ class AnswerFormats:
 
         Raises:
             InvalidRequestError: It cannot be enforced, with the compiler's reason.
+            OverloadedError: Too many of the caller's grammars wait to be checked.
             UnavailableError: It cannot be checked now.
         """
         if constraint is None:
@@ -119,6 +121,7 @@ class AnswerFormats:
 
         Raises:
             InvalidRequestError: The format cannot be enforced.
+            OverloadedError: Too many of the caller's grammars wait to be checked.
             UnavailableError: The grammar cannot be checked now.
         """
         wanted = _FormatRequest(model, request, reasoning)
@@ -250,8 +253,11 @@ async def _free(wanted: _FormatRequest, tools: list[HeldTool]) -> AnswerFormat:
     answer = reasoned_or_not(plain, wanted.reasoning)
     try:
         text = await _checked(wanted.model, answer, choice.field)
+    except OverloadedError:
+        # It would be checked if the caller asked for less at once: no reason to answer worse.
+        raise
     except ApiError:
-        # The request does not require a grammar: answer without one.
+        # The request does not require a grammar: answer without one, and say so.
         if wanted.asked:
             raise
         return AnswerFormat(unenforced=tuple(SchemaPath(tool.field) for tool in tools))
@@ -268,10 +274,11 @@ async def _checked(model: TextModel, answer: JsonObject, field: FieldPath) -> st
 
     Raises:
         InvalidRequestError: It cannot be enforced, with the compiler's reason.
+        OverloadedError: Too many of the caller's grammars wait to be checked.
         UnavailableError: It cannot be checked now.
     """
     text = grammar_text(answer)
-    if reason := await model.engine.check_grammar(text):
+    if reason := await model.engine.check_grammar(text, current_caller(0)):
         raise InvalidRequestError.about(field, f"cannot be enforced: {reason}.")
     return text
 

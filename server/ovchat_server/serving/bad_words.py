@@ -28,14 +28,21 @@ async def banned_sequences(
     """
     if not bad_words:
         return ()
+    fewest = sum(map(model.files.tokenizer.fewest_tokens, bad_words))
+    if fewest > MAX_BANNED_TOKENS:
+        raise _too_many(fewest)
     sequences = await workers.run(partial(_tokenize, model.files.tokenizer, bad_words))
     size = model.files.vocabulary_size
     # The model never generates tokens outside its vocabulary.
     known = tuple(tokens for tokens in sequences if max(tokens) < size)
     if (count := sum(map(len, known))) > MAX_BANNED_TOKENS:
-        complaint = f"have {count} tokens in all; at most {MAX_BANNED_TOKENS} are supported."
-        raise InvalidRequestError.about("bad_words", complaint)
+        raise _too_many(count)
     return known
+
+
+def _too_many(tokens: int) -> InvalidRequestError:
+    complaint = f"have {tokens} tokens in all; at most {MAX_BANNED_TOKENS} are supported."
+    return InvalidRequestError.about("bad_words", complaint)
 
 
 def _tokenize(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:

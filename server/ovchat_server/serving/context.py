@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.domain.errors import ContextLengthExceededError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import TruncationSide
+from ovchat_server.tokenizer.huggingface import kept
 
 if TYPE_CHECKING:
     from ovchat_server.domain.generation import GenerationParams
@@ -34,18 +35,24 @@ class ContextWindow:
         if self._beams and status.context_length:
             self._length = status.search_lengths[self._beams.width - 1]
 
+    @property
+    def kept_tokens(self) -> int | None:
+        """How many tokens of a prompt are kept; None: as many as it has."""
+        if self._truncation is None:
+            return None
+        if self._truncation.tokens is not None:
+            return self._truncation.tokens
+        answer = self._ending.max_tokens or max(self._ending.min_tokens, 1)
+        return max(self._length - answer, 1)
+
+    @property
+    def cuts_left(self) -> bool:
+        """Whether the last tokens of a prompt are kept, not the first ones."""
+        return self._truncation is not None and self._truncation.side is TruncationSide.LEFT
+
     def truncate(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
         """Return the tokens of a prompt, truncated if the request asks for it."""
-        truncation = self._truncation
-        if truncation is None:
-            return tokens
-        keep = truncation.tokens
-        if keep is None:
-            answer = self._ending.max_tokens or max(self._ending.min_tokens, 1)
-            keep = max(self._length - answer, 1)
-        if len(tokens) <= keep:
-            return tokens
-        return tokens[-keep:] if truncation.side is TruncationSide.LEFT else tokens[:keep]
+        return tuple(kept(tokens, self.kept_tokens, cut_left=self.cuts_left))
 
     @property
     def longest_prompt(self) -> int:

@@ -13,6 +13,7 @@ from ovchat_server.domain.generation import TruncationSide
 from ovchat_server.engine.contract.pooling_engine import TokenizedText
 from ovchat_server.serving.pooling import PoolingParams, check_lengths, kept_tokens
 from ovchat_server.serving.pooling_models import EmbeddingModel
+from ovchat_server.serving.text_sizes import check_sizes, cutting
 from ovchat_server.serving.vocabulary import check_tokens
 from ovchat_server.tokenizer.huggingface import NO_FRAME, kept
 
@@ -121,9 +122,11 @@ def _tokenize(model: EmbeddingModel, request: EmbeddingRequest, prompt: str) -> 
     named = [*zip(fields, request.inputs, strict=True)]
     texts = {field: item for field, item in named if isinstance(item, str)}
     keep, left = kept_tokens(request.truncation, files.context_length), _cuts_left(request)
-    tokens: dict[FieldPath, Sequence[int]] = dict(
-        zip(texts, _tokenize_texts(files, request, prompt, [*texts.values()], keep), strict=True)
-    )
+    if keep is None:
+        check_sizes(files, texts.items())
+    with cutting([*texts]):
+        tokenized = _tokenize_texts(files, request, prompt, [*texts.values()], keep)
+    tokens: dict[FieldPath, Sequence[int]] = dict(zip(texts, tokenized, strict=True))
     for field, item in named:
         if not isinstance(item, str):
             check_tokens(files.tokenizer, field, item)
@@ -149,14 +152,20 @@ def _tokenize_texts(
             f"{frame.count + asked} tokens."
         )
         raise InvalidRequestError.about("truncate_prompt_tokens", complaint)
-    whole = tokenizer.encode_batch([prompt + text for text in texts])
-    if keep is not None:
+    prompted = [prompt + text for text in texts]
+    if keep is None:
+        found = tokenizer.encode_batch(prompted)
+    else:
         left, room = _cuts_left(request), keep - frame.count
-        # The prompt stays, whichever end is cut.
-        whole = [
-            [*item[:asked], *kept(item[asked:], room - asked, cut_left=left)] for item in whole
-        ]
-    return [[*frame.before, *item, *frame.behind] for item in whole]
+        found = tokenizer.encode_batch(prompted, most_tokens=room, cut_left=left)
+        if left and asked:
+            # The prompt stays, whichever end is cut.
+            first = tokenizer.encode_batch(prompted, most_tokens=asked)
+            found = [
+                [*begin, *kept(item, room - asked, cut_left=True)] if len(item) == room else item
+                for begin, item in zip(first, found, strict=True)
+            ]
+    return [[*frame.before, *item, *frame.behind] for item in found]
 
 
 def _cuts_left(request: EmbeddingRequest) -> bool:

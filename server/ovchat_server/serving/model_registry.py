@@ -116,7 +116,7 @@ class ModelRegistry:
         Raises:
             ModelNotFoundError: There is none.
         """
-        identifier = self._unaliased(identifier)
+        identifier = self._visible(identifier, field)
         if identifier in self._routes:
             return self._routes[identifier]
         return self.routed(identifier, field)
@@ -127,7 +127,7 @@ class ModelRegistry:
 
     def local_status(self, identifier: str) -> ModelStatus:
         """Return how the model of this server of an id is doing, by that id; see get."""
-        return self._by_alias(identifier, self.local(identifier))
+        return self._by_alias(identifier, self.local(self._visible(identifier, "model")))
 
     def _by_alias(self, identifier: str, model: Model) -> ModelStatus:
         alias = identifier.removeprefix(f"{PROVIDER}/")
@@ -153,8 +153,21 @@ class ModelRegistry:
     def _unaliased(self, identifier: str) -> str:
         return self._aliases.get(identifier.removeprefix(f"{PROVIDER}/"), identifier)
 
+    def _visible(self, identifier: str, field: str) -> str:
+        """Return the id without alias of a model that the current request's caller may use."""
+        if not self._allowed(identifier):
+            raise not_found(field, self._not_found(identifier))
+        return self._unaliased(identifier)
+
+    def _allowed(self, identifier: str) -> bool:
+        """Return whether the caller may use a model: by the id given, or by the model's own."""
+        own = (identifier, self._unaliased(identifier))
+        rules = current_record().caller.rules
+        return rules.allow(*(name.removeprefix(f"{PROVIDER}/") for name in own))
+
     def _not_found(self, identifier: str) -> str:
-        known = sorted({*self._models, *self._routes, *self._aliases})
+        ids = {*self._models, *self._routes, *self._aliases}
+        known = sorted(filter(self._allowed, ids))
         message = (
             f"The model {shortened(identifier)!r} does not exist. "
             f"Available models: {', '.join(known) or 'none'}."
@@ -211,7 +224,11 @@ class ModelRegistry:
         raise InvalidRequestError.about("model", complaint)
 
     def _only(self, kind: type[ModelT]) -> ModelT:
-        able = [model for model in self._models.values() if isinstance(model, kind)]
+        able = [
+            model
+            for model in self._models.values()
+            if isinstance(model, kind) and self._allowed(model.id)
+        ]
         # Beside those that are made for it nobody means others, which can do it, too.
         models = [model for model in able if model.type == kind.type] or able
         if len(models) == 1:
@@ -226,7 +243,8 @@ class ModelRegistry:
 
     def statuses(self) -> tuple[ModelStatus, ...]:
         """Return how the models of this server are doing, by id."""
-        return tuple(model.status for model in self._models.values())
+        models = self._models.values()
+        return tuple(model.status for model in models if self._allowed(model.id))
 
     def named(self) -> tuple[ModelStatus, ...]:
         """Return how the models of this server are doing, by each of their ids."""
@@ -246,11 +264,11 @@ class ModelRegistry:
             # A model may have been removed.
             with contextlib.suppress(ModelNotFoundError):
                 found[alias] = self.status(alias)
-        return tuple(found.values())
+        return tuple(status for name, status in found.items() if self._allowed(name))
 
     def providers(self) -> tuple[ProviderStatus, ...]:
         """Return this server and the other providers."""
-        count = len({*self._models, *self._routes, *self._aliases})
+        count = sum(map(self._allowed, {*self._models, *self._routes, *self._aliases}))
         own = ProviderStatus(
             PROVIDER, available=True, model_count=count, description="Models of this server."
         )

@@ -10,7 +10,7 @@ import numpy as np
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.engine.contract.pooling_engine import TokenizedText
 from ovchat_server.serving.pooling import check_length, check_lengths
-from ovchat_server.tokenizer.huggingface import kept
+from ovchat_server.serving.text_sizes import check_sizes, cutting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,15 +110,20 @@ class CrossEncoder:
         self, files: PoolingFiles, pairs: Pairs, bounds: PairBounds
     ) -> list[TokenizedText]:
         """See PairScorer."""
+        check_sizes(files, [(pairs.first_field, pairs.first)])
         frame = self.template.frame(files.tokenizer, pairs.first)
         # Before it is copied for each pair.
         check_length(files, pairs.first_field, frame.count)
         most = bounds.room(frame.count)
         second = len(frame.before) if frame.typed else 0
+        if most is None:
+            check_sizes(files, zip(pairs.fields, pairs.seconds, strict=True))
         texts = [self.template.lead + text for text in pairs.seconds]
+        with cutting(pairs.fields):
+            tokenized = files.tokenizer.encode_batch(texts, most_tokens=most)
         found = [
-            TokenizedText.of([*frame.before, *kept(tokens, most), *frame.behind], second)
-            for tokens in files.tokenizer.encode_batch(texts)
+            TokenizedText.of([*frame.before, *tokens, *frame.behind], second)
+            for tokens in tokenized
         ]
         check_lengths(files, pairs.fields, found, frame.count)
         return found
@@ -147,14 +152,18 @@ class BiEncoder:
     ) -> list[TokenizedText]:
         """See PairScorer. The first text comes before the second ones."""
         tokenizer = files.tokenizer
+        check_sizes(files, [(pairs.first_field, pairs.first)])
         first = tokenizer.encode(self.before_first + pairs.first, special_tokens=True)
         around = tokenizer.frame.count + len(tokenizer.encode(self.before_second))
         room = bounds.room(around)
-        seconds = tokenizer.encode_batch(
-            [self.before_second + second for second in pairs.seconds],
-            special_tokens=True,
-            most_tokens=None if room is None else around + room,
-        )
+        if room is None:
+            check_sizes(files, zip(pairs.fields, pairs.seconds, strict=True))
+        with cutting(pairs.fields):
+            seconds = tokenizer.encode_batch(
+                [self.before_second + second for second in pairs.seconds],
+                special_tokens=True,
+                most_tokens=None if room is None else around + room,
+            )
         found = [TokenizedText.of(first), *map(TokenizedText.of, seconds)]
         check_lengths(files, [pairs.first_field, *pairs.fields], found)
         return found

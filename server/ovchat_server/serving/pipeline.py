@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ovchat_server.domain.chat import ChatRequest
 from ovchat_server.serving.bad_words import banned_sequences
+from ovchat_server.serving.cache_salts import CacheSalts
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.completion_info import completion_info
 from ovchat_server.serving.generated_answer import GeneratedAnswer
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.chat.assembler import AssemblyOptions
     from ovchat_server.domain.completion import ChunkChoice
+    from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.domain.text import TextRequest
     from ovchat_server.serving.answer_format import AnswerFormat
     from ovchat_server.serving.deadline import Deadline
@@ -111,12 +113,14 @@ class GenerationPipeline:
         texts: What is specific to text completions.
         workers: Threads for rendering and other work that would block the event loop.
         rules: The limits of every request.
+        salts: Keep what one caller's prompts leave in the prefix cache from others.
     """
 
     chats: CompletionStages[ChatRequest]
     texts: CompletionStages[TextRequest]
     workers: WorkerPool
     rules: RequestRules
+    salts: CacheSalts = dataclasses.field(default_factory=CacheSalts)
 
     async def answer(
         self, model: TextModel, request: ChatRequest | TextRequest, deadline: Deadline
@@ -170,7 +174,7 @@ class GenerationPipeline:
         requests = (
             generation_requests(
                 params,
-                prompts,
+                self._salted(model, params, prompts),
                 max_tokens,
                 sampling,
                 answer_format.grammar,
@@ -197,3 +201,17 @@ class GenerationPipeline:
             ignored=without_effect(params.speculation, model.speculation),
             unenforced=answer_format.unenforced,
         )
+
+    def _salted(
+        self, model: TextModel, params: GenerationParams, prompts: Sequence[RenderedPrompt]
+    ) -> Sequence[RenderedPrompt]:
+        """Return the prompts as the engine is to know them."""
+        salt = self.salts.salt(current_record().caller.name, params.cache_salt)
+        capabilities = model.engine.status.capabilities
+        # Other devices than the CPU might take a salted token for another one.
+        if not salt or not (capabilities and capabilities.sees_logits):
+            return prompts
+        return [
+            dataclasses.replace(item, prompt=dataclasses.replace(item.prompt, cache_salt=salt))
+            for item in prompts
+        ]

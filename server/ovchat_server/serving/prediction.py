@@ -6,6 +6,8 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ovchat_server.tokenizer.long_texts import MAX_UNCUT
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,6 +43,8 @@ async def with_prediction(
 
 
 def _tokenize(files: ModelFiles, prediction: str, most: int) -> tuple[int, ...]:
-    tokens = files.tokenizer.encode(prediction, most_tokens=min(most, files.context_length))
+    # What is beyond a MiB is far from the answer's beginning.
+    text = prediction[:MAX_UNCUT]
+    tokens = files.tokenizer.encode(text, most_tokens=min(most, files.context_length))
     # Others are never generated, and reading them the engine would leave its tables.
     return tuple(token for token in tokens if token < files.vocabulary_size)

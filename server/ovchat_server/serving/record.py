@@ -8,14 +8,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ovchat_server.domain.identity import NOBODY
 from ovchat_server.engine.contract.times import RequestTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ovchat_server.domain.completion import FinishReason, Usage
     from ovchat_server.domain.errors import ApiError
     from ovchat_server.domain.generation import GenerationParams
+    from ovchat_server.domain.identity import Identity
     from ovchat_server.serving.recorded_content import RecordedContent
 
 # OpenTelemetry's word.
@@ -48,7 +50,8 @@ class RequestRecord:
         content: What was asked and answered; None unless its trace has it.
         http_method: The HTTP method of a REST request; "" of other calls, and so the next.
         path: The path as the client sent it, without its query.
-        client_key: Tells API keys apart without showing them; "" where there are none.
+        caller: Who makes it; NOBODY until they are known.
+        rate_limits: Headers that tell them how much they may still use.
         operation: What is asked of the model, in OpenTelemetry's words: "chat", "text_completion",
             "embeddings", ...; "" if nothing is.
         requested_model: The id that was asked for, which need not exist; "" for the only model.
@@ -79,7 +82,8 @@ class RequestRecord:
     content: RecordedContent | None = None
     http_method: str = ""
     path: str = ""
-    client_key: str = ""
+    caller: Identity = NOBODY
+    rate_limits: Sequence[tuple[str, str]] = ()
     operation: str = ""
     requested_model: str = ""
     streams: bool = False

@@ -12,6 +12,9 @@ from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.engine.contract.prompt import Prompt, PromptImage
 from ovchat_server.serving.context import ContextWindow
 from ovchat_server.serving.shortened import shortened, with_messages
+from ovchat_server.serving.text_sizes import cutting
+from ovchat_server.tokenizer.huggingface import NO_FRAME
+from ovchat_server.tokenizer.long_texts import MAX_UNCUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,12 +102,15 @@ def render_messages(
     """Render the messages of a chat, all of them.
 
     Raises:
-        ContextLengthExceededError: The prompt surely does not fit, and is not to be truncated.
+        ContextLengthExceededError: The prompt surely does not fit and is not to be truncated, or is
+            too long for that.
         InvalidRequestError: It has images and would be truncated, or see PromptRenderer.render.
     """
     params = request.generation
-    max_tokens = None if params.truncation else model.files.context_length
-    prompt = render_conversation(model, request, images, max_tokens)
+    if params.truncation:
+        prompt = render_conversation(model, request, images, max_characters=MAX_UNCUT)
+    else:
+        prompt = render_conversation(model, request, images, model.files.context_length)
     if request.prompt_ending is PromptEnding.FINAL_MESSAGE:
         inside_reasoning = model.dialects.left_open(request.messages[-1].text)
     else:
@@ -131,6 +137,7 @@ def render_conversation(
     request: ChatRequest,
     images: Sequence[EncodedImage] = (),
     max_tokens: int | None = None,
+    max_characters: int | None = None,
 ) -> TokenizedPrompt:
     """Render the prompt of a conversation by the model's template, and tokenize it.
 
@@ -139,9 +146,10 @@ def render_conversation(
         request: Its messages, tools, documents and arguments of the template are rendered.
         images: Those of the messages, in their order.
         max_tokens: A text that surely has more is not tokenized.
+        max_characters: A text that has more is not tokenized.
 
     Raises:
-        ContextLengthExceededError: It surely has more than `max_tokens`.
+        ContextLengthExceededError: It surely has more than `max_tokens`, or more characters.
         InvalidRequestError: See PromptRenderer.render.
     """
     conversation = Conversation(
@@ -151,14 +159,16 @@ def render_conversation(
         request.documents,
         request.prompt_ending,
     )
-    return model.renderer.render(conversation, max_tokens, [image.length for image in images])
+    lengths = [image.length for image in images]
+    return model.renderer.render(conversation, max_tokens, lengths, max_characters)
 
 
 def render_texts(model: TextModel, request: TextRequest) -> list[RenderedPrompt]:
     """Tokenize the prompts of a text completion, in their order.
 
     Raises:
-        ContextLengthExceededError: One surely does not fit, and is not to be truncated.
+        ContextLengthExceededError: One surely does not fit and is not to be truncated, or is too
+            long for that.
     """
     window = ContextWindow(model, request.generation)
     return [
@@ -175,19 +185,29 @@ def _render_text(
     prompt: TextPrompt,
 ) -> RenderedPrompt:
     tokenizer, context = model.files.tokenizer, model.files.context_length
-    truncation = request.generation.truncation
-    if isinstance(prompt, str):
-        fewest = tokenizer.fewest_tokens(prompt)
-        if fewest > context and not truncation:
-            raise ContextLengthExceededError.of_prompt(field, fewest, context)
-        tokens = tuple(tokenizer.encode(prompt, special_tokens=request.special_tokens))
-    else:
-        tokens = prompt
+    tokens = _tokenize(model, request, window, field, prompt) if isinstance(prompt, str) else prompt
     tokens = window.truncate(tokens)
     if not request.echo:
         return RenderedPrompt(field, Prompt(tokens))
-    if isinstance(prompt, str) and not truncation:
+    if isinstance(prompt, str) and not request.generation.truncation:
         return RenderedPrompt(field, Prompt(tokens), prompt)
     # A prompt that does not fit is refused by the limits: nobody sees its text.
     text = tokenizer.decode(tokens[:context], special_tokens=True)
     return RenderedPrompt(field, Prompt(tokens), text)
+
+
+def _tokenize(
+    model: TextModel, request: TextRequest, window: ContextWindow, field: FieldPath, text: str
+) -> tuple[int, ...]:
+    """Tokenize a text, or as much of it as is kept."""
+    tokenizer, context = model.files.tokenizer, model.files.context_length
+    fewest = tokenizer.fewest_tokens(text)
+    if fewest > context and not request.generation.truncation:
+        raise ContextLengthExceededError.of_prompt(field, fewest, context)
+    with cutting([field]):
+        [tokens] = tokenizer.encode_batch(
+            [text], most_tokens=window.kept_tokens, cut_left=window.cuts_left
+        )
+    # Special tokens count, and are cut off, too.
+    frame = tokenizer.frame if request.special_tokens else NO_FRAME
+    return (*frame.before, *tokens, *frame.behind)

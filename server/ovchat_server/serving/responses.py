@@ -15,8 +15,8 @@ from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.responses.conversation import said
 from ovchat_server.domain.tokenization import TokenizeRequest
 from ovchat_server.serving.answer import AnswerInBlocks
-from ovchat_server.serving.caller import api_key
 from ovchat_server.serving.item_references import resolved
+from ovchat_server.serving.record import current_record
 from ovchat_server.serving.stored_responses import StoredResponse
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Responses:
         conversation = (*earlier, *map(_as_earlier, request.chat.messages))
         if not (request.store and self._stored.enabled):
             return ResponsesAnswer(answer, None)
-        return ResponsesAnswer(answer, partial(self._keep, api_key.get(), request, conversation))
+        return ResponsesAnswer(answer, partial(self._keep, _owner(), request, conversation))
 
     async def count_input(self, request: ResponsesRequest) -> int:
         """Return how many tokens the prompt of a request has.
@@ -95,7 +95,7 @@ class Responses:
         Raises:
             ResponseNotFoundError: The caller has none of that id.
         """
-        found = self._stored.get(api_key.get(), response_id)
+        found = self._stored.get(_owner(), response_id)
         if found is None:
             raise ResponseNotFoundError.of(response_id)
         return found
@@ -106,18 +106,18 @@ class Responses:
         Raises:
             ResponseNotFoundError: The caller has none of that id.
         """
-        if not self._stored.delete(api_key.get(), response_id):
+        if not self._stored.delete(_owner(), response_id):
             raise ResponseNotFoundError.of(response_id)
 
     def _resolved(self, request: ResponsesRequest) -> ResponsesRequest:
-        find = partial(self._stored.get, api_key.get())
+        find = partial(self._stored.get, _owner())
         return resolved(request, find, self._max_request_bytes)
 
     def _earlier(self, request: ResponsesRequest) -> tuple[Message, ...]:
         """Return the conversation that a request continues."""
         if (previous := request.previous_response_id) is None:
             return ()
-        found = self._stored.get(api_key.get(), previous)
+        found = self._stored.get(_owner(), previous)
         if found is None:
             raise ResponseNotFoundError.of_previous(previous, enabled=self._stored.enabled)
         self._check((*found.conversation, *request.chat.messages))
@@ -186,6 +186,10 @@ class ResponsesAnswer(AnswerInBlocks):
                     if not options.include_usage:
                         break
                 yield chunk
+
+
+def _owner() -> str:
+    return current_record().caller.name
 
 
 def _size(messages: Iterable[Message]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,7 +42,8 @@ class _Kept:
 class StoredResponses:
     """A table of responses, bounded by number, bytes and age. Only its owner sees a response.
 
-    The oldest goes first. A conversation goes on from its newest response, so an old one is the
+    Where there is no room, the oldest goes of the owner who has most: nobody loses theirs to
+    another who keeps more. A conversation goes on from its newest response, so an old one is the
     one that is missed least; and the one order tells what is too old, too.
     """
 
@@ -78,7 +80,7 @@ class StoredResponses:
         return self._max_count > 0
 
     async def put(self, owner: str, response: StoredResponse) -> None:
-        """Keep a response, unless it alone is too large; the oldest make room for it."""
+        """Keep a response, unless it alone is too large; others make room for it."""
         size = await self._workers.run(partial(memory_size, response))
         self._drop_expired()
         if size > self._max_bytes:
@@ -86,8 +88,13 @@ class StoredResponses:
         key = owner, response.completion.info.id
         self._kept[key] = _Kept(response, size, self._clock() + self._max_age)
         self._bytes += size
-        while len(self._kept) > self._max_count or self._bytes > self._max_bytes:
-            self._drop_oldest()
+        while len(self._kept) > self._max_count:
+            self._drop_oldest_of(Counter(of for of, _ in self._kept))
+        while self._bytes > self._max_bytes:
+            sizes: Counter[str] = Counter()
+            for (of, _), kept in self._kept.items():
+                sizes[of] += kept.size
+            self._drop_oldest_of(sizes)
 
     def get(self, owner: str, response_id: str) -> StoredResponse | None:
         """Return the response of that id; None if the owner has none."""
@@ -105,7 +112,12 @@ class StoredResponses:
     def _drop_expired(self) -> None:
         now = self._clock()
         while self._kept and next(iter(self._kept.values())).expires <= now:
-            self._drop_oldest()
+            self._drop(next(iter(self._kept)))
 
-    def _drop_oldest(self) -> None:
-        self._bytes -= self._kept.pop(next(iter(self._kept))).size
+    def _drop_oldest_of(self, owners: Counter[str]) -> None:
+        """Drop the oldest response of the owner who has most, by this count."""
+        [(most, _)] = owners.most_common(1)
+        self._drop(next(key for key in self._kept if key[0] == most))
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        self._bytes -= self._kept.pop(key).size

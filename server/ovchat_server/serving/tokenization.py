@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.domain.field_path import FieldPath
+from ovchat_server.domain.limits import DEFAULT_LIMITS
 from ovchat_server.domain.tokenization import PaddingSide, TextsInput, Tokenized, TokenSequence
 from ovchat_server.serving.caller import current_caller
 from ovchat_server.serving.deadline import Deadline
 from ovchat_server.serving.models import LocalModel, TextModel
 from ovchat_server.serving.render import render_conversation
+from ovchat_server.serving.text_sizes import cutting
 from ovchat_server.serving.vocabulary import check_tokens
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ class Tokenization:
         images: ImagePreparation,
         workers: WorkerPool,
         request_timeout: float | None = None,
+        max_bytes: int = DEFAULT_LIMITS.max_tokenized_bytes,
     ) -> None:
         """Answer with the tokenizers of `models`.
 
@@ -46,11 +50,14 @@ class Tokenization:
             images: Encodes images, which tells how many tokens they take.
             workers: For tokenizing alone: megabytes of text take seconds.
             request_timeout: Seconds for each request; None: as long as it takes.
+            max_bytes: How long a text may be that a conversation or tokens make; the reader of
+                requests has bounded others.
         """
         self._models = models
         self._images = images
         self._request_timeout = request_timeout
         self._workers = workers
+        self._max_bytes = max_bytes
 
     async def tokenize(self, request: TokenizeRequest) -> Tokenized:
         """Tokenize texts, or the prompt that a conversation makes.
@@ -69,7 +76,7 @@ class Tokenization:
             images = await self._images.encode(
                 model, request.input.messages, current_caller(priority=0)
             )
-            chat = partial(_tokenize_chat, model, request.input, images)
+            chat = partial(_tokenize_chat, model, request.input, images, self._max_bytes)
             return await self._workers.run(partial(_tokenized, model, request, chat))
 
     async def detokenize(self, request: DetokenizeRequest) -> str:
@@ -77,11 +84,13 @@ class Tokenization:
 
         Raises:
             ModelNotFoundError: There is no such model.
-            InvalidRequestError: Some ids are not of the model's vocabulary.
+            InvalidRequestError: Some ids are not of the model's vocabulary, or are too many.
         """
         tokenizer = self._tokenizing(request.model).files.tokenizer
         async with Deadline(self._request_timeout).limit():
-            return await self._workers.run(partial(_detokenize, tokenizer, request.tokens))
+            return await self._workers.run(
+                partial(_detokenize, tokenizer, request.tokens, self._max_bytes)
+            )
 
     def _tokenizing(self, identifier: str) -> LocalModel:
         # mypy takes abstract classes for what cannot be asked for: its issue 4717.
@@ -106,10 +115,10 @@ def _context_length(model: LocalModel) -> int:
 
 
 def _tokenize_chat(
-    model: TextModel, request: ChatRequest, images: Sequence[EncodedImage]
+    model: TextModel, request: ChatRequest, images: Sequence[EncodedImage], max_characters: int
 ) -> Sequence[Sequence[int]]:
-    # However long: to know whether it fits is why one asks.
-    return [render_conversation(model, request, images).tokens]
+    # However many tokens: to know whether they fit is why one asks.
+    return [render_conversation(model, request, images, max_characters=max_characters).tokens]
 
 
 def _tokenize_texts(model: LocalModel, asked: TextsInput) -> list[list[int]]:
@@ -120,9 +129,10 @@ def _tokenize_texts(model: LocalModel, asked: TextsInput) -> list[list[int]]:
     )
     sequences = []
     for text in asked.texts:
-        tokens = tokenizer.encode(
-            text, special_tokens=asked.special_tokens, most_tokens=asked.max_length
-        )
+        with cutting([FieldPath.of(asked.name)]):
+            tokens = tokenizer.encode(
+                text, special_tokens=asked.special_tokens, most_tokens=asked.max_length
+            )
         fill = padding[len(tokens) :]
         left = asked.padding_side is PaddingSide.LEFT
         sequences.append(fill + tokens if left else tokens + fill)
@@ -153,7 +163,12 @@ def _padding(tokenizer: Tokenizer, asked: TextsInput, length: int) -> list[int]:
     raise InvalidRequestError.about("pad_to_max_length", complaint)
 
 
-def _detokenize(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
+def _detokenize(tokenizer: Tokenizer, tokens: Sequence[int], max_bytes: int) -> str:
     check_tokens(tokenizer, FieldPath.of("tokens"), tokens)
+    counted = Counter(tokens).items()
+    size = sum(count * len(tokenizer.token_bytes(token)) for token, count in counted)
+    if size > max_bytes:
+        complaint = f"must be a text of at most {max_bytes} bytes, got {size}."
+        raise InvalidRequestError.about("tokens", complaint)
     # As vLLM, whose answer keeps control tokens.
     return tokenizer.decode(tokens, special_tokens=True)

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import tokenizers
 
+from ovchat_server.tokenizer.freed_memory import return_freed_memory
+from ovchat_server.tokenizer.long_texts import (
+    MAX_UNCUT,
+    PER_TOKEN,
+    SHORTEST_PART,
+    LongTextError,
+    LongTexts,
+    batches,
+)
 from ovchat_server.tokenizer.token_bytes import TokenBytes
 
 if TYPE_CHECKING:
@@ -18,6 +27,8 @@ if TYPE_CHECKING:
 
 # Decoding them holds the GIL for less than a tenth of a millisecond.
 FEW_TOKENS = 1000
+# What these leave behind is returned to the system, which takes a hundredth of the time.
+MANY_CHARACTERS = 1 << 18
 # Texts of single tokens.
 REMEMBERED_TEXTS = 8192
 # Their bytes. With alternatives, each token of an answer needs many.
@@ -82,7 +93,6 @@ class Tokenizer:
         # Half of what is decoded while answers are written.
         self._text_alone = lru_cache(REMEMBERED_TEXTS)(self._decode_one)
         self._bytes_alone = lru_cache(REMEMBERED_BYTES)(self._spell_one)
-        self._longest_token = max(len(token) for token in vocabulary)
         # Ids may have gaps: this is what they stay below.
         self.vocabulary_size = max(vocabulary.values()) + 1
         self.pad_token = None if pad_token is None else vocabulary.get(pad_token)
@@ -91,8 +101,10 @@ class Tokenizer:
         self.markup_tokens = frozenset(
             token.content for token in added.values() if not token.special
         )
-        description = msgspec.json.decode(tokenizer.to_str(), type=_Description)
-        self._bytes_of = TokenBytes.of(description.decoder)
+        description = tokenizer.to_str()
+        self._long_texts = LongTexts(tokenizer, description)
+        decoder = msgspec.json.decode(description, type=_Description).decoder
+        self._bytes_of = TokenBytes.of(decoder)
         # Some are tokens of the model, too, and written in its letters (Gemma's "▁▁").
         known = tokenizer.get_vocab(with_added_tokens=False)
         self._plain = {
@@ -149,7 +161,10 @@ class Tokenizer:
             special_tokens: Whether to add the special tokens that the tokenizer puts around a
                 text, such as BOS. A chat template writes its own.
             most_tokens: The maximum number of tokens, including special tokens; the end of a
-                longer text is cut off.
+                longer text is cut off. Of a long one only a part is tokenized.
+
+        Raises:
+            LongTextError: There is a maximum, and no place to cut a text of megabytes.
         """
         # Unlike `encode`, the batch form leaves the GIL: 8 MB of text take seconds.
         [tokens] = self.encode_batch([text], special_tokens=special_tokens, most_tokens=most_tokens)
@@ -170,15 +185,52 @@ class Tokenizer:
             special_tokens: As of `encode`.
             most_tokens: As of `encode`.
             cut_left: Whether a longer text loses its beginning instead of its end.
+
+        Raises:
+            LongTextError: See `encode`.
         """
         frame = self.frame if special_tokens else NO_FRAME
-        room = None if most_tokens is None else max(most_tokens - frame.count, 0)
+        if most_tokens is None:
+            found, room = self._ids(texts), None
+        else:
+            room = max(most_tokens - frame.count, 0)
+            found = self._ids_of_parts(texts, room, cut_left=cut_left)
         return [
-            [*frame.before, *kept(encoding.ids, room, cut_left=cut_left), *frame.behind][
-                :most_tokens
-            ]
-            for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+            [*frame.before, *kept(ids, room, cut_left=cut_left), *frame.behind][:most_tokens]
+            for ids in found
         ]
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        found: list[list[int]] = []
+        for batch in batches(texts):
+            encodings = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            found += [encoding.ids for encoding in encodings]
+            del encodings
+        if sum(map(len, texts)) > MANY_CHARACTERS:
+            return_freed_memory()
+        return found
+
+    def _ids_of_parts(
+        self, texts: Sequence[str], tokens: int, *, cut_left: bool
+    ) -> list[list[int]]:
+        """Tokenize of each text the part that has so many tokens, and maybe more."""
+        found: list[list[int]] = [[] for _ in texts]
+        characters = max(PER_TOKEN * tokens, SHORTEST_PART)
+        left = dict(enumerate(texts))
+        while left:
+            parts = {
+                index: self._long_texts.part(text, characters, cut_left=cut_left)
+                for index, text in left.items()
+            }
+            for index, part in parts.items():
+                if len(part) > max(2 * characters, MAX_UNCUT):
+                    raise LongTextError(index, len(part))
+            for index, ids in zip(parts, self._ids([*parts.values()]), strict=True):
+                found[index] = ids
+                if len(ids) >= tokens or len(parts[index]) == len(texts[index]):
+                    del left[index]
+            characters *= 4
+        return found
 
     @cached_property
     def frame(self) -> Frame:
@@ -204,8 +256,8 @@ class Tokenizer:
         )
 
     def fewest_tokens(self, text: str) -> int:
-        """Return a lower bound of the number of tokens of `text`, without tokenizing it."""
-        return len(text) // self._longest_token
+        """See LongTexts.fewest_tokens."""
+        return self._long_texts.fewest_tokens(text)
 
     def decode(self, tokens: Sequence[int], *, special_tokens: bool = False) -> str:
         """Detokenize `tokens`, with U+FFFD for bytes that are not UTF-8.

@@ -14,6 +14,8 @@ from ovchat_server.top.snapshots import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ovchat_server.tls.client import ClientTls
+
 # Seconds that a server may take to answer.
 TIMEOUT: Final = 3.0
 # Envoy gives a call to the server with the fewest. Calls at once, twice as many each time, reach
@@ -36,25 +38,36 @@ class UnreachableError(TopError):
 class MetricsClient:
     """Asks for numbers; an async context manager."""
 
-    def __init__(self, address: str, key: str | None) -> None:
+    def __init__(self, address: str, key: str | None, tls: ClientTls | None = None) -> None:
         """Ask nothing yet.
 
         Args:
             address: HOST:PORT of a server, or of the Envoy before several.
             key: The API key; None if there is none.
+            tls: How to speak TLS; None: not at all.
 
         Raises:
             TopError: The key can be none.
         """
-        self._address = address
+        self.address = address
+        self._tls = tls
         self._key = (key or "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise TopError("--api-key has characters that no key can have")
         self._replicas = 1
 
     async def __aenter__(self) -> Self:
-        """Open the channel."""
-        self._channel = grpc.aio.insecure_channel(self._address, _OPTIONS)
+        """Open the channel.
+
+        Raises:
+            TlsError: A file of TLS cannot be used.
+        """
+        if self._tls is None:
+            self._channel = grpc.aio.insecure_channel(self.address, _OPTIONS)
+        else:
+            options = (*_OPTIONS, *self._tls.options())
+            credentials = self._tls.credentials()
+            self._channel = grpc.aio.secure_channel(self.address, credentials, options)
         self._service = server_service_pb2_grpc.ServerServiceStub(self._channel)
         return self
 
@@ -97,7 +110,7 @@ class MetricsClient:
         return Snapshot.of(answer)
 
     def _error(self, error: grpc.aio.AioRpcError) -> TopError:
-        address = self._address
+        address = self.address
         match error.code():
             case grpc.StatusCode.UNAUTHENTICATED if self._key:
                 return TopError(f"{address} does not take this API key: see --api-key")
@@ -112,5 +125,5 @@ class MetricsClient:
                 return UnreachableError(f"{address} has not answered for {TIMEOUT:g} seconds")
         return UnreachableError(
             f"{address} cannot be asked: {error.details()}. Does ovchat run there, and is this "
-            "the port of its gRPC, or Envoy's?"
+            "the port of its gRPC, or Envoy's? With TLS it is asked with --cacert."
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.live import Live
 
-from ovchat_server.top.client import MetricsClient, UnreachableError
+from ovchat_server.top.client import UnreachableError
 from ovchat_server.top.figures import figures
 from ovchat_server.top.snapshots import heard
 from ovchat_server.top.view import WIDE, view
@@ -22,17 +22,17 @@ from ovchat_server.top.view import WIDE, view
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from ovchat_server.top.client import MetricsClient
     from ovchat_server.top.snapshots import Window
 
 _INPUT: Final = 0
 
 
-async def run(address: str, key: str | None, interval: float, *, once: bool) -> None:
+async def run(client: MetricsClient, interval: float, *, once: bool) -> None:
     """Show figures: live in a terminal, else once.
 
     Args:
-        address: Who is asked; see MetricsClient.
-        key: The API key; None if there is none.
+        client: Asks for them.
         interval: Seconds between two questions, over which rates are taken.
         once: Show them once in a terminal, too.
 
@@ -42,17 +42,17 @@ async def run(address: str, key: str | None, interval: float, *, once: bool) -> 
     terminal = sys.stdout.isatty()
     # Of a file's width nothing is known.
     console = Console(force_terminal=terminal, width=None if terminal else WIDE, highlight=False)
-    async with MetricsClient(address, key) as client:
+    async with client:
         if once or not terminal or console.is_dumb_terminal:
             windows = heard({}, await client.snapshots())
             await asyncio.sleep(interval)
             windows = heard(windows, await client.snapshots())
-            console.print(view(address, figures(windows.values())))
+            console.print(view(client.address, figures(windows.values())))
         else:
-            await _watch(client, address, interval, console)
+            await _watch(client, interval, console)
 
 
-async def _watch(client: MetricsClient, address: str, interval: float, console: Console) -> None:
+async def _watch(client: MetricsClient, interval: float, console: Console) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     with _keys(ended.set), Live(console=console, screen=True, auto_refresh=False) as live:
@@ -60,7 +60,7 @@ async def _watch(client: MetricsClient, address: str, interval: float, console: 
             loop.add_signal_handler(number, ended.set)
         loop.add_signal_handler(signal.SIGWINCH, live.refresh)
         waiting = asyncio.create_task(ended.wait())
-        showing = asyncio.create_task(_show(client, address, interval, live))
+        showing = asyncio.create_task(_show(client, interval, live))
         await asyncio.wait([waiting, showing], return_when=asyncio.FIRST_COMPLETED)
         for task in (waiting, showing):
             task.cancel()
@@ -69,7 +69,7 @@ async def _watch(client: MetricsClient, address: str, interval: float, console: 
         showing.result()
 
 
-async def _show(client: MetricsClient, address: str, interval: float, live: Live) -> None:
+async def _show(client: MetricsClient, interval: float, live: Live) -> None:
     windows: Mapping[int, Window] = {}
     while True:
         trouble = ""
@@ -77,7 +77,7 @@ async def _show(client: MetricsClient, address: str, interval: float, live: Live
             windows = heard(windows, await client.snapshots())
         except UnreachableError as error:
             trouble = str(error)
-        live.update(view(address, figures(windows.values()), trouble), refresh=True)
+        live.update(view(client.address, figures(windows.values()), trouble), refresh=True)
         await asyncio.sleep(interval)
 
 

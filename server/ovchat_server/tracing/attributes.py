@@ -60,7 +60,7 @@ def _call(record: RequestRecord) -> dict[str, Value]:
         "http.request.method": record.http_method,
         "url.path": record.path,
         "ovchat.request_id": record.request_id,
-        "ovchat.client_key": record.client_key,
+        "ovchat.client_key": record.caller.name,
     }
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from ovchat.v1 import chat_pb2, chat_service_pb2_grpc
 from ovchat_server.launch.child import Child, Program
+from ovchat_server.launch.cors import allow_origins
 from ovchat_server.launch.envoy_config import (
     Address,
     Bounds,
@@ -69,6 +70,11 @@ def manager(config: dict[str, Any]) -> dict[str, Any]:
     return typed
 
 
+def open_to(*origins: str) -> Callable[[dict[str, Any]], None]:
+    """Change the configuration so that pages of these origins may call."""
+    return lambda config: allow_origins(manager(config), EnvoyFiles.locate().cors, origins)
+
+
 @contextlib.asynccontextmanager
 async def edge(
     directory: Path,
@@ -86,7 +92,7 @@ async def edge(
     grpc_port = server.add_insecure_port("127.0.0.1:0") if server_runs else unused_port()
     config = envoy_config(
         EnvoyFiles.locate(),
-        Listening("127.0.0.1", [rest_port], admin_port),
+        Listening("127.0.0.1", [rest_port], Address("127.0.0.1", admin_port)),
         [Address("127.0.0.1", grpc_port), *others],
         Bounds(MAX_BYTES),
         logs=logs,

@@ -10,12 +10,12 @@ import pytest
 
 from ovchat.v1 import chat_pb2
 from tests.http2 import message
-from tests.rest.envoy.edge import chat_request
+from tests.rest.envoy.edge import Edge, chat_request, edge, open_to
 
 if TYPE_CHECKING:
-    import httpx
+    from collections.abc import AsyncIterator
 
-    from tests.rest.envoy.edge import Edge
+    import httpx
 
 TRAILERS = 0x80
 KINDS = [
@@ -24,6 +24,13 @@ KINDS = [
     "application/grpc-web-text",
     "application/grpc-web-text+proto",
 ]
+
+
+@pytest.fixture(scope="module")
+async def pages(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Edge]:
+    """With pages of one origin."""
+    async with edge(tmp_path_factory.mktemp("pages"), open_to("https://app.example")) as running:
+        yield running
 
 
 async def called(gate: Edge, method: str, kind: str, script: dict[str, Any]) -> httpx.Response:
@@ -60,8 +67,8 @@ def frames(answer: httpx.Response, kind: str) -> tuple[list[bytes], str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_browsers_call_is_answered(gate: Edge, kind: str) -> None:
-    answer = await called(gate, "CreateChatCompletion", kind, {})
+async def test_a_browsers_call_is_answered(pages: Edge, kind: str) -> None:
+    answer = await called(pages, "CreateChatCompletion", kind, {})
 
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("application/grpc-web")
@@ -81,9 +88,9 @@ async def test_a_browsers_stream_has_every_message(gate: Edge, kind: str) -> Non
     assert "grpc-status:0" in trailers
 
 
-async def test_a_browser_may_read_the_status_of_an_error(gate: Edge) -> None:
+async def test_a_browser_may_read_the_status_of_an_error(pages: Edge) -> None:
     script = {"abort": "NOT_FOUND", "details": "no such model", "rich": "type.example/x"}
-    answer = await called(gate, "CreateChatCompletion", KINDS[0], script)
+    answer = await called(pages, "CreateChatCompletion", KINDS[0], script)
 
     assert (answer.headers["grpc-status"], answer.headers["grpc-message"]) == ("5", "no such model")
     exposed = set(answer.headers["access-control-expose-headers"].replace(" ", "").split(","))

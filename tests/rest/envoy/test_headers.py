@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.rest.envoy.edge import request_for
+from tests.rest.envoy.edge import body_of, request_for
 from tests.rest.envoy.paths import CHAT
 
 if TYPE_CHECKING:
@@ -68,3 +69,45 @@ async def test_a_stream_tells_proxies_not_to_hold_it_back(gate: Edge, path: str)
     assert answer.headers["content-type"] == "text/event-stream"
     assert answer.headers["x-accel-buffering"] == "no"
     assert answer.headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"x-title: caf\xe9",
+        b"x-title: caf\xc3\xa9",
+        b"authorization: Bearer secret\xff",
+        b"user-agent: secret\xff",
+        b"x-request-id: secret\xff",
+        b"x-title: " + b"\xff" * 50_000,
+    ],
+)
+@pytest.mark.parametrize("path", [CHAT, "/ovchat/v1/chat:create", "/v1/messages"])
+async def test_a_header_with_bytes_that_none_may_have_is_refused_and_not_logged(
+    gate: Edge, path: str, header: bytes
+) -> None:
+    before, told = len(gate.seen.metadata), gate.access_log.stat().st_size
+    answer = await gate.raw(
+        b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n%s\r\n"
+        b"content-length: 2\r\nconnection: close\r\n\r\n{}" % (path.encode(), header)
+    )
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert "visible ASCII" in body_of(answer)["message"]
+    assert len(gate.seen.metadata) == before
+    while (log := gate.access_log.read_bytes()[told:])[-1:] != b"\n":  # noqa: ASYNC110  another process writes it
+        await asyncio.sleep(0.01)
+    assert b"400" in log
+    assert b"secret" not in log
+    assert b"\xff" not in log
+    assert len(log) < 1000
+
+
+@pytest.mark.parametrize("value", [b"a\tb", b"~ !", b""])
+async def test_a_header_may_have_all_visible_ascii_spaces_and_tabs(
+    gate: Edge, value: bytes
+) -> None:
+    answer = await gate.raw(
+        b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-title: %s\r\n"
+        b"content-length: 2\r\nconnection: close\r\n\r\n{}" % (CHAT.encode(), value)
+    )
+    assert answer.startswith(b"HTTP/1.1 200 ")

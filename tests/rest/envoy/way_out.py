@@ -68,7 +68,7 @@ async def way_out(*providers: ProviderSettings) -> AsyncIterator[WayOut]:
     files, name = EnvoyFiles.locate(), f"ovchat-{secrets.token_hex(8)}"
     config = envoy_config(
         files,
-        Listening("127.0.0.1", [rest_port], admin_port),
+        Listening("127.0.0.1", [rest_port], Address("127.0.0.1", admin_port)),
         [Address("127.0.0.1", unused_port())],
         Bounds(8 << 20),
     )

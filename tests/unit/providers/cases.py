@@ -34,6 +34,7 @@ VLLMS = {
     "truncation_side",
     "prompt_logprobs",
     "priority",
+    "cache_salt",
     "use_beam_search",
     "best_of",
     "echo",

@@ -13,14 +13,15 @@ from ovchat_server.domain.content import Image, ImageError
 from ovchat_server.domain.errors import InvalidRequestError, ResponseNotFoundError, UnavailableError
 from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.generation import StreamOptions
+from ovchat_server.domain.identity import Identity
 from ovchat_server.domain.limits import Limits
 from ovchat_server.domain.responses.request import ResponsesRequest
 from ovchat_server.engine.contract.generation import GeneratedTokens, TokenFinish
 from ovchat_server.engine.contract.image_encoder import EncodedImage
 from ovchat_server.rest.responses.stored import StoredResponsesInfo
-from ovchat_server.serving.caller import api_key
 from ovchat_server.serving.completions import Completions
 from ovchat_server.serving.model_registry import ModelRegistry
+from ovchat_server.serving.record import begin_record
 from ovchat_server.serving.responses import Responses
 from ovchat_server.serving.stored_responses import StoredResponses
 from ovchat_server.serving.tokenization import Tokenization
@@ -205,9 +206,9 @@ async def test_what_is_not_kept_cannot_be_continued(
 
 async def test_another_key_finds_nothing() -> None:
     service = responses(engine())
-    api_key.set("mine")
+    begin_record().caller = Identity(name="mine")
     answer = await service.answer(request())
-    api_key.set("another")
+    begin_record().caller = Identity(name="another")
     # It belongs to whom asked, whoever reads it.
     name = await read(answer, stream=False)
     for call in (service.get, service.delete):
@@ -215,7 +216,7 @@ async def test_another_key_finds_nothing() -> None:
             call(name)
     with pytest.raises(ResponseNotFoundError):
         await service.answer(request(previous_response_id=name))
-    api_key.set("mine")
+    begin_record().caller = Identity(name="mine")
     service.delete(name)
     with pytest.raises(ResponseNotFoundError) as caught:
         service.get(name)

@@ -68,6 +68,28 @@ async def test_the_oldest_makes_room() -> None:
     assert names(stored, 5) == [2, 3, 4]
 
 
+async def test_who_keeps_most_makes_room() -> None:
+    stored = table(max_count=4)
+    await stored.put("me", response("0"))
+    for number in range(10):
+        await stored.put("you", response(str(number)))
+    assert names(stored, 10, "me") == [0]
+    assert names(stored, 10, "you") == [7, 8, 9]
+
+
+async def test_who_keeps_the_most_bytes_makes_room() -> None:
+    small, large = response("0"), response("0", (Message(Role.USER, ("x" * 10_000,)),))
+    stored = table(max_bytes=2 * memory_size(large) + memory_size(small))
+    for number in range(3):
+        await stored.put("me", response(str(number)))
+    for number in range(5):
+        await stored.put(
+            "you", response(str(number), (Message(Role.USER, (f"{number}" * 10_000,)),))
+        )
+    assert names(stored, 3, "me") == [0, 1, 2]
+    assert names(stored, 5, "you") == [4]
+
+
 async def test_none_is_kept_where_none_may_be() -> None:
     stored = table(max_count=0)
     await stored.put("", response("0"))

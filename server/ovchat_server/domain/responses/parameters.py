@@ -63,7 +63,6 @@ RESPONSES = Parameters(
         "logprobs": (False,),
         # vLLM's
         "watermarking": (False,),
-        "cache_salt": (),
         "chat_template": ("",),
         "mm_processor_kwargs": ({},),
         "media_io_kwargs": ({},),

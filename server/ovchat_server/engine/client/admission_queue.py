@@ -66,22 +66,22 @@ class AdmissionQueue(Generic[T]):
         self._admissions: deque[float] = deque(maxlen=REMEMBERED_ADMISSIONS)
 
     def check(self, caller: Caller) -> None:
-        """Raise if the queue is full and no client holds more of it than this one.
+        """Raise if the queue is full and the request would replace none that waits.
 
         Raises:
             OverloadedError: The queue is full.
         """
-        if len(self._entries) >= self._max_waiting and self._greedier(caller) is None:
+        if len(self._entries) >= self._max_waiting and self._replaceable(caller) is None:
             raise self._full()
 
     def enter(self, stream: T, caller: Caller, requests: Iterable[int]) -> None:
         """Queue requests. If the queue is full, refuse the last ones of the greediest client.
 
         Raises:
-            OverloadedError: That client is the caller.
+            OverloadedError: That client is the caller, whose other requests are as urgent.
         """
         self.check(caller)
-        if len(self._entries) >= self._max_waiting and (other := self._greedier(caller)):
+        if len(self._entries) >= self._max_waiting and (other := self._replaceable(caller)):
             self._refuse_entry(other, self._full())
         entry = _Entry(stream, caller, {*requests})
         loop = asyncio.get_running_loop()
@@ -109,19 +109,29 @@ class AdmissionQueue(Generic[T]):
             # Idle time between two rushes must not count for the pace.
             self._admissions.clear()
 
-    def _greedier(self, caller: Caller) -> _Entry[T] | None:
-        """Return the newest entry of a client with a worse priority or more entries than this."""
-        waiting = {id(entry): entry for entry in self._entries.values() if entry.timer}
+    def _replaceable(self, caller: Caller) -> _Entry[T] | None:
+        """Return the entry that a request of the caller would replace; None: it has to go itself.
+
+        Of the client with the worst priority, or the most entries; otherwise of the caller's own.
+        """
         here = Counter(entry.caller.client for entry in self._entries.values())
 
         def greed(entry: _Entry[T]) -> tuple[int, int]:
-            return entry.caller.priority, here[entry.caller.client]
+            return entry.caller.shared_priority, here[entry.caller.client]
+
+        def own_priority(entry: _Entry[T]) -> int:
+            return entry.caller.priority
 
         # Reversed, so that of several the newest is chosen.
-        other = max([*waiting.values()][::-1], key=greed, default=None)
-        if other and greed(other) > (caller.priority, here[caller.client] + 1):
-            return other
-        return None
+        waiting = {id(entry): entry for entry in self._entries.values() if entry.timer}
+        newest = [*waiting.values()][::-1]
+        other = max(newest, key=greed, default=None)
+        if other and greed(other) > (caller.shared_priority, here[caller.client] + 1):
+            client = other.caller.client
+            return max((item for item in newest if item.caller.client == client), key=own_priority)
+        own = (item for item in newest if item.caller.client == caller.client)
+        worst = max(own, key=own_priority, default=None)
+        return worst if worst and worst.caller.priority > caller.priority else None
 
     def _time_out(self, entry: _Entry[T]) -> None:
         late = f"request was not admitted within {self._timeout:g} s"

@@ -77,9 +77,9 @@ class SupervisedGenerationEngine:
             ready.limits.search_lengths,
         )
 
-    async def check_grammar(self, grammar: str) -> str:
+    async def check_grammar(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
         """See engine.contract.generation_engine.GenerationEngine."""
-        return await self._grammar_process.check(grammar)
+        return await self._grammar_process.check(grammar, caller)
 
     def check_queue(self, caller: Caller = ANONYMOUS) -> None:
         """See engine.contract.generation_engine.GenerationEngine."""
@@ -121,7 +121,11 @@ def start_generation(
     index = 0
     for generation in requests:
         request = SequenceRequest(
-            in_flight.new_id(), generation, client=caller.client, priority=caller.priority
+            in_flight.new_id(),
+            generation,
+            client=caller.client,
+            priority=caller.shared_priority,
+            own_priority=caller.priority,
         )
         started.append(_ResumableSequences(request, prompt_read))
         sequences[request.id] = range(index, index + generation.sequences)

@@ -7,95 +7,96 @@ malicious one could block the step for minutes or crash the process.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
-import logging
 import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from ovchat_server.domain.errors import UnavailableError
-from ovchat_server.engine.client.spawn import start_child
-from ovchat_server.engine.contract.frames import FrameReader, encode
-from ovchat_server.engine.contract.grammar_messages import Checked, Compile, GrammarProcessSpec
+from ovchat_server.domain.errors import OverloadedError, UnavailableError
+from ovchat_server.engine.client.grammar_lane import DIED, GrammarLane, retrieve
+from ovchat_server.engine.contract.engine import ANONYMOUS
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
+    from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
-READ_SIZE = 1 << 16
 CACHED_VERDICTS = 4096
-# How many grammars may be checked or wait for their check.
-MAX_WAITING = 64
+# How many grammars may be checked or wait for their check: those of a client, and all.
+MAX_WAITING_OF_CLIENT = 64
+MAX_WAITING = 512
 # Seconds for which "too slow" is remembered: the machine may have been busy.
 SLOW_FOR = 60.0
-# Seconds. Loading the library and the tokenizer takes one, or several on a busy machine.
-START_TIMEOUT = 60.0
-DIED = "compiling it crashes the compiler"
-
-logger = logging.getLogger(__name__)
+# Clients whose grammars were too slow.
+REMEMBERED_CLIENTS = 1024
 
 
-class _DiedError(Exception):
-    """The process ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Known(NamedTuple):
     """Why a grammar does not compile, "" if it does, and how long to remember that."""
 
     reason: str
-    until: float = math.inf
+    until: float
 
 
 @dataclass(slots=True)
 class _Check:
-    """A grammar that is being checked, or waits for its turn."""
+    """A grammar that is being checked, or waits for its turn.
 
+    Attributes:
+        waiters: How many wait for it, by client.
+    """
+
+    turn: asyncio.Future[GrammarLane]
     task: asyncio.Task[str] = field(init=False)
-    waiters: int = 0
+    waiters: Counter[str] = field(default_factory=Counter)
     begun: bool = False
 
 
 class GrammarProcess:
-    """Checks the grammars of one model and caches the verdicts, "too slow" only for a while."""
+    """Checks the grammars of one model and caches the verdicts, "too slow" only for a while.
+
+    One grammar is checked at a time, and clients whose grammars wait take turns. Those of clients
+    of whom one was too slow, or ended the process, are checked in a second process for a while.
+    """
 
     def __init__(self, spec: GenerationSpec, clock: Callable[[], float] = time.monotonic) -> None:
         """Check grammars for the model of `spec`; `start` starts the process."""
-        self._spec = spec
         self._clock = clock
-        self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()
+        self._lane = GrammarLane(spec, stays=True)
+        self._slow_lane = GrammarLane(spec, stays=False)
+        # Until when, by client, those first who were slow first.
+        self._slow_clients: OrderedDict[str, float] = OrderedDict()
+        self._verdicts: OrderedDict[bytes, _Known] = OrderedDict()
         self._checks: dict[bytes, _Check] = {}
-        self._turn = asyncio.Lock()
-        self._starting: asyncio.Task[_Process] | None = None
 
     def start(self) -> None:
         """Start the process unless it runs; return at once."""
-        if self._starting is None:
-            self._starting = asyncio.create_task(_Process.start(self._spec))
-            self._starting.add_done_callback(_retrieve)
+        self._lane.start()
 
     async def close(self) -> None:
-        """End the process; pending checks raise UnavailableError."""
+        """End the processes; pending checks raise UnavailableError."""
         checks = [check.task for check in self._checks.values()]
         for check in checks:
             check.cancel()
         if checks:
             await asyncio.wait(checks)
-        await self._end()
+        await self._lane.close()
+        await self._slow_lane.close()
 
-    async def check(self, grammar: str) -> str:
+    async def check(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
         """Return why a grammar does not compile, as a clause for the caller; "" if it does.
 
         It may be cancelled without affecting others who wait for the same grammar.
 
+        Args:
+            grammar: As the compiler reads it.
+            caller: Who asks.
+
         Raises:
+            OverloadedError: Too many of the caller's grammars wait.
             UnavailableError: Too many grammars wait, or the process cannot be started.
         """
         key = hashlib.sha256(grammar.encode()).digest()
@@ -103,20 +104,20 @@ class GrammarProcess:
         if verdict and self._clock() < verdict.until:
             self._verdicts.move_to_end(key)
             return verdict.reason
-        if key not in self._checks:
-            if len(self._checks) >= MAX_WAITING:
-                message = "Too many new grammars are waiting to be compiled. Try again shortly."
-                raise UnavailableError(message, retry_after=1)
-            self._checks[key] = check = _Check()
-            check.task = asyncio.create_task(self._check(check, key, grammar))
-            check.task.add_done_callback(_retrieve)
-        check = self._checks[key]
-        check.waiters += 1
+        check, client = self._checks.get(key), caller.client
+        if check is None or client not in check.waiters:
+            self._check_quota(client)
+        if check is None:
+            check = self._new_check(key, grammar)
+        if client not in check.waiters:
+            self._lane_of(client).turns.enter(client, check.turn)
+        check.waiters[client] += 1
         try:
             # Cancelling one caller must not cancel the check: others may wait for it.
             await asyncio.wait([check.task])
         finally:
-            check.waiters -= 1
+            check.waiters[client] -= 1
+            check.waiters += Counter()
             if not (check.waiters or check.begun):
                 # Nobody waits for this check any more.
                 check.task.cancel()
@@ -125,143 +126,64 @@ class GrammarProcess:
             raise UnavailableError("The server is stopping.", retry_after=1)
         return check.task.result()
 
+    def _check_quota(self, client: str) -> None:
+        """Refuse one more grammar that waits.
+
+        Raises:
+            OverloadedError: The client has too many.
+            UnavailableError: All have.
+        """
+        own = sum(client in check.waiters for check in self._checks.values())
+        if own >= MAX_WAITING_OF_CLIENT:
+            message = f"{own} new grammars of yours are waiting to be compiled. Try again shortly."
+            raise OverloadedError(message, retry_after=1)
+        if len(self._checks) >= MAX_WAITING:
+            message = "Too many new grammars are waiting to be compiled. Try again shortly."
+            raise UnavailableError(message, retry_after=1)
+
+    def _new_check(self, key: bytes, grammar: str) -> _Check:
+        self._checks[key] = check = _Check(asyncio.get_running_loop().create_future())
+        check.task = asyncio.create_task(self._check(check, key, grammar))
+        check.task.add_done_callback(retrieve)
+        # Here, because a task that is cancelled before it begins ends nothing itself.
+        check.task.add_done_callback(lambda _: _end(check.turn))
+        return check
+
     async def _check(self, check: _Check, key: bytes, grammar: str) -> str:
         try:
-            async with self._turn:
-                check.begun = True
-                verdict = await self._ask(grammar)
-                if verdict.reason == DIED:
-                    # Try once more: the process may have died of something else.
-                    verdict = await self._ask(grammar)
+            lane = await check.turn
+            check.begun = True
+            verdict = await lane.compile(grammar)
         finally:
             self._forget(key, check)
-        self._verdicts[key] = verdict
+        soon = self._clock() + SLOW_FOR
+        if verdict.too_slow or verdict.reason == DIED:
+            for client in check.waiters:
+                self._set_apart(client, soon)
+        self._verdicts[key] = _Known(verdict.reason, soon if verdict.too_slow else math.inf)
         if len(self._verdicts) > CACHED_VERDICTS:
             self._verdicts.popitem(last=False)
         return verdict.reason
+
+    def _set_apart(self, client: str, until: float) -> None:
+        """Check the grammars of a client apart from those of others, for a while."""
+        self._slow_clients[client] = until
+        self._slow_clients.move_to_end(client)
+        if len(self._slow_clients) > REMEMBERED_CLIENTS:
+            self._slow_clients.popitem(last=False)
+        self._lane.turns.move(client, self._slow_lane.turns)
+
+    def _lane_of(self, client: str) -> GrammarLane:
+        slow = self._clock() < self._slow_clients.get(client, -math.inf)
+        return self._slow_lane if slow else self._lane
 
     def _forget(self, key: bytes, check: _Check) -> None:
         # Another check of the same grammar may have replaced it.
         if self._checks.get(key) is check:
             del self._checks[key]
 
-    async def _ask(self, grammar: str) -> _Verdict:
-        process = await self._process()
-        checked, until = Checked(DIED, last=True), math.inf
-        try:
-            async with asyncio.timeout(self._spec.options.grammar_timeout):
-                checked = await process.ask(grammar)
-        except TimeoutError:
-            seconds = f"{self._spec.options.grammar_timeout:g}"
-            checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
-            until = self._clock() + SLOW_FOR
-        except _DiedError:
-            name = self._spec.name
-            logger.warning("%s: its grammar process died", name, extra={"model": name})
-        finally:
-            # On cancellation, too: nobody would read the verdict that is on its way.
-            if checked.last:
-                await self._end()
-        if checked.last:
-            # Start the next process now, so that the next grammar need not wait for it.
-            self.start()
-        return _Verdict(checked.reason, until)
 
-    async def _process(self) -> _Process:
-        self.start()
-        assert self._starting is not None  # noqa: S101  start() did
-        try:
-            return await asyncio.shield(self._starting)
-        except (OSError, _DiedError, TimeoutError) as error:
-            name = self._spec.name
-            message = "%s: its grammar process cannot be started"
-            logger.exception(message, name, extra={"model": name})
-            self._starting = None
-            message = "The answer's grammar cannot be checked at the moment. Try again shortly."
-            raise UnavailableError(message, retry_after=1) from error
-
-    async def _end(self) -> None:
-        starting, self._starting = self._starting, None
-        if starting is None:
-            return
-        starting.cancel()
-        await asyncio.wait([starting])
-        if not starting.cancelled() and starting.exception() is None:
-            await starting.result().close()
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Retrieve a task's exception, which asyncio logs otherwise if nobody waits for it."""
-    if not task.cancelled():
-        task.exception()
-
-
-class _Process:
-    """A grammar process, from `start` to `close`."""
-
-    def __init__(self, process: asyncio.subprocess.Process, connection: socket.socket) -> None:
-        self._process = process
-        self._connection = connection
-        self._frames = FrameReader()
-
-    @classmethod
-    async def start(cls, spec: GenerationSpec) -> _Process:
-        """Start a process, and wait until it is ready.
-
-        Raises:
-            OSError: It cannot be started.
-            _DiedError: It ended at once.
-            TimeoutError: It is not ready in time.
-        """
-        self = cls(
-            *await start_child(
-                "ovchat_server.engine.genai.grammar_process",
-                # More arenas would reserve more address space than the process may use.
-                environment={"MALLOC_ARENA_MAX": "2"},
-                # Discard the warnings that the compiler prints.
-                output=asyncio.subprocess.DEVNULL,
-            )
-        )
-        try:
-            async with asyncio.timeout(START_TIMEOUT):
-                await self._send(encode(GrammarProcessSpec(spec.name, spec.path)))
-                await self._receive()
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def ask(self, grammar: str) -> Checked:
-        """Have a grammar compiled, and return the verdict.
-
-        Raises:
-            _DiedError: The process ended.
-        """
-        await self._send(encode(Compile(grammar)))
-        checked: Checked = msgspec.msgpack.decode(await self._receive(), type=Checked)
-        return checked
-
-    async def close(self) -> None:
-        """Kill the process and wait for its end."""
-        self._connection.close()
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.wait()
-
-    async def _send(self, frame: bytes) -> None:
-        try:
-            await asyncio.get_running_loop().sock_sendall(self._connection, frame)
-        except ConnectionError as error:
-            raise _DiedError from error
-
-    async def _receive(self) -> bytes:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                data = await loop.sock_recv(self._connection, READ_SIZE)
-            except ConnectionError:
-                data = b""
-            if not data:
-                raise _DiedError
-            if frames := self._frames.feed(data):
-                return frames[0]
+def _end(turn: asyncio.Future[GrammarLane]) -> None:
+    """End a turn, whether it has come or not."""
+    if not turn.cancel() and not turn.cancelled():
+        turn.result().turns.end()

@@ -99,7 +99,8 @@ class SupervisedPoolingEngine:
             normalize=normalize,
             dimensions=dimensions,
             client=caller.client,
-            priority=caller.priority,
+            priority=caller.shared_priority,
+            own_priority=caller.priority,
         )
         vectors = _Vectors(request, times or RequestTimes())
         in_flight.start([vectors], vectors, caller)

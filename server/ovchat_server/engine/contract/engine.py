@@ -17,11 +17,18 @@ class Caller:
 
     Attributes:
         client: A name for them: clients take turns. "": nobody in particular.
-        priority: Lower goes first (vLLM).
+        priority: Lower goes first (vLLM), among the requests of the same client.
+        highest_priority: The lowest number that counts among those of different clients.
     """
 
     client: str = ""
     priority: int = 0
+    highest_priority: int = 0
+
+    @property
+    def shared_priority(self) -> int:
+        """The priority that counts among the requests of different clients."""
+        return max(self.priority, self.highest_priority)
 
 
 ANONYMOUS = Caller()

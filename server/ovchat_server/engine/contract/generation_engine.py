@@ -77,10 +77,15 @@ class GenerationEngine(Protocol):
         """Return how the engine is doing now."""
         ...
 
-    async def check_grammar(self, grammar: str) -> str:
+    async def check_grammar(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
         """Return why a grammar does not compile, as a clause for the caller; "" if it does.
 
+        Args:
+            grammar: As the compiler reads it.
+            caller: Who asks: callers take turns.
+
         Raises:
+            OverloadedError: Too many of the caller's grammars wait.
             UnavailableError: It cannot be checked now.
         """
         ...

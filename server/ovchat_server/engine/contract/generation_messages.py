@@ -17,7 +17,8 @@ class SequenceRequest(msgspec.Struct, frozen=True):
         suspect: It ran when a process died, which may be its fault.
         ran: Steps that a beam search ran for there.
         client: Who asks; clients take turns.
-        priority: Lower goes first.
+        priority: Lower goes first, among clients.
+        own_priority: Lower goes first, among those of its client.
     """
 
     id: int
@@ -27,6 +28,7 @@ class SequenceRequest(msgspec.Struct, frozen=True):
     ran: int = 0
     client: str = ""
     priority: int = 0
+    own_priority: int = 0
 
 
 class SequenceOutput(msgspec.Struct, frozen=True, array_like=True):

@@ -66,7 +66,8 @@ class PoolingRequest(msgspec.Struct, frozen=True):
         dimensions: How many numbers of a vector are kept, before that; 0: all.
         suspect: It ran when a process died, which may be its fault.
         client: Who asks; clients take turns.
-        priority: Lower goes first.
+        priority: Lower goes first, among clients.
+        own_priority: Lower goes first, among those of its client.
     """
 
     id: int
@@ -76,6 +77,7 @@ class PoolingRequest(msgspec.Struct, frozen=True):
     suspect: bool = False
     client: str = ""
     priority: int = 0
+    own_priority: int = 0
 
 
 class PoolingOutput(msgspec.Struct, frozen=True, array_like=True):

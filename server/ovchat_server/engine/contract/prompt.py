@@ -13,6 +13,7 @@ TOKEN_BITS: Final = 32
 IMAGE_BIT: Final = 1 << 60
 # A salt and the token below it are 64 bits with a sign. It is long before a salt comes again.
 CACHE_SALTS: Final = 1 << (63 - TOKEN_BITS)
+CALLERS_SALTS: Final = CACHE_SALTS >> 1
 # What numbers of 64 bits with a sign have in their two highest.
 HIGHEST_BITS: Final = (1 << 62, -(1 << 63), -(1 << 62))
 # As few as tell those apart that run at once: what is salted is read anew for each prompt.
@@ -51,7 +52,8 @@ class Prompt:
         tokens: Tokens of the model's vocabulary; those of an image are its placeholder, as in vLLM.
         images: The images, in the order of their places, which do not overlap.
         cache_salt: Prompts with different salts share nothing in the prefix cache, though they
-            read the same. From 0, for none, to below CACHE_SALTS.
+            read the same. From 0, for none, to below CACHE_SALTS. Those from CALLERS_SALTS on tell
+            callers apart, those below prompts of which nothing must be found.
         answer_salt: Prompts with different ones share nothing from one of their tokens on. From 0,
             for none, to below ANSWER_SALTS.
         answer_place: The place of that token, which SALTED_TOKENS - 1 others follow.
@@ -95,21 +97,22 @@ class Prompt:
         """Return what the prefix cache tells its tokens apart by: a number of 64 bits for each.
 
         In text that is the token itself, in an image a number that no token has. The first one has
-        the salt in its upper half, or the first position: what is read at other positions is
-        something else. (A prompt that is salted holds no images; see Capabilities.scores_prompts.)
+        the salt in its upper half, and the first position, too: what is read at other positions is
+        something else.
 
         The answer's salt stands in the two highest bits of several tokens. Where a prompt is
         echoed genai takes all but its first token for an index of 4-byte logits (2026.4.1,
         pipeline_impl.cpp, _fill_prompt_log_probs): those bits are beyond an address.
         """
-        above = self.cache_salt or self.first_position
+        above = self.cache_salt ^ self.first_position
         if not (self.images or above or self.answer_salt):
             return self.tokens
         ids = [*self.tokens]
         for image in self.images:
             first = IMAGE_BIT + image.hash
             ids[image.start : image.end] = range(first, first + image.length)
-        ids[0] += above << TOKEN_BITS
+        # Of an image the number may be as high as the sum has room for.
+        ids[0] ^= above << TOKEN_BITS
         digits = self.answer_salt
         for place in range(self.answer_place, self.answer_place + SALTED_TOKENS):
             if not self.answer_salt:
@@ -123,4 +126,4 @@ class Prompt:
 def cache_salts() -> Iterator[int]:
     """Yield salts, each different from those before it for as long as there are others."""
     while True:
-        yield from range(1, CACHE_SALTS)
+        yield from range(1, CALLERS_SALTS)

@@ -28,11 +28,13 @@ def needs_processor(request: GenerationRequest, *, as_tokens: bool = True) -> bo
     """Return whether a request needs a LogitsProcessor.
 
     genai's own repetition penalty would take a salted token (prompt_input) for an index of logits:
-    of a prompt that is scored, or with speculation. Of a prompt that it does not get `as_tokens` it
-    knows none.
+    of a prompt that has a salt or is scored, or with speculation. Of a prompt that it does not get
+    `as_tokens` it knows none.
     """
     sampling = request.sampling
-    salted = request.prompt_logprobs is not None or request.speculates
+    salted = (
+        request.prompt.cache_salt > 0 or request.prompt_logprobs is not None or request.speculates
+    )
     return (
         sampling.changes_logits
         or (sampling.repetition_penalty != 1 and (salted or not as_tokens))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovchat_server.engine.contract.pooling_engine import TOKEN_BYTES
+from ovchat_server.engine.pooling.priority_order import PriorityOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,39 +87,38 @@ class _Room:
 
 
 class _Queue:
-    """Requests that take turns as one, the oldest first: a client's, or a suspect's own."""
+    """Requests that take turns as one, by their own priority: a client's, or a suspect's own."""
 
     def __init__(self) -> None:
-        # Of an OrderedDict the first entry is found at once, however many were removed before it.
-        self._requests: OrderedDict[int, WaitingRequest] = OrderedDict()
-        self._classes: dict[int, OrderedDict[int, WaitingRequest]] = {}
+        self._requests: PriorityOrder[WaitingRequest] = PriorityOrder()
+        self._classes: dict[int, PriorityOrder[WaitingRequest]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._requests)
 
     def add(self, waiting: WaitingRequest) -> None:
-        identifier = waiting.request.id
-        self._requests[identifier] = waiting
+        place = waiting.request.own_priority, waiting.request.id
+        self._requests.add(*place, waiting)
         for number in waiting.left:
-            self._classes.setdefault(number, OrderedDict())[identifier] = waiting
+            self._classes.setdefault(number, PriorityOrder()).add(*place, waiting)
 
     def remove(self, waiting: WaitingRequest) -> None:
-        del self._requests[waiting.request.id]
+        self._requests.remove(waiting.request.own_priority, waiting.request.id)
         for number in waiting.left:
             self._leave(number, waiting)
 
     def lead(self, room: _Room) -> tuple[BatchText, int]:
-        """Take the next text of the oldest request; return it and its class."""
-        waiting = next(iter(self._requests.values()))
+        """Take the next text of the first request; return it and its class."""
+        waiting = self._requests.first
         number = waiting.next_class
         return self._take(waiting, number, room), number
 
     def fill(self, near: int, room: _Room) -> BatchText | None:
-        """Take the oldest text of a class near one, if one fits."""
+        """Take the first text of a class near one, if one fits."""
         for distance in CLASS_DISTANCES:
             number = near + distance
             if same := self._classes.get(number):
-                waiting = next(iter(same.values()))
+                waiting = same.first
                 if room.fits(waiting.length(waiting.left[number][-1])):
                     return self._take(waiting, number, room)
         return None
@@ -130,13 +130,13 @@ class _Queue:
             del waiting.left[number]
             self._leave(number, waiting)
         if not waiting.left:
-            del self._requests[waiting.request.id]
+            self._requests.remove(waiting.request.own_priority, waiting.request.id)
         room.add(waiting.length(place))
         return BatchText(waiting, waiting.request.inputs[place])
 
     def _leave(self, number: int, waiting: WaitingRequest) -> None:
         same = self._classes[number]
-        del same[waiting.request.id]
+        same.remove(waiting.request.own_priority, waiting.request.id)
         if not same:
             del self._classes[number]
 
@@ -163,9 +163,9 @@ class Batches:
     """Requests that wait, and which of their texts run next.
 
     The first batch of a suspect goes before all others. Then the lowest priority number goes
-    first; among these clients take turns, and of a client the oldest request. Its next text leads
-    the batch, which texts of about the same length fill up, of all clients in turn. Suspects run
-    with no others.
+    first; among these clients take turns, and of a client the request with the lowest priority of
+    its own, or the oldest of these. Its next text leads the batch, which texts of about the same
+    length fill up, of all clients in turn. Suspects run with no others.
     """
 
     def __init__(self, max_batch_tokens: int) -> None:

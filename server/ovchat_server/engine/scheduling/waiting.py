@@ -15,8 +15,8 @@ class WaitingLine:
     """The queue: sequences that ran before come first, as their callers have begun to read.
 
     Then those with the lowest priority value; among these clients take turns: next is the one with
-    the fewest running sequences, or else the one whose turn is the longest ago, with its oldest
-    sequence.
+    the fewest running sequences, or else the one whose turn is the longest ago, with the sequence
+    that has the lowest priority value among its own, or the oldest of these.
     """
 
     def __init__(self) -> None:
@@ -70,10 +70,10 @@ class WaitingLine:
 
     def _turn(
         self, sequence: ScheduledSequence, running: Mapping[str, int]
-    ) -> tuple[int, int, int, int, int]:
+    ) -> tuple[int, int, int, int, int, int]:
         request = sequence.request
         if sequence.has_run:
-            return (0, 0, 0, 0, request.id)
-        client = request.client
+            return (0, 0, 0, 0, 0, request.id)
+        turn = running.get(request.client, 0), self._served[request.client]
         # Ids count upwards.
-        return (1, request.priority, running.get(client, 0), self._served[client], request.id)
+        return (1, request.priority, *turn, request.own_priority, request.id)

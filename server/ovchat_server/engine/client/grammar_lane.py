@@ -1,0 +1,117 @@
+"""Compiles one grammar after the other in a process, and gives each a limited time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ovchat_server.domain.errors import UnavailableError
+from ovchat_server.engine.client.grammar_child import GrammarChild, GrammarChildDiedError
+from ovchat_server.engine.client.turns import Turns
+from ovchat_server.engine.contract.grammar_messages import Checked
+
+if TYPE_CHECKING:
+    from ovchat_server.engine.contract.generation_spec import GenerationSpec
+
+DIED = "compiling it crashes the compiler"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a grammar does not compile, "" if it does.
+
+    Attributes:
+        too_slow: That it was not compiled in time is all that is known.
+    """
+
+    reason: str
+    too_slow: bool = False
+
+
+class GrammarLane:
+    """Those who wait for one process, and the process, which is replaced when it is ended.
+
+    Attributes:
+        turns: The turn of each who waits.
+    """
+
+    def __init__(self, spec: GenerationSpec, *, stays: bool) -> None:
+        """Compile grammars for the model of `spec`; `start` starts the process.
+
+        Args:
+            spec: The model's.
+            stays: Replace the process at once, so that the next grammar need not wait for it.
+        """
+        self.turns: Turns[GrammarLane] = Turns(self)
+        self._spec = spec
+        self._stays = stays
+        self._starting: asyncio.Task[GrammarChild] | None = None
+
+    def start(self) -> None:
+        """Start the process unless it runs; return at once."""
+        if self._starting is None:
+            self._starting = asyncio.create_task(GrammarChild.start(self._spec))
+            self._starting.add_done_callback(retrieve)
+
+    async def close(self) -> None:
+        """End the process."""
+        starting, self._starting = self._starting, None
+        if starting is None:
+            return
+        starting.cancel()
+        await asyncio.wait([starting])
+        if not starting.cancelled() and starting.exception() is None:
+            await starting.result().close()
+
+    async def compile(self, grammar: str) -> Verdict:
+        """Compile a grammar; to be called in turn.
+
+        Raises:
+            UnavailableError: The process cannot be started.
+        """
+        verdict = await self._ask(grammar)
+        # Try once more: the process may have died of something else.
+        return await self._ask(grammar) if verdict.reason == DIED else verdict
+
+    async def _ask(self, grammar: str) -> Verdict:
+        process = await self._process()
+        checked, too_slow = Checked(DIED, last=True), False
+        try:
+            async with asyncio.timeout(self._spec.options.grammar_timeout):
+                checked = await process.ask(grammar)
+        except TimeoutError:
+            seconds, too_slow = f"{self._spec.options.grammar_timeout:g}", True
+            checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
+        except GrammarChildDiedError:
+            name = self._spec.name
+            logger.warning("%s: its grammar process died", name, extra={"model": name})
+        finally:
+            # On cancellation, too: nobody would read the verdict that is on its way.
+            if checked.last:
+                await self.close()
+        if checked.last and self._stays:
+            self.start()
+        return Verdict(checked.reason, too_slow)
+
+    async def _process(self) -> GrammarChild:
+        self.start()
+        assert self._starting is not None  # noqa: S101  start() did
+        try:
+            return await asyncio.shield(self._starting)
+        except (OSError, GrammarChildDiedError, TimeoutError) as error:
+            name = self._spec.name
+            message = "%s: its grammar process cannot be started"
+            logger.exception(message, name, extra={"model": name})
+            self._starting = None
+            message = "The answer's grammar cannot be checked at the moment. Try again shortly."
+            raise UnavailableError(message, retry_after=1) from error
+
+
+def retrieve(task: asyncio.Task[Any]) -> None:
+    """Retrieve a task's exception, which asyncio logs otherwise if nobody waits for it."""
+    if not task.cancelled():
+        task.exception()

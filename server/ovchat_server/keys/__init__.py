@@ -1,0 +1,1 @@
+"""The file of API keys: read, watched, and added to."""

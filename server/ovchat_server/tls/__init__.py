@@ -1,0 +1,1 @@
+"""Certificates: of this server, of its clients, and those for trying."""
