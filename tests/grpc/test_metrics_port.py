@@ -72,7 +72,7 @@ async def test_a_start_that_fails_leaves_the_port(
     successor: ModelSettings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def fail(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise RuntimeError
 
     monkeypatch.setattr("ovchat_server.app.publish_health", fail)

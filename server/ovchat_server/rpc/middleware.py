@@ -42,12 +42,12 @@ class MiddlewareInterceptor(grpc.aio.ServerInterceptor):
     message of a stream passes through.
     """
 
-    def __init__(self, refuses: Refuses, *middleware: Middleware) -> None:
+    def __init__(self, *middleware: Middleware, refuses: Refuses = lambda *_: False) -> None:
         """Run handlers inside `middleware`; the first is the outermost.
 
         Args:
-            refuses: Tells of a call that middleware will refuse it, whatever its message is.
             middleware: What handlers run in.
+            refuses: Tells of a call that middleware will refuse it, whatever its message is.
         """
         self._refuses = refuses
         self._middleware = middleware

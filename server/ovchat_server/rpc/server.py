@@ -95,8 +95,7 @@ class ServerOptions:
     keys: KeyRing = field(default_factory=KeyRing)
     rate_limits: RateLimits = field(default_factory=RateLimits)
     client_certificates: bool = False
-    # gRPC aborts the process if it is given the largest number that it can hold.
-    max_connections: int = MAX_INT - 1
+    max_connections: int = 10_000
     observers: Sequence[RequestObserver] = ()
 
 
@@ -120,7 +119,6 @@ def create_server(
         interceptors=[
             *([IdleInterceptor(options.idle_timeout)] if options.idle_timeout else []),
             MiddlewareInterceptor(
-                partial(lacks_key, options.keys),
                 set_request_id,
                 access(options.observers),
                 StreamLimit(options.max_concurrent_streams).count,
@@ -129,6 +127,7 @@ def create_server(
                 calls.admit,
                 identify(options.keys, by_certificate=options.client_certificates),
                 rate_limits(options.rate_limits),
+                refuses=partial(lacks_key, options.keys),
             ),
         ],
         options=[
