@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ovchat_server.domain.identity import ApiKey
+from ovchat_server.domain.identity import ApiKey, digest
 
 
 def api_keys(*keys: str) -> tuple[ApiKey, ...]:
-    return tuple(map(ApiKey.unnamed, keys))
+    return tuple(ApiKey.unnamed((digest(key),)) for key in keys)

@@ -140,7 +140,7 @@ class Server:
                 limits=settings.limits,
                 keys=self._keys,
                 rate_limits=RateLimits(settings.replicas),
-                client_certificates=bool(settings.tls and settings.tls.client_ca),
+                client_certificates=settings.names_certificates,
                 max_connections=connections(),
                 observers=[self._metrics, *self._tracing],
             ),

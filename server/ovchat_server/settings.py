@@ -224,6 +224,11 @@ class Settings:
     otlp_traces_endpoint: str | None
     trace_content: bool
 
+    @property
+    def names_certificates(self) -> bool:
+        """Whether callers have certificates: by TLS here, or in front of a socket of ours."""
+        return bool(self.grpc_socket or (self.tls and self.tls.client_ca))
+
 
 def socket_target(socket: str) -> str:
     """Return gRPC's name of a Unix socket: `socket` is its path, or "@" and an abstract name."""

@@ -95,7 +95,7 @@ async def test_a_damaged_file_ends_it_with_the_reason(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
     options = ("--model", f"x={file}", "--cache-dir", str(tmp_path / "cache"))
     async with started(tmp_path, *options) as stack:
-        assert await stack.ends() == 1
+        assert await stack.ends() == 1, stack.log.read_text()[-3000:]
 
     *others, last = map(json.loads, stack.log.read_text().splitlines())
     assert last["level"] == "ERROR"

@@ -7,7 +7,12 @@ import itertools
 from ovchat_server.engine.contract.prompt import CACHE_SALTS, CALLERS_SALTS
 from ovchat_server.serving.cache_salts import CacheSalts
 
-CALLERS = [*itertools.product(("", "ann", "bob"), (None, "s", "t")), ("", "ann")]
+CALLERS = [
+    *itertools.product(("", "ann", "bob"), (None, "s", "t")),
+    ("", "ann"),
+    ("spiffe://td/team", "s"),
+    ("spiffe://td/team/s", None),
+]
 
 
 def test_callers_have_salts_of_their_own_and_more_if_they_say_so() -> None:

@@ -25,11 +25,13 @@ class Counting:
 
     def __init__(self) -> None:
         self.read_lengths: list[int] = []
+        self.salts: list[int] = []
         self.drafted: list[list[int]] = []
         self.fails = False
 
-    def read(self, tokens: Sequence[int]) -> None:
+    def read(self, tokens: Sequence[int], cache_salt: int) -> None:
         self.read_lengths.append(len(tokens))
+        self.salts.append(cache_salt)
 
     def draft(self, texts: Sequence[tuple[DraftProposer, int]]) -> list[float]:
         if self.fails:
@@ -43,7 +45,7 @@ class Counting:
 
 def proposer(drafts: Drafts, length: int) -> DraftProposer:
     request = GenerationRequest(
-        Prompt(tuple(range(length))), 9, speculation=Speculation(9, 0, 0.25)
+        Prompt(tuple(range(length)), cache_salt=5), 9, speculation=Speculation(9, 0, 0.25)
     )
     made = drafts.proposer(request, {7})
     assert isinstance(made, DraftProposer)
@@ -108,6 +110,8 @@ def test_a_long_text_is_read_in_slices_before_anything_is_drafted_for_it() -> No
     long, short = proposer(drafts, 2 * SLICE + FEW + 1), proposer(drafts, FEW)
     for _ in range(4):
         drafts.find([(long, 3), (short, 2)])
+    # As in the cache of the large model, nobody else finds what was read.
+    assert {*model.salts, long.cache_salt, short.cache_salt} == {5}
     assert model.read_lengths == [SLICE, 2 * SLICE, 2 * SLICE + FEW + 1]
     assert model.drafted[-4:] == [[2], [2], [2], [3, 2]]
 

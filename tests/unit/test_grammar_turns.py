@@ -109,3 +109,15 @@ async def test_grammars_of_a_client_of_whom_one_was_slow_are_checked_apart_for_a
     held.now = SLOW_FOR
     assert await held.check("a2", A) == ""
     assert held.compiled[-1] == "a2"
+
+
+async def test_who_leaves_before_the_verdict_is_set_apart_all_the_same() -> None:
+    held = Held()
+    [left] = await checking(held, ("slow 0", A))
+    left.cancel()
+    await asyncio.wait([left])
+    held.go_on.set()
+    assert await held.check("b0", B) == ""
+    held.go_on_slowly.set()
+    assert await held.check("a0", A) == ""
+    assert (held.compiled, held.slow) == (["slow 0", "b0"], ["a0"])

@@ -64,3 +64,14 @@ def test_where_it_cannot_be_is_told(temporary: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tempfile, "tempdir", str(temporary / "none"))
     with pytest.raises(LaunchError, match="takes no folder for sockets: No such"), private_folder():
         pass
+
+
+def test_where_there_is_no_folder_for_temporary_files_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    with pytest.raises(LaunchError, match="takes no folder for sockets"), private_folder():
+        pytest.fail("there is none")

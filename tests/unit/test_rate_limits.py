@@ -46,6 +46,37 @@ def test_a_limit_may_change_meanwhile() -> None:
     assert (window.remaining(2.0), window.free_after(2.0)) == (0, 59)
 
 
+def test_a_large_debt_takes_no_longer_to_count() -> None:
+    window = SlidingWindow(10)
+    now = 0.0
+    for _ in range(60):
+        # The uses of a full minute, each followed by a debt of years.
+        window.use(10**9, now)
+        now += 1
+    assert len(window._uses) <= 60
+    debt = 60 * 10**9
+    assert window.free_after(now) == pytest.approx(debt / 10 * 60, rel=1e-6)
+    assert window.reset_after(now) >= window.free_after(now)
+    # When it is paid, all of the limit is there again.
+    later = now + window.reset_after(now)
+    assert (window.remaining(later), window._debt) == (10, 0)
+
+
+def test_a_debt_is_paid_whenever_somebody_looks() -> None:
+    seldom, often = SlidingWindow(7), SlidingWindow(7)
+    for window in (seldom, often):
+        for amount, now in ((3, 0.0), (2, 20.0), (50, 35.0)):
+            window.use(amount, now)
+    for second in range(36, 500):
+        often.remaining(second)
+    for second in (500, 501.5, 530):
+        found = [
+            (window.remaining(second), window.free_after(second), window.reset_after(second))
+            for window in (seldom, often)
+        ]
+        assert found[0] == found[1]
+
+
 def record_of(name: str, rules: KeyRules, tokens: int = 0) -> RequestRecord:
     record = RequestRecord(caller=Identity(name, name, rules), completion_tokens=tokens)
     record.times.admit(0.0)

@@ -88,10 +88,9 @@ class ApiKey:
     rules: KeyRules = NO_RULES
 
     @classmethod
-    def unnamed(cls, key: str) -> Self:
+    def unnamed(cls, digests: tuple[bytes, ...]) -> Self:
         """Return a key that is called by the first digits of its SHA-256."""
-        found = digest(key)
-        return cls(found.hex()[:SHOWN_DIGITS], (found,))
+        return cls(digests[0].hex()[:SHOWN_DIGITS], digests)
 
 
 class KeyRing:

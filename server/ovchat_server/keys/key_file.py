@@ -22,11 +22,12 @@ from ovchat_server.near_names import did_you_mean
 from ovchat_server.setting_values import read_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 HASHED: Final = "sha256:"
+# Names of keys are public: a name must not become a key because the key behind it was taken out.
+SHORTEST_ALONE: Final = 16
 _HEX: Final = re.compile(r"[0-9a-fA-F]{64}")
 _AMOUNT: Final = Annotated[int, Meta(ge=1)]
 # Those of KeyRules whose values are numbers.
@@ -45,37 +46,48 @@ def read_keys(path: Path) -> tuple[ApiKey, ...]:
     Raises:
         SettingError: It cannot be read, lines of it are wrong, or it holds no keys.
     """
-    keys: dict[str, ApiKey] = {}
-    lines: dict[str, int] = {}
+    keys = keys_in(path)
+    if not keys:
+        # Or a file that was emptied by mistake would open the server to everybody.
+        raise SettingError(f"--api-key-file {path} holds no key")
+    return keys
+
+
+def keys_in(path: Path) -> tuple[ApiKey, ...]:
+    """Return the keys of a file, which may have none; see read_keys."""
+    keys: list[ApiKey] = []
+    # Of names and digests.
+    lines: dict[str | bytes, int] = {}
     wrong = []
-    for number, words in _lines(read_text(path)):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        words, comment = _words(line)
+        if not words:
+            continue
         try:
-            key = _key(words)
+            key = _key(words, commented=comment)
         except ValueError as error:
             # It never has what the line says, which may be a key.
             wrong.append(f"line {number} {error}")
             continue
-        if key.name in keys:
+        if same := [lines[item] for item in key.digests if item in lines]:
+            wrong.append(f"line {number} has the key of line {same[0]}")
+        if key.name in lines:
             wrong.append(f"line {number} has the name of line {lines[key.name]}")
-        keys[key.name], lines[key.name] = key, number
+        lines |= dict.fromkeys((key.name, *key.digests), number)
+        keys.append(key)
     if wrong:
         raise SettingError(f"--api-key-file {path}: {'; '.join(wrong)}")
-    if not keys:
-        # Or a file that was emptied by mistake would open the server to everybody.
-        raise SettingError(f"--api-key-file {path} holds no key")
-    return tuple(keys.values())
+    return tuple(keys)
 
 
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the words of each line that has some, without its comment."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        words = line.split()
-        comment = next((at for at, word in enumerate(words) if word.startswith("#")), len(words))
-        if words[:comment]:
-            yield number, words[:comment]
+def _words(line: str) -> tuple[list[str], bool]:
+    """Return the words of a line without its comment, and whether it has one."""
+    words = line.split()
+    comment = next((at for at, word in enumerate(words) if word.startswith("#")), len(words))
+    return words[:comment], comment < len(words)
 
 
-def _key(words: list[str]) -> ApiKey:
+def _key(words: list[str], *, commented: bool) -> ApiKey:
     """Return the key of a line.
 
     Raises:
@@ -83,8 +95,12 @@ def _key(words: list[str]) -> ApiKey:
     """
     if len(words) == 1:
         [alone] = words
-        digests = _digests(alone)
-        return ApiKey(digests[0].hex()[:8], digests)
+        if commented and len(alone) < SHORTEST_ALONE:
+            raise ValueError(
+                "may be a name whose key is behind the #: a key alone before a comment has at "
+                f"least {SHORTEST_ALONE} characters"
+            )
+        return ApiKey.unnamed(_digests(alone))
     name, key, *settings = words
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -130,4 +146,5 @@ def _setting(text: str) -> tuple[str, Any]:
     try:
         return name, read_value(_NUMBERS[name], value, text=True)
     except ValueError as error:
-        raise ValueError(f"is wrong: {name} {error}") from error
+        expected, _, _ = str(error).partition(", got ")
+        raise ValueError(f"is wrong: {name} {expected}") from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.config_file import SettingError
 from ovchat_server.domain.identity import digest
-from ovchat_server.keys.key_file import HASHED, NAME, read_keys
+from ovchat_server.keys.key_file import HASHED, NAME, keys_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def add_line(path: Path, name: str, line: str) -> None:
         SettingError: The file cannot be read or written, is wrong, or has a key of that name.
     """
     exists = path.exists() and path.stat().st_size > 0
-    if exists and any(key.name == name for key in read_keys(path)):
+    if exists and any(key.name == name for key in keys_in(path)):
         raise SettingError(f"{path} has a key called {name!r} already")
     try:
         # In a single write: a server that reads it meanwhile sees all of the line, or nothing.

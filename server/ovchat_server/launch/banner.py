@@ -97,9 +97,12 @@ print(answer.choices[0].message.content)
 def _key(file: Path | None) -> str:
     if file is None:
         return ""
-    # Of the first line whose key the file has in clear.
+    # Of the first line whose key the file has in clear; if it has hashes alone, what is set stays.
     first = f"awk '{_FIRST_KEY}' {shlex.quote(str(file))}"
-    return f"\nA key, for all requests below:\n\nexport OVCHAT_API_KEY=$({first})\n"
+    return (
+        "\nA key, for all requests below (or the one that `ovchat keys new` printed):\n\n"
+        f"found=$({first}); export OVCHAT_API_KEY=${{found:-$OVCHAT_API_KEY}}\n"
+    )
 
 
 def _with_image(rest: str, model: str, header: str) -> str:

@@ -29,8 +29,9 @@ def private_folder() -> Iterator[Path]:
     Raises:
         LaunchError: It cannot be made, or its path is too long for sockets.
     """
-    where = Path(tempfile.gettempdir())
+    where = Path("/tmp")  # noqa: S108  for the message, if there is none
     try:
+        where = Path(tempfile.gettempdir())
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     except OSError as error:
         raise LaunchError(f"{where} takes no folder for sockets: {error.strerror}") from error

@@ -54,6 +54,7 @@ class RemoteAnswer(ChunkedAnswer):
         self._record.response_id = info.id
         self._record.choices = request.choices
         self._admitted = asyncio.Event()
+        self._chunks = 0
 
     @property
     def ignored(self) -> Sequence[str]:
@@ -89,6 +90,7 @@ class RemoteAnswer(ChunkedAnswer):
             try:
                 async for chunk in chunks:
                     times.output(time.monotonic())
+                    self._chunks += 1
                     if chunk.finish_reason is not None:
                         self._record.finish_reasons.append(chunk.finish_reason)
                     yield chunk
@@ -110,4 +112,5 @@ class RemoteAnswer(ChunkedAnswer):
         finally:
             self._record.usage = usage = self.usage()
             self._record.prompt_tokens = usage.prompt_tokens
-            self._record.completion_tokens = usage.completion_tokens
+            # Providers tell it at the end; who leaves before has had a token a chunk at least.
+            self._record.completion_tokens = usage.completion_tokens or self._chunks

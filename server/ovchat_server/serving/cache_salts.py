@@ -27,7 +27,7 @@ class CacheSalts:
         """
         if not name and given is None:
             return 0
-        # No name has a slash.
-        text = f"{name}/{given}" if given is not None else name
+        # No name has such a character.
+        text = f"{name}\0{given}" if given is not None else name
         found = hashlib.blake2b(text.encode(), key=self._secret, digest_size=_BYTES).digest()
         return CALLERS_SALTS + int.from_bytes(found) % (CACHE_SALTS - CALLERS_SALTS)

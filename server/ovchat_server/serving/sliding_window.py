@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from collections import deque
 
 # In milliseconds: whole numbers, which add up exactly.
 WINDOW = 60_000
@@ -13,57 +13,76 @@ GRAIN = 1000
 class SlidingWindow:
     """Counts what is used within a minute, of at most `limit`.
 
-    What goes beyond the limit, because it was known afterwards, is put where there is room again:
-    in the long run nobody has more than the limit. Times are in seconds that only go on.
+    What goes beyond the limit, because it was known afterwards, is a debt: it takes the room that
+    comes free until it is paid, so that in the long run nobody has more than the limit. Times are
+    in seconds that only go on.
     """
 
     def __init__(self, limit: int) -> None:
         """Count from zero."""
         self.limit = limit
-        # When and how much, the earliest first. Some may lie ahead.
-        self._uses: list[tuple[int, int]] = []
+        # When and how much, the earliest first; their sum, and what has yet to find room.
+        self._uses: deque[tuple[int, int]] = deque()
+        self._used = self._debt = 0
 
     def remaining(self, now: float) -> int:
         """Return how much may be used at `now`."""
-        return max(0, self.limit - self._used(_milliseconds(now)))
+        self._go_on(now)
+        return max(0, self.limit - self._used)
 
     def use(self, amount: int, now: float) -> None:
         """Count that as much is used."""
-        at = _milliseconds(now)
-        self._uses = [use for use in self._uses if use[0] > at - WINDOW]
-        while amount > 0:
-            part = min(amount, self.limit - self._used(at))
-            if part > 0:
-                self._put(at, part)
-                amount -= part
-            if amount:
-                at = self._next_room(at)
+        at = self._go_on(now)
+        self._debt += amount
+        self._pay(at)
 
     def free_after(self, now: float) -> float:
         """Return the seconds until something may be used."""
-        at = begun = _milliseconds(now)
-        while self._used(at) >= self.limit:
-            at = self._next_room(at)
-        return (at - begun) / 1000
+        at = self._go_on(now)
+        if self._used < self.limit:
+            return 0.0
+        return (self._freed(self._debt + self._used - self.limit + 1) - at) / 1000
 
     def reset_after(self, now: float) -> float:
         """Return the seconds until all of the limit may be used."""
-        last = self._uses[-1][0] if self._uses else -WINDOW
-        return max(0, last + WINDOW - _milliseconds(now)) / 1000
+        at = self._go_on(now)
+        if not self._uses:
+            return 0.0
+        last = self._freed(self._debt) if self._debt else self._uses[-1][0]
+        return (last + WINDOW - at) / 1000
 
-    def _put(self, at: int, amount: int) -> None:
-        if self._uses and 0 <= at - self._uses[-1][0] < GRAIN:
+    def _go_on(self, now: float) -> int:
+        """Drop what is older than a minute, have debts take its room, and return the time."""
+        at = round(now * 1000)
+        if self._debt and self._uses:
+            # As often as all that is used ended, and was used again: in one go.
+            rounds = min((at - self._uses[-1][0]) // WINDOW, self._debt // self._used)
+            if rounds > 0 and self._used <= self.limit:
+                self._debt -= rounds * self._used
+                self._uses = deque((use + rounds * WINDOW, much) for use, much in self._uses)
+        while self._uses and (end := self._uses[0][0] + WINDOW) <= at:
+            self._used -= self._uses.popleft()[1]
+            self._pay(end)
+        self._pay(at)
+        return at
+
+    def _pay(self, at: int) -> None:
+        """Use what is owed, as far as there is room."""
+        part = min(self._debt, self.limit - self._used)
+        if part <= 0:
+            return
+        self._debt -= part
+        self._used += part
+        if self._uses and at - self._uses[-1][0] < GRAIN:
             at, before = self._uses.pop()
-            amount += before
-        insort(self._uses, (at, amount))
+            part += before
+        self._uses.append((at, part))
 
-    def _used(self, at: int) -> int:
-        return sum(amount for begun, amount in self._uses if at - WINDOW < begun <= at)
-
-    def _next_room(self, at: int) -> int:
-        """Return when the first use ends of those that have not ended at `at`."""
-        return next(begun + WINDOW for begun, _ in self._uses if begun > at - WINDOW)
-
-
-def _milliseconds(seconds: float) -> int:
-    return round(seconds * 1000)
+    def _freed(self, amount: int) -> int:
+        """Return when as much will have ended, if what ends is used again at once."""
+        rounds, rest = divmod(amount - 1, self._used)
+        for begun, much in self._uses:
+            if rest < much:
+                return begun + (rounds + 1) * WINDOW
+            rest -= much
+        raise AssertionError("what is used is the sum of its parts")

@@ -153,12 +153,14 @@ class GrammarProcess:
         try:
             lane = await check.turn
             check.begun = True
+            # Also of those who do not wait for the verdict.
+            asked = {*check.waiters}
             verdict = await lane.compile(grammar)
         finally:
             self._forget(key, check)
         soon = self._clock() + SLOW_FOR
         if verdict.too_slow or verdict.reason == DIED:
-            for client in check.waiters:
+            for client in asked.union(check.waiters):
                 self._set_apart(client, soon)
         self._verdicts[key] = _Known(verdict.reason, soon if verdict.too_slow else math.inf)
         if len(self._verdicts) > CACHED_VERDICTS:

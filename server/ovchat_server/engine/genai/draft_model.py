@@ -11,6 +11,7 @@ import numpy as np
 import openvino as ov
 import openvino_genai as genai
 
+from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.engine.contract.worker import ModelLoadError
 from ovchat_server.engine.genai.configs import device_properties, greedy_config, scheduler_config
 from ovchat_server.engine.genai.grammar_compiler import vocabulary_size
@@ -103,13 +104,13 @@ class GenaiDraftModel:
         self._known = vocabulary_size(folder)
         self._vocabulary = vocabulary
         self.weight_bytes = weight_bytes(folder)
-        self.read((0,))
+        self.read((0,), cache_salt=0)
         self.cache_bytes = cache_bytes(self._pipeline, options)
 
-    def read(self, tokens: Sequence[int]) -> None:
+    def read(self, tokens: Sequence[int], cache_salt: int) -> None:
         """See scheduling.drafts.DraftModel."""
         # A handle that is not kept ends its sequence.
-        handle = self._add(tokens, greedy_config(max_tokens=1))
+        handle = self._add(tokens, cache_salt, greedy_config(max_tokens=1))
         for _ in range(len(tokens) // self._step_tokens + SPARE):
             if not self._pipeline.has_non_finished_requests():
                 break
@@ -120,7 +121,12 @@ class GenaiDraftModel:
         """See scheduling.drafts.DraftModel."""
         seconds, before = [], time.perf_counter()
         drafts = [
-            _Draft(self._add(text.text, _config(text, count)), text, count, self._vocabulary)
+            _Draft(
+                self._add(text.text, text.cache_salt, _config(text, count)),
+                text,
+                count,
+                self._vocabulary,
+            )
             for text, count in texts
         ]
         most = max(count for _, count in texts) + SPARE
@@ -138,10 +144,14 @@ class GenaiDraftModel:
             draft.finish()
         return seconds
 
-    def _add(self, tokens: Sequence[int], config: genai.GenerationConfig) -> genai.GenerationHandle:
+    def _add(
+        self, tokens: Sequence[int], cache_salt: int, config: genai.GenerationConfig
+    ) -> genai.GenerationHandle:
         prompt = np.array([tokens], dtype=np.int64)
         # Numbers that fill up the other model's table.
         prompt[prompt >= self._known] = 0
+        first, *_ = Prompt((int(prompt[0, 0]),), cache_salt=cache_salt).cache_ids()
+        prompt[0, 0] = first
         return self._pipeline.add_request(next(self._ids), ov.Tensor(prompt), config)
 
 

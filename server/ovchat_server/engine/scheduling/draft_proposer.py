@@ -53,6 +53,8 @@ class DraftProposer:
             threshold: How likely the model must find each token, 0 to 1.
         """
         self.text = [*tokens]
+        # As the prompt's: what is read of it is found by the same caller alone.
+        self.cache_salt = 0
         self.stops = frozenset(stops)
         self.threshold = threshold
         # How many tokens of the text the model has read.

@@ -23,7 +23,7 @@ FEW, SLICE = 64, 256
 class DraftModel(Protocol):
     """A model that drafts."""
 
-    def read(self, tokens: Sequence[int]) -> None:
+    def read(self, tokens: Sequence[int], cache_salt: int) -> None:
         """Read a text, of which little is new, into the prefix cache."""
         ...
 
@@ -54,9 +54,11 @@ class Drafts:
     def proposer(self, request: GenerationRequest, stops: Collection[int]) -> Proposer:
         """See proposer.Proposers."""
         threshold = request.speculation.assistant_confidence_threshold
-        return DraftProposer(
+        made = DraftProposer(
             request.prompt.tokens, self._luck, self._context_length, stops, threshold
         )
+        made.cache_salt = request.prompt.cache_salt
+        return made
 
     def seconds(self, sequences: int, count: int) -> float:
         """See proposer.Proposers."""
@@ -80,7 +82,7 @@ class Drafts:
 
     def _read(self, item: DraftProposer) -> None:
         end = min(item.read + SLICE, len(item.text))
-        self._model.read(item.text[:end])
+        self._model.read(item.text[:end], item.cache_salt)
         item.read = end
 
     def _draft(self, texts: Sequence[tuple[DraftProposer, int]]) -> None:
