@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ovchat_server.launch.envoy_config import http_manager, rest_listener
+
 if TYPE_CHECKING:
     from ovchat_server.launch.envoy_config import Config
 
@@ -15,10 +17,9 @@ ROUTE: Final = "post"
 def check_keys(config: Config) -> None:
     """Turn the filter on that envoy.yaml has for it."""
     turned_on = {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}}
-    for listener in config["static_resources"]["listeners"]:
-        manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
-        for host in manager["route_config"]["virtual_hosts"]:
-            for route in host["routes"]:
-                if route["name"] == ROUTE:
-                    filters = route["typed_per_filter_config"]
-                    route["typed_per_filter_config"] = filters | {FILTER: turned_on}
+    for host in http_manager(rest_listener(config))["route_config"]["virtual_hosts"]:
+        for route in host["routes"]:
+            if route["name"] == ROUTE:
+                # A new one: other routes share what it has.
+                filters = route["typed_per_filter_config"]
+                route["typed_per_filter_config"] = filters | {FILTER: turned_on}

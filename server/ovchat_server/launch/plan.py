@@ -117,8 +117,8 @@ class LaunchPlan:
         check_free(host, rest_port, "--rest-port")
         check_free(host, settings.grpc_port, "--grpc-port")
         admin = _admin(settings, folder)
-        # Abstract sockets: a free port may be another's by the time a server is started again, and
-        # a file would outlive a server that is killed. Nobody can guess the name and be first.
+        # Abstract sockets: a free port may be another's by the time a server is started again.
+        # Nobody can guess the name and be first.
         sockets = f"@ovchat-{os.getpid()}-{secrets.token_hex(8)}"
         egress = Socket(f"{sockets}-egress")
         replicas = _replicas(settings.replicas, folder, sockets)

@@ -36,8 +36,7 @@ def identify(keys: KeyRing, *, by_certificate: bool = False) -> Middleware:
 
     @contextlib.asynccontextmanager
     async def identified(context: Context, method: str) -> AsyncIterator[None]:
-        # Of a probe no key is asked for.
-        if keys.required and not exempt(method, Exempt.KEY):
+        if _asked_for(keys, method):
             known = _by_key(context, keys)
         elif by_certificate and (name := certificate_name(context)):
             known = Identity(name, name)
@@ -51,13 +50,17 @@ def identify(keys: KeyRing, *, by_certificate: bool = False) -> Middleware:
 
 def lacks_key(keys: KeyRing, method: str, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
     """Return whether `identify` will refuse a call."""
-    if not keys.required or exempt(method, Exempt.KEY):
-        return False
     try:
-        authenticated(dict(metadata), keys)
+        if _asked_for(keys, method):
+            authenticated(dict(metadata), keys)
     except AuthenticationError:
         return True
     return False
+
+
+def _asked_for(keys: KeyRing, method: str) -> bool:
+    """Return whether a call needs a key, as no probe does."""
+    return keys.required and not exempt(method, Exempt.KEY)
 
 
 def _by_key(context: Context, keys: KeyRing) -> Identity:

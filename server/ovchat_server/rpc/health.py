@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
@@ -13,10 +12,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ovchat_server.domain.errors import OverloadedError
 from ovchat_server.rpc.caller import peer_address
+from ovchat_server.rpc.counted import counted
 from ovchat_server.telemetry.paced_log import PacedLog
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from ovchat_server.rpc.middleware import Context
 
@@ -89,7 +89,8 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
         caller = peer_address(str(metadata.get("x-forwarded-for", "")), context.peer() or "")
         unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
         told = None
-        with self._counted(caller):
+        self._check_room(caller)
+        with counted(self._watches, caller):
             while True:
                 changed = self._changed
                 if (status := self._statuses.get(request.service, unknown)) != told:
@@ -111,19 +112,11 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
             }
         )
 
-    @contextlib.contextmanager
-    def _counted(self, caller: str) -> Iterator[None]:
+    def _check_room(self, caller: str) -> None:
         if self._watches[caller] >= self._per_caller:
             self._refuse(f"your address has {self._per_caller}")
         if self._watches.total() >= self._most:
             self._refuse(f"all callers together have {self._most}")
-        self._watches[caller] += 1
-        try:
-            yield
-        finally:
-            self._watches[caller] -= 1
-            if not self._watches[caller]:
-                del self._watches[caller]
 
     def _refuse(self, who: str) -> None:
         self._log.add()

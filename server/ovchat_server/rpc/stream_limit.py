@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ovchat_server.rpc.counted import counted
 from ovchat_server.telemetry.paced_log import PacedLog
 
 if TYPE_CHECKING:
@@ -34,15 +35,10 @@ class StreamLimit:
     ) -> AsyncIterator[None]:
         """Count a call for as long as it runs."""
         connection = context.peer()
-        self._calls[connection] += 1
-        if self._calls[connection] >= self._most:
-            self._log.add()
-        try:
+        with counted(self._calls, connection):
+            if self._calls[connection] >= self._most:
+                self._log.add()
             yield
-        finally:
-            self._calls[connection] -= 1
-            if not self._calls[connection]:
-                del self._calls[connection]
 
     def _text(self, _: int) -> str:
         full = [peer for peer, calls in self._calls.items() if calls >= self._most]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 CERTIFICATE: Final = "--tls-cert"
 KEY: Final = "--tls-key"
 CLIENT_CA: Final = "--tls-client-ca"
-READABLE_BY_OTHERS: Final = 0o004
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class TlsFiles:
         with contextlib.suppress(TlsError, OSError):
             if fault := self.read().validity_fault():
                 found.append(f"{CERTIFICATE} {self.certificate}: {fault}")
-            if self.key.stat().st_mode & READABLE_BY_OTHERS:
+            if self.key.stat().st_mode & stat.S_IROTH:
                 found.append(f"{KEY} {self.key} can be read by every user: chmod o= protects it")
         return found
 
