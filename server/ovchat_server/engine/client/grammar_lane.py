@@ -11,6 +11,7 @@ from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.engine.client.grammar_child import GrammarChild, GrammarChildDiedError
 from ovchat_server.engine.client.turns import Turns
 from ovchat_server.engine.contract.grammar_messages import (
+    SLOW_TO_FOLLOW,
     Checked,
     Compile,
     Follow,
@@ -106,9 +107,8 @@ class GrammarLane:
         Raises:
             UnavailableError: The process cannot be started.
         """
-        request = Follow(grammar, tokens, mask_seconds)
         timeout = FOLLOW_TIMEOUT + BUSY * mask_seconds * len(tokens)
-        return await self._ask(request, timeout, request.late)
+        return await self._ask(Follow(grammar, tokens, mask_seconds), timeout, SLOW_TO_FOLLOW)
 
     async def _ask(self, request: Compile | Follow, timeout: float, late: str) -> Verdict:
         """Return the verdict; `late` is that where none comes in time."""

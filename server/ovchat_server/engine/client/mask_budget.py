@@ -1,4 +1,4 @@
-"""Ends answers whose grammars slow down the steps of everybody.
+"""Ends answers whose grammars slow down those of others.
 
 Which tokens a grammar allows is found within a step, for all answers together, and can take a
 second where a grammar is ambiguous. While steps take too long, each answer is followed once more,
@@ -32,6 +32,8 @@ WEIGHT = 0.25
 LEAST_SHARE = 0.1
 # An answer is followed again when it is so many times as long, and so many tokens longer.
 GROWTH, MORE = 1.25, 8
+# One harms nobody else.
+MIN_CLIENTS = 2
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +41,8 @@ logger = logging.getLogger(__name__)
 class MaskBudget:
     """Watches how long steps take to choose tokens, and ends answers that need too much of it.
 
-    Those of whom one was ended have one answer with a grammar at a time, for a while.
+    As long as there is one client, its grammars may be slow: nobody else waits for them. Those of
+    whom an answer was ended have one with a grammar at a time, for a while.
     """
 
     def __init__(
@@ -122,6 +125,8 @@ class MaskBudget:
     def _next(self) -> SequenceRequest | None:
         """Return the answer to follow next: the shortest one, which takes least."""
         if not self._budget or self._seconds <= self._budget * LEAST_SHARE:
+            return None
+        if len({item.request.client for item in self._in_flight.requests}) < MIN_CLIENTS:
             return None
         suspects = [
             item.remaining(0, suspect=False)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+# Why a grammar cannot be served that is followed, and takes longer than it may.
+SLOW_TO_FOLLOW: Final = (
+    "it takes too long to find out which tokens it allows, and others wait: make it less ambiguous"
+)
 
 
 class GrammarProcessSpec(msgspec.Struct, frozen=True):
@@ -41,15 +48,6 @@ class Follow(msgspec.Struct, frozen=True, tag="follow"):
     grammar: str
     tokens: tuple[int, ...]
     mask_seconds: float
-
-    @property
-    def late(self) -> str:
-        """Why the grammar cannot be served if it takes longer."""
-        milliseconds = f"{1000 * self.mask_seconds:.3g}"
-        return (
-            f"it takes more than {milliseconds} ms a token to find out what it allows: "
-            "make it less ambiguous"
-        )
 
 
 class Checked(msgspec.Struct, frozen=True):

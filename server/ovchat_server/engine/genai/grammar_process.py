@@ -17,6 +17,7 @@ from setproctitle import setproctitle
 
 from ovchat_server.engine.contract.frames import encode
 from ovchat_server.engine.contract.grammar_messages import (
+    SLOW_TO_FOLLOW,
     Checked,
     Compile,
     Follow,
@@ -88,7 +89,7 @@ def _fault(request: Compile | Follow, compiler: GrammarCompiler, times: MaskTime
     if isinstance(request, Compile) or times is None:
         return ""
     slow = times.exceed(request.mask_seconds, request.grammar, request.tokens)
-    return request.late if slow else ""
+    return SLOW_TO_FOLLOW if slow else ""
 
 
 def _address_space() -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ovchat_server.engine.genai.logits_hook import Floats
 
+
 # Tokens whose mean counts: some take longer than others, as the first ones do.
 WINDOW = 16
 
